@@ -1,15 +1,15 @@
-//! The types of a definition: what the generated constants are made of.
+//! The types of the generated constants: metrics, attributes, spans and events.
 //!
-//! They are plain data with `'static` contents: a constant costs nothing, and `&metric::TRAIN_LOSS` lives for ever.
+//! They are plain data with `'static` contents, so a constant such as `&metric::TRAIN_LOSS` needs no allocation.
 
-/// How a value of a metric behaves over time (OpenTelemetry metrics API, "Instrument").
+/// The instrument of a metric, which defines how a value behaves over time (OpenTelemetry metrics API, "Instrument").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instrument {
     /// A sum that only grows, sent as a cumulative monotonic sum.
     Counter,
     /// A sum that may fall, sent as a cumulative non-monotonic sum.
     UpDownCounter,
-    /// A value that is what it was last set to.
+    /// A value that keeps its last measurement.
     Gauge,
     /// A distribution, sent as a cumulative explicit-bucket histogram.
     Histogram,
@@ -24,27 +24,27 @@ pub enum Number {
     Double,
 }
 
-/// How far a name may still change (OpenTelemetry "stability").
+/// The stability of a name (OpenTelemetry "stability").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stability {
     /// May change in any release; a rename is listed in CHANGELOG.
     Development,
-    /// About to be stable; changes only for a defect.
+    /// Expected to be stable; changes only to fix a defect.
     ReleaseCandidate,
     /// Does not change.
     Stable,
 }
 
-/// How much an attribute is asked for (OpenTelemetry "requirement level").
+/// The requirement level of an attribute (OpenTelemetry "requirement level").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Requirement {
-    /// Always there.
+    /// Always present.
     Required,
-    /// There whenever its condition (in the registry's text) holds.
+    /// Present whenever its condition (in the registry's text) holds.
     ConditionallyRequired,
-    /// There where it is known.
+    /// Present if it is known.
     Recommended,
-    /// There when asked for.
+    /// Present only if a user enables it.
     OptIn,
 }
 
@@ -80,56 +80,56 @@ pub struct Attribute {
     pub name: &'static str,
     /// The description, in one sentence.
     pub brief: &'static str,
-    /// The type of its value.
+    /// The type of the value.
     pub kind: AttributeKind,
-    /// Whether it describes the value of a series, which has one value of it at a time, and does not identify the series.
+    /// Whether it describes a series without identifying it; a series has one value of it at a time.
     pub descriptive: bool,
-    /// How far the name may still change.
+    /// The stability of the name.
     pub stability: Stability,
 }
 
-/// That something carries an attribute, and how much it is asked for.
+/// A reference to an attribute, with its requirement level.
 #[derive(Debug, PartialEq)]
 pub struct AttributeUse {
     /// The attribute.
     pub attribute: &'static Attribute,
-    /// How much it is asked for.
+    /// The requirement level.
     pub requirement: Requirement,
 }
 
-/// Which names a source system uses for the same thing.
+/// The names of a source system for an entry.
 #[derive(Debug, PartialEq)]
 pub struct Upstream {
     /// The system: `surogate`, `maxtext`, `tunix` ...
     pub system: &'static str,
-    /// Its own names, as its output spells them.
+    /// The names as the output of the system spells them.
     pub names: &'static [&'static str],
 }
 
 /// A metric.
 #[derive(Debug, PartialEq)]
 pub struct Metric {
-    /// Its place in [`metric::ALL`](crate::metric::ALL), for tables indexed by metric.
+    /// The index in [`metric::ALL`](crate::metric::ALL), for tables indexed by metric.
     pub ordinal: u16,
     /// The name, as on the wire.
     pub name: &'static str,
-    /// What it measures, in one sentence; the description on the wire.
+    /// The description, in one sentence, as on the wire.
     pub brief: &'static str,
     /// The unit, in UCUM.
     pub unit: &'static str,
-    /// How its values behave over time.
+    /// The instrument.
     pub instrument: Instrument,
-    /// The type of its values.
+    /// The type of the values.
     pub number: Number,
     /// The bucket bounds of a histogram, in the metric's unit; empty for every other instrument.
     pub bounds: &'static [f64],
-    /// The attributes of its points.
+    /// The attributes of the points.
     pub attributes: &'static [AttributeUse],
     /// The family's name in Prometheus, suffixes included.
     pub prometheus_name: &'static str,
-    /// How far the name may still change.
+    /// The stability of the name.
     pub stability: Stability,
-    /// Who fills it, from which of their names.
+    /// The source systems that fill it, with their own names for it.
     pub upstream: &'static [Upstream],
 }
 
@@ -153,15 +153,15 @@ pub enum SpanKind {
 pub struct Span {
     /// The name, of low cardinality.
     pub name: &'static str,
-    /// What it covers, in one sentence.
+    /// The description, in one sentence.
     pub brief: &'static str,
-    /// Its role.
+    /// The role of the span.
     pub kind: SpanKind,
     /// The attributes that it may carry.
     pub attributes: &'static [AttributeUse],
-    /// How far the name may still change.
+    /// The stability of the name.
     pub stability: Stability,
-    /// Who fills it, from which of their names.
+    /// The source systems that fill it, with their own names for it.
     pub upstream: &'static [Upstream],
 }
 
@@ -170,12 +170,12 @@ pub struct Span {
 pub struct Event {
     /// The event name, as on the wire.
     pub name: &'static str,
-    /// What happened, in one sentence.
+    /// The description, in one sentence.
     pub brief: &'static str,
     /// The attributes that it may carry.
     pub attributes: &'static [AttributeUse],
-    /// How far the name may still change.
+    /// The stability of the name.
     pub stability: Stability,
-    /// Who fills it, from which of their names.
+    /// The source systems that fill it, with their own names for it.
     pub upstream: &'static [Upstream],
 }

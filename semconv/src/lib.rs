@@ -1,8 +1,8 @@
-//! The semantic conventions of Pulsetrain: what a metric, an attribute, a span or an event of model training is called,
-//! what it means and in which unit it is.
+//! The semantic conventions of Pulsetrain: the names, descriptions and units of the metrics, attributes, spans and events of
+//! model training.
 //!
-//! The vocabulary lives in `semconv/registry/*.yaml`; `pulsetrain-codegen` checks it and writes [`metric`], [`attribute`],
-//! [`span`] and [`event`] from it. No other place in the workspace spells such a name.
+//! The vocabulary is in `semconv/registry/*.yaml`; `pulsetrain-codegen` checks it and generates [`metric`], [`attribute`],
+//! [`span`] and [`event`] from it. No other place in the workspace spells these names.
 
 mod definition;
 #[cfg(feature = "registry")]

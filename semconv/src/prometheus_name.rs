@@ -1,14 +1,14 @@
-//! What a metric and an attribute are called in Prometheus.
+//! The names of metrics and attributes in Prometheus.
 //!
 //! The rules are those of Prometheus' own translator for OTLP (prometheus/otlptranslator, strategy
-//! "UnderscoreEscapingWithSuffixes"), so that a series has one name, scraped from us or pushed as OTLP.
-//! The generator uses them for the definitions; the endpoint uses them for metrics that have none.
+//! "UnderscoreEscapingWithSuffixes"), so that a series has the same name if it is scraped and if it is pushed as OTLP. The
+//! generator uses the rules for the definitions; the endpoint uses them for metrics without a definition.
 
 use crate::definition::Instrument;
 
 /// Returns the name of a metric's family in Prometheus: `gpu.power` in `W` is `gpu_power_watts`.
 ///
-/// A histogram's name comes without `_bucket`, `_sum` and `_count`; a counter's comes with `_total`.
+/// The name of a histogram has no `_bucket`, `_sum` or `_count`; the name of a counter has `_total`.
 pub fn prometheus_name(name: &str, unit: &str, instrument: Instrument) -> String {
     let mut tokens: Vec<&str> = name
         .split(|c| !is_metric_char(c))
@@ -37,7 +37,7 @@ pub fn prometheus_name(name: &str, unit: &str, instrument: Instrument) -> String
 
 /// Returns the name of an attribute's label in Prometheus: `train.component` is `train_component`.
 ///
-/// Two keys may come out alike (`a.b` and `a_b`); the caller joins their values.
+/// Two keys may map to one label (`a.b` and `a_b`); the caller joins their values.
 pub fn prometheus_label(key: &str) -> String {
     let label: String = key
         .chars()
@@ -60,7 +60,7 @@ fn move_to_end<'a>(tokens: &mut Vec<&'a str>, suffix: &'a str) {
     tokens.push(suffix);
 }
 
-/// The words for both sides of a unit's first `/`; empty where a side adds nothing.
+/// Returns the words for both sides of a unit's first `/`; a word is empty if its side adds nothing.
 fn unit_suffixes(unit: &str) -> (String, String) {
     let (main, per) = unit.split_once('/').unwrap_or((unit, ""));
     let main = suffix(main, main_word);
@@ -68,7 +68,7 @@ fn unit_suffixes(unit: &str) -> (String, String) {
     (main, if per.is_empty() { per } else { format!("per_{per}") })
 }
 
-/// A unit's word; annotations like `{token}` have none, unknown units are their own word.
+/// Returns a unit's word: empty for annotations like `{token}`, the unit itself for unknown units.
 fn suffix(unit: &str, word: fn(&str) -> Option<&'static str>) -> String {
     let unit = unit.trim();
     if unit.contains(['{', '}']) {

@@ -1,4 +1,4 @@
-//! Every typed instrument, built on a real SDK's meter, comes out with its definition's name, unit and bounds.
+//! Every typed instrument, built on a real SDK's meter, is exported with its definition's name, unit and bounds.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ mod generated {
     pub(crate) mod record;
 }
 
-/// What the SDK made of an instrument.
+/// The metadata of an instrument as the SDK exports it.
 #[derive(Debug, PartialEq)]
 struct Exported {
     unit: String,

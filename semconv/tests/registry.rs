@@ -1,4 +1,4 @@
-//! The generated tables: found by name, numbered by place, and the same in Prometheus as at run time.
+//! The generated tables: found by name, numbered by index, and with the Prometheus names of the runtime translation.
 
 use pulsetrain_semconv::{
     Attribute, AttributeKind, Instrument, Metric, attribute, event, metric, prometheus_name, span,
@@ -56,7 +56,7 @@ fn generated_prometheus_names_are_those_of_run_time() {
 
 #[test]
 fn only_histograms_have_bounds_and_they_grow() {
-    // The points of this one bring bounds of their own, so that its definition must have none.
+    // The points of this metric have their own bounds, so its definition must have none.
     let brings_its_own = |metric: &Metric| metric.name == metric::TRAIN_CUSTOM_DISTRIBUTION.name;
     for metric in metric::ALL {
         assert_eq!(

@@ -1,8 +1,8 @@
-//! How long a page with the telemetry of eight GPUs takes while their driver hangs for a minute.
+//! Measures the scrape latency of a page with the telemetry of eight GPUs while their driver hangs for a minute.
 //!
-//! The GPU source on the fake driver, the Prometheus sink and its server, in this process; a client with a connection a
-//! scrape, twenty times a second, from five seconds before the hang until five seconds after it, all in real time. At the same time,
-//! in turns, the same with a driver that never hangs: what a busy machine does to a scrape shows there too.
+//! The GPU source on the fake driver, the Prometheus sink and its server run in this process. A client scrapes twenty times a
+//! second, with a connection per scrape, from five seconds before the hang until five seconds after it, in real time. As a
+//! control, each scrape alternates with one of a driver that never hangs, so that other load of the machine affects both.
 //! `cargo bench -p pulsetrain-tests --bench gpu_hang`
 
 use std::{
@@ -19,10 +19,10 @@ use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
 use pulsetrain_tests::{FakeNvml, free_port, wait_until};
 
 const EVERY: Duration = Duration::from_millis(50);
-/// What the ninety-ninth of a hundred scrapes may take while the driver hangs.
+/// The limit of the 99th percentile of the scrape latency while the driver hangs.
 const P99_MS: f64 = 2.0;
 const HANGS: &str = "the driver hangs";
-/// The seconds of the scenario at which the phases begin and the last ends.
+/// The seconds of the scenario at which the phases begin, and at which the last one ends.
 const PHASES: [(&str, f64); 4] = [
     ("the driver answers", 5.0),
     (HANGS, 10.0),
@@ -30,7 +30,7 @@ const PHASES: [(&str, f64); 4] = [
     ("", 75.0),
 ];
 
-/// A driver, and the page with its metrics.
+/// A driver, and the port of the page with its metrics.
 struct Watched {
     fake: FakeNvml,
     page: u16,
@@ -38,7 +38,7 @@ struct Watched {
     stop: CancellationToken,
 }
 
-/// How long scrapes took and how many bytes they brought.
+/// The latencies and the sizes of scrapes.
 #[derive(Default)]
 struct Scrapes {
     millis: Vec<f64>,
@@ -70,7 +70,7 @@ fn main() {
     judge(p99, control);
 }
 
-/// Scrapes both in turns, so that whatever else the machine does befalls both.
+/// Scrapes both alternately, so that other load of the machine affects both.
 fn scrape_both(hangs: &Watched, control: &Watched, until: Instant) -> [Scrapes; 2] {
     let mut both = [Scrapes::default(), Scrapes::default()];
     while now() < until {
@@ -85,7 +85,7 @@ fn scrape_both(hangs: &Watched, control: &Watched, until: Instant) -> [Scrapes; 
     both
 }
 
-/// Prints what a hang costs a scraper, and fails above the limit, however busy the machine is.
+/// Prints the latency during a hang, and fails above the limit, even on a busy machine.
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 fn judge(p99: f64, control: f64) {
     let ratio = p99 / control;
@@ -105,7 +105,7 @@ fn print_machine() {
 }
 
 impl Scrapes {
-    /// Prints how long they took, and returns the ninety-ninth of a hundred in milliseconds.
+    /// Prints the latencies, and returns the 99th percentile in milliseconds.
     #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
     fn print(mut self, name: &str) -> f64 {
         self.millis.sort_unstable_by(f64::total_cmp);
@@ -125,7 +125,7 @@ impl Scrapes {
 }
 
 impl Watched {
-    /// Eight idle GPUs of a scenario, as soon as their page is complete.
+    /// Starts eight idle GPUs of a scenario, and returns when their page is complete.
     fn start(scenario: &str) -> Self {
         let fake = FakeNvml::start(scenario);
         let (page, stop) = (free_port(), CancellationToken::new());
@@ -180,7 +180,7 @@ fn watch(config: GpuConfig, page: u16, stop: &CancellationToken) {
 
 fn fetch(page: u16) -> String {
     let mut answer = String::new();
-    // Until the server listens there is nothing to read, which is no page.
+    // Until the server listens, the page is empty.
     if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, page)) {
         let asked =
             stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n");

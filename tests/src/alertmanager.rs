@@ -1,4 +1,4 @@
-//! A real Alertmanager that notifies one receiver of every alert, at once.
+//! A real Alertmanager that notifies one receiver of every alert, without delay.
 
 use std::{path::Path, process::Command};
 
@@ -19,8 +19,8 @@ pub struct Alertmanager {
 }
 
 impl Alertmanager {
-    /// Starts `program` and waits until it is ready. Notifications, also of resolved alerts, go to `receiver`, a URL;
-    /// `rules` are more lines of its configuration.
+    /// Starts `program` and waits until it is ready. Notifications, also of resolved alerts, go to the URL `receiver`; `rules`
+    /// are appended to its configuration.
     pub fn start(program: &Path, receiver: &str, rules: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = folder.path().join("alertmanager.yml");
@@ -47,11 +47,11 @@ impl Alertmanager {
         }
     }
 
-    /// Its address, for the configuration of a Prometheus.
+    /// Returns its address, for the configuration of a Prometheus.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
-    /// The labels of the alerts that its inhibit rules silence now.
+    /// Returns the labels of the alerts that its inhibit rules suppress now.
     pub fn inhibited(&self) -> Vec<Value> {
         let path = "/api/v2/alerts?inhibited=true";
         let (status, body) = request(self.port, "GET", path, "", &[]).expect("Alertmanager answers");

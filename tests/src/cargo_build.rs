@@ -1,4 +1,4 @@
-//! Builds a package of the workspace as a user builds it: with its own features, and not with those that the tests enable.
+//! Builds a package of the workspace as a user builds it: with its own features, without those that the tests enable.
 
 use std::{
     env,
@@ -8,14 +8,14 @@ use std::{
 
 use serde_json::Value;
 
-/// Builds with these arguments of `cargo build`, and returns the first file of the target that `select` finds in cargo's messages.
+/// Runs `cargo build` with these arguments, and returns the first file of the target that `select` finds in cargo's messages.
 pub(crate) fn cargo_build(arguments: &[&str], select: fn(&Value) -> Option<&str>) -> PathBuf {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .arg("build")
         .args(arguments)
         .arg("--message-format=json-render-diagnostics")
-        // `tests/run --timings` sets it for the test programs; it would compile the dependencies again.
+        // `tests/run --timings` sets this variable for the test programs; it would cause a rebuild of the dependencies.
         .env_remove("RUSTC_BOOTSTRAP")
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())

@@ -1,4 +1,4 @@
-//! A certificate authority of one test, with a certificate for the server and one for the client.
+//! A certificate authority for one test, with certificates for the server and the client.
 
 use std::{
     fs,
@@ -11,14 +11,14 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-/// PEM files in a folder that goes away with this value.
+/// PEM files in a folder that is removed when the value is dropped.
 #[derive(Debug)]
 pub struct Certificates {
     folder: TempDir,
 }
 
 impl Certificates {
-    /// Makes an authority, and by it a server certificate for 127.0.0.1 and localhost, and a client certificate.
+    /// Creates an authority, a server certificate for 127.0.0.1 and localhost, and a client certificate.
     pub fn generate() -> Self {
         let made = Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
@@ -43,27 +43,27 @@ impl Certificates {
         made
     }
 
-    /// The authority's certificate.
+    /// Returns the authority's certificate.
     pub fn authority(&self) -> PathBuf {
         self.path("authority.pem")
     }
 
-    /// The server's certificate and key.
+    /// Returns the server's certificate and key.
     pub fn server(&self) -> (PathBuf, PathBuf) {
         (self.path("server.pem"), self.path("server.key"))
     }
 
-    /// The client's certificate and key.
+    /// Returns the client's certificate and key.
     pub fn client(&self) -> (PathBuf, PathBuf) {
         (self.path("client.pem"), self.path("client.key"))
     }
 
-    /// A server's certificate that has expired, and its key.
+    /// Returns an expired server certificate and its key.
     pub fn expired_server(&self) -> (PathBuf, PathBuf) {
         (self.path("expired-server.pem"), self.path("expired-server.key"))
     }
 
-    /// A client's certificate that has expired, and its key.
+    /// Returns an expired client certificate and its key.
     pub fn expired_client(&self) -> (PathBuf, PathBuf) {
         (self.path("expired-client.pem"), self.path("expired-client.key"))
     }
@@ -100,7 +100,7 @@ impl Certificates {
 
 fn authority() -> CertificateParams {
     let mut params = CertificateParams::default();
-    // A name of its own: OpenSSL takes a certificate that has the name of its issuer for a self-signed one, and looks for an
+    // Each name is unique: OpenSSL treats a certificate whose subject equals its issuer as self-signed, and looks up an
     // authority by its name.
     static MADE: AtomicU32 = AtomicU32::new(0);
     let name = format!("authority {}", MADE.fetch_add(1, Ordering::Relaxed));

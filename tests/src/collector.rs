@@ -1,4 +1,4 @@
-//! A real OpenTelemetry Collector: receives OTLP over gRPC and HTTP, and writes what it received into a file.
+//! A real OpenTelemetry Collector: receives OTLP over gRPC and HTTP, and writes the received data into a file.
 
 use std::{
     fs,
@@ -22,17 +22,17 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Starts `program` without TLS and waits until it takes telemetry.
+    /// Starts `program` without TLS and waits until it accepts telemetry.
     pub fn start(program: &Path) -> Self {
         Self::start_with(program, "", [free_port(), free_port()])
     }
 
-    /// Starts `program` where another Collector listened before it ended.
+    /// Starts `program` at the ports of an earlier Collector that has stopped.
     pub fn start_at(program: &Path, [grpc, http]: [u16; 2]) -> Self {
         Self::start_with(program, "", [grpc, http])
     }
 
-    /// Starts `program` with a server certificate; only clients with a certificate of the same authority get in.
+    /// Starts `program` with a server certificate; it accepts only clients with a certificate of the same authority.
     pub fn start_with_tls(program: &Path, certificates: &Certificates) -> Self {
         let (certificate, key) = certificates.server();
         let tls = format!(
@@ -44,32 +44,32 @@ impl Collector {
         Self::start_with(program, &tls, [free_port(), free_port()])
     }
 
-    /// `127.0.0.1:PORT` of the gRPC receiver.
+    /// Returns `127.0.0.1:PORT` of the gRPC receiver.
     pub fn grpc(&self) -> String {
         format!("127.0.0.1:{}", self.grpc)
     }
 
-    /// `127.0.0.1:PORT` of the HTTP receiver.
+    /// Returns `127.0.0.1:PORT` of the HTTP receiver.
     pub fn http(&self) -> String {
         format!("127.0.0.1:{}", self.http)
     }
 
-    /// The ports of the two receivers, gRPC first.
+    /// Returns the ports of the two receivers, gRPC first.
     pub fn ports(&self) -> [u16; 2] {
         [self.grpc, self.http]
     }
 
-    /// What it has written by now; it keeps some for a second.
+    /// Returns the items that it has written so far; it buffers the newest for a second.
     pub fn received(&self) -> Items {
         Items::read_complete_lines(&output(&self.folder))
     }
 
-    /// Stops the Collector, which makes it write out what it still holds, and reads what it received.
+    /// Stops the Collector, which flushes its buffers, and returns the received items.
     pub fn stop(self) -> Items {
         Items::parse(&self.stop_with_text())
     }
 
-    /// As [`stop`](Self::stop), with the lines in the order in which they were written.
+    /// As [`stop`](Self::stop), but returns the text of the file, with the lines in the order in which they were written.
     pub fn stop_with_text(self) -> String {
         let status = self.process.stop();
         assert!(status.success(), "the Collector ended with {status}");
@@ -120,7 +120,8 @@ service:
     )
 }
 
-/// The health check answers 200 when every pipeline has started; before that it refuses the connection or answers 503.
+/// The health check responds with 200 after every pipeline has started; before that it refuses the connection or responds with
+/// 503.
 fn is_healthy(port: u16) -> bool {
     let mut answer = String::new();
     TcpStream::connect((Ipv4Addr::LOCALHOST, port))

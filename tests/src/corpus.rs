@@ -1,4 +1,4 @@
-//! Where the recorded inputs are.
+//! The paths of the recorded inputs.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! A strict reader of Prometheus' exposition formats, written from their specifications and not from our writer.
+//! A strict parser of Prometheus' exposition formats, written from their specifications and independent of our writer.
 //!
 //! Text 0.0.4 and 1.0.0 (<https://prometheus.io/docs/instrumenting/exposition_formats/>), OpenMetrics 1.0
-//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>) and `io.prometheus.client.MetricFamily` in protobuf. What a
-//! reader of one of them may refuse is an error here: `line` reads the lines of text, `protobuf` the messages, `check` holds
-//! families to the rules of their type. The fuzz targets include this file by its path.
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>) and `io.prometheus.client.MetricFamily` in protobuf. It rejects
+//! everything that a parser of the format may reject: `line` parses the lines of text, `protobuf` the messages, and `check`
+//! applies the rules of the type to families. The fuzz targets include this file by its path.
 
 #[path = "exposition/check.rs"]
 mod check;
@@ -53,10 +53,10 @@ pub struct ExposedSample {
     pub exemplar: Option<Vec<(String, String)>>,
 }
 
-/// Reads a page, and holds it to the rules of its format. Without `utf8`, names must be such that every Prometheus takes them.
+/// Parses a page and checks the rules of its format. Without `utf8`, names must be valid in every version of Prometheus.
 ///
 /// # Errors
-/// The first rule that it breaks, with the line or the family.
+/// The first violated rule, with the line or the family.
 pub fn read_page(page: &[u8], format: Exposition, utf8: bool) -> Result<Vec<ExposedFamily>, String> {
     if format == Exposition::Protobuf {
         return protobuf::read(page, utf8);
@@ -95,7 +95,7 @@ struct Reader {
     utf8: bool,
     families: Vec<ExposedFamily>,
     names: HashSet<String>,
-    /// The comments of the family so far.
+    /// The comments of the current family so far.
     commented: HashSet<&'static str>,
 }
 
@@ -145,14 +145,14 @@ impl Reader {
     }
 }
 
-/// Whether every Prometheus takes a name of a metric.
+/// Returns whether every version of Prometheus accepts the name of a metric.
 fn is_legacy_name(name: &str) -> bool {
     let is_first = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
     let is_later = |c: char| is_first(c) || c.is_ascii_digit();
     name.starts_with(is_first) && name.chars().all(is_later)
 }
 
-/// Whether every Prometheus takes a name of a label.
+/// Returns whether every version of Prometheus accepts the name of a label.
 fn is_legacy_label(name: &str) -> bool {
     is_legacy_name(name) && !name.contains(':')
 }

@@ -1,4 +1,4 @@
-//! An OTLP/HTTP endpoint that answers by a script and keeps what it was sent.
+//! An OTLP/HTTP endpoint with scripted responses, which records its requests.
 
 use std::{
     collections::VecDeque,
@@ -21,10 +21,10 @@ use tokio::{runtime::Runtime, time::Instant};
 
 use crate::{Items, loopback};
 
-/// One answer of the endpoint.
+/// One response of the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// 200: all is taken.
+    /// 200: everything is accepted.
     Accept,
     /// 200 with a partial success that rejects this number of items.
     Partial(u64),
@@ -34,15 +34,15 @@ pub enum Answer {
     Refuse(u16),
     /// 200 with this body.
     Say(String),
-    /// 200 with a body that is declared as gzip and is not.
+    /// 200 with a body that is declared as gzip but is not gzip.
     BrokenGzip,
-    /// 200 after this time.
+    /// 200 after this delay.
     Late(Duration),
-    /// No answer at all.
+    /// No response at all.
     Hang,
 }
 
-/// One request as it came.
+/// One received request.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// The path: `/v1/metrics`.
@@ -51,13 +51,13 @@ pub struct Received {
     pub headers: HeaderMap,
     /// The body, inflated.
     pub body: Vec<u8>,
-    /// What the endpoint answered.
+    /// The response of the endpoint.
     pub answer: Answer,
-    /// When it came.
+    /// The time of the request.
     pub at: Instant,
 }
 
-/// A running endpoint on loopback; dropped, it stops.
+/// A running endpoint on loopback, which stops when it is dropped.
 #[derive(Debug)]
 pub struct FakeEndpoint {
     address: SocketAddr,
@@ -74,7 +74,8 @@ struct Shared {
 }
 
 impl FakeEndpoint {
-    /// Starts an endpoint that gives the answers of `script` in order of the requests, and then `afterwards` for ever.
+    /// Starts an endpoint that gives the responses of `script` in the order of the requests, and `afterwards` to all later
+    /// ones.
     pub fn start(script: impl IntoIterator<Item = Answer>, afterwards: Answer) -> Self {
         Self::start_at(0, script, afterwards)
     }
@@ -90,7 +91,7 @@ impl FakeEndpoint {
         Self::serve(port, shared)
     }
 
-    /// Starts an endpoint that gives each of these paths its own answer, and accepts everything at other paths.
+    /// Starts an endpoint with one response for each of these paths; it accepts all requests to other paths.
     pub fn by_path(answers: impl IntoIterator<Item = (&'static str, Answer)>) -> Self {
         let answers = answers.into_iter();
         let shared = Shared {
@@ -114,29 +115,29 @@ impl FakeEndpoint {
         }
     }
 
-    /// The base URL.
+    /// Returns the base URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Gives this answer from the next request on.
+    /// Sets the response to all later requests.
     pub fn answer_with(&self, answer: Answer) {
         let mut shared = lock(&self.shared);
         shared.script.clear();
         shared.afterwards = answer;
     }
 
-    /// The requests so far, in order.
+    /// Returns the requests so far, in order.
     pub fn received(&self) -> Vec<Received> {
         self.received_since(0)
     }
 
-    /// The requests after the first `known`, in order.
+    /// Returns the requests after the first `known`, in order.
     pub fn received_since(&self, known: usize) -> Vec<Received> {
         lock(&self.shared).received[known..].to_vec()
     }
 
-    /// The items of all requests that were answered by `answer`; the bodies must be OTLP/JSON.
+    /// Returns the items of all requests with the response `answer`; the bodies must be OTLP/JSON.
     pub fn items_answered(&self, answer: &Answer) -> Items {
         let received = self.received();
         let bodies = received.iter().filter(|request| request.answer == *answer);

@@ -1,7 +1,7 @@
-//! A driver without a GPU: a copy of the fake NVML with a scenario and a clock that the test moves.
+//! A driver without a GPU: a copy of the fake NVML with a scenario and a clock that the test controls.
 //!
-//! Every copy is a library of its own, so that tests that run at the same time have drivers of their own. A program under test
-//! gets [`FakeNvml::library`] where it asks for a path, or finds `libnvidia-ml.so.1` in [`FakeNvml::folder`].
+//! Every copy is a separate library, so that tests that run at the same time have separate drivers. A program under test gets
+//! [`FakeNvml::library`] as its configured path, or finds `libnvidia-ml.so.1` in [`FakeNvml::folder`].
 
 mod clock;
 mod layers;
@@ -23,24 +23,24 @@ pub struct FakeNvml {
     clock: Clock,
 }
 
-/// A call that the driver was asked, where its scenario has `record_calls: true`.
+/// A call of the driver, recorded if its scenario has `record_calls: true`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NvmlCall {
     /// The second of the scenario.
     pub second: f64,
     /// The function's name.
     pub name: String,
-    /// The GPU, by its place in the scenario; none for a call about no GPU.
+    /// The GPU, by its index in the scenario; `None` for a call without a GPU.
     pub gpu: Option<usize>,
 }
 
 impl FakeNvml {
-    /// A driver with the scenario of that name in `fake-nvml/scenarios`, at rest at its second zero.
+    /// Creates a driver with the scenario of that name in `fake-nvml/scenarios`, with its clock stopped at second zero.
     pub fn start(scenario: &str) -> Self {
         Self::with(scenario, "")
     }
 
-    /// The same with these changes on top: lines of YAML, as in a scenario.
+    /// As [`start`](Self::start), with changes to the scenario: lines of YAML, as in a scenario.
     pub fn with(scenario: &str, changes: &str) -> Self {
         let folder = TempDir::new().expect("a folder for the driver can be made");
         let below = scenario_file(scenario);
@@ -51,24 +51,25 @@ impl FakeNvml {
             &folder.path().join("libnvidia-ml.so.1"),
             &library::missing_symbols(&path),
         );
-        // The wrapper looks for the name without a version, the loader of other programs for the one with it.
+        // The NVML wrapper opens the name without a version, the loader of other programs the name with it.
         std::os::unix::fs::symlink("libnvidia-ml.so.1", folder.path().join("libnvidia-ml.so"))
             .expect("a link can be made");
         let clock = Clock::create(&folder.path().join("clock"));
         Self { folder, clock }
     }
 
-    /// The library to load.
+    /// Returns the path of the library.
     pub fn library(&self) -> PathBuf {
         self.folder.path().join("libnvidia-ml.so.1")
     }
 
-    /// The folder to look for libraries in: `LD_LIBRARY_PATH` of a program under test.
+    /// Returns the folder of the library, for `LD_LIBRARY_PATH` of a program under test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Writes what the programs of `fake-nvml/tools` need: the scenario as JSON, and the device that clients hold.
+    /// Writes the input files of the programs in `fake-nvml/tools`: the scenario as JSON, and the device that clients hold
+    /// open.
     pub fn equip_tools(&self) {
         let folder = self.folder.path();
         let layers = serde_json::to_vec(&layers::read(&folder.join("scenario.yaml"))).expect("JSON");
@@ -76,22 +77,22 @@ impl FakeNvml {
         fs::write(folder.join("device"), "").expect("a file can be written");
     }
 
-    /// Lets the scenario rest at a second.
+    /// Sets the clock to a second and stops it.
     pub fn at(&self, second: f64) {
         self.clock.rest_at(second);
     }
 
-    /// Lets the scenario go on from a second as real time does; what is stamped is stamped with the real time.
+    /// Sets the clock to a second and lets it advance in real time; timestamps are then in real time.
     pub fn run_from(&self, second: f64) {
         self.clock.run_from(second);
     }
 
-    /// The nanoseconds since 1970 that a value of that second is stamped with.
+    /// Returns the timestamp of a second, in Unix nanoseconds.
     pub fn unix_nanos(&self, second: f64) -> u64 {
         self.clock.unix_nanos(second)
     }
 
-    /// What the driver has been asked so far.
+    /// Returns the recorded calls so far.
     pub fn calls(&self) -> Vec<NvmlCall> {
         let lines = fs::read_to_string(self.folder.path().join("calls")).unwrap_or_default();
         let complete = lines.rfind('\n').map_or("", |end| &lines[..end]);
@@ -100,7 +101,7 @@ impl FakeNvml {
 }
 
 impl Drop for FakeNvml {
-    /// Lets go of every call that hangs; whoever still asks gets what is at the end of all time.
+    /// Releases every call that hangs; calls after this one see the end of the scenario.
     fn drop(&mut self) {
         self.clock.rest_at(f64::INFINITY);
     }

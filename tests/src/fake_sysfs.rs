@@ -1,9 +1,10 @@
-//! The files of AMD GPUs, as the kernel has them below `/sys`.
+//! The files of AMD GPUs in `/sys`.
 //!
-//! Names, units and forms are those of the kernel (`Documentation/gpu/amdgpu/thermal.rst`, `driver-misc.rst`, `ras.rst`,
-//! `amdgpu_ras.c`, `kfd_topology.c`, `kfd_process.c`); `gpu_metrics` has its declarations. What an MI300X and an MI250X have and lack follows from the attributes
-//! that `amdgpu_pm.c` hides for their chips (GC 9.4.3 and 9.4.2): an MI300X has no `edge` temperature, no average power, no fan
-//! and no `pcie_replay_count`. Identifiers and sizes are those that public reports of such nodes show.
+//! Names, units and formats are those of the kernel (`Documentation/gpu/amdgpu/thermal.rst`, `driver-misc.rst`, `ras.rst`,
+//! `amdgpu_ras.c`, `kfd_topology.c`, `kfd_process.c`); `gpu_metrics` has the declarations of its tables. The files that an
+//! MI300X and an MI250X have and lack follow from the attributes that `amdgpu_pm.c` hides for their chips (GC 9.4.3 and 9.4.2):
+//! an MI300X has no `edge` temperature, no average power, no fan and no `pcie_replay_count`. Identifiers and sizes are those of
+//! public reports about such nodes.
 
 mod gpu_metrics;
 
@@ -25,17 +26,17 @@ pub struct FakeSysfs(Folder);
 /// A model of GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmdModel {
-    /// `gpu_metrics` 1.5, as of its first drivers; [`FakeSysfs::set_metrics`] has those of later ones.
+    /// `gpu_metrics` 1.5, as in its first drivers; [`FakeSysfs::set_metrics`] sets the tables of later drivers.
     Mi300x,
     /// `gpu_metrics` 1.3.
     Mi250x,
 }
 
 impl FakeSysfs {
-    /// A machine with `gpus` GPUs of a model.
+    /// Creates a machine with `gpus` GPUs of a model.
     pub fn with(model: AmdModel, gpus: u32) -> Self {
         let machine = Self::default();
-        // A card of another vendor, an output of a display and a CPU are no GPUs of AMD.
+        // A card of another vendor, a display output and a CPU are not AMD GPUs.
         machine.write("class/drm/card0/device/vendor", "0x1a03\n");
         machine.write("class/drm/card0-VGA-1/status", "disconnected\n");
         machine.write("class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
@@ -51,12 +52,12 @@ impl FakeSysfs {
         machine
     }
 
-    /// The folder in the place of `/sys`.
+    /// Returns the folder that replaces `/sys`.
     pub fn root(&self) -> &Path {
         self.0.root()
     }
 
-    /// Where a file of a GPU is.
+    /// Returns the path of a file of a GPU.
     pub fn file(&self, gpu: u32, name: &str) -> PathBuf {
         self.root().join(device(gpu)).join(name)
     }
@@ -66,7 +67,7 @@ impl FakeSysfs {
         self.write(&format!("{}/{name}", device(gpu)), text);
     }
 
-    /// Sets the power of a GPU, and what its energy counter has come to, in joules.
+    /// Sets the power of a GPU and its energy counter, in joules.
     pub fn set_energy(&self, model: AmdModel, gpu: u32, watts: f64, joules: f64) {
         self.set_counted(model, gpu, model.metrics(), watts, joules);
     }
@@ -87,13 +88,13 @@ impl FakeSysfs {
         replace(&self.file(gpu, "gpu_metrics"), &table.bytes());
     }
 
-    /// Sets what holds the clocks of an MI250X down: the bits of `indep_throttle_status`.
+    /// Sets the reasons that throttle an MI250X: the bits of `indep_throttle_status`.
     pub fn set_throttle_status(&self, gpu: u32, bits: u64) {
         let table = AmdModel::Mi250x.metrics().with("indep_throttle_status", &[bits]);
         self.set_metrics(gpu, &table);
     }
 
-    /// Has a process use memory of a GPU.
+    /// Adds a process with memory on a GPU.
     pub fn set_process(&self, gpu: u32, pid: u32, bytes: u64) {
         self.write(
             &format!("class/kfd/kfd/proc/{pid}/vram_{}", gpu_id(gpu)),
@@ -101,7 +102,7 @@ impl FakeSysfs {
         );
     }
 
-    /// Takes a GPU away.
+    /// Removes a GPU.
     pub fn remove(&self, gpu: u32) {
         fs::remove_dir_all(self.root().join(format!("class/drm/card{}", gpu + 1))).expect("it is there");
     }
@@ -178,7 +179,7 @@ impl FakeSysfs {
             bus(gpu) << 8
         );
         self.write(&format!("{node}/properties"), &properties);
-        // Last, so that a card is complete when it is found.
+        // Written last, so that a card is complete when it is found.
         set("vendor", "0x1002\n");
     }
 
@@ -205,7 +206,7 @@ impl AmdModel {
         }
     }
 
-    /// The table of a GPU of this model that is idle.
+    /// Returns the table of an idle GPU of this model.
     fn metrics(self) -> GpuMetrics {
         match self {
             Self::Mi300x => GpuMetrics::of_mi300x(5),
@@ -216,7 +217,7 @@ impl AmdModel {
     }
 }
 
-/// Replaces a file: a reader sees it before or after.
+/// Replaces a file atomically.
 fn replace(path: &Path, content: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, content).expect("a file can be written");

@@ -7,7 +7,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// An empty folder; dropped, it is gone with all that is in it.
+/// An empty folder, which is removed with its content when it is dropped.
 #[derive(Debug)]
 pub struct Folder(TempDir);
 
@@ -18,22 +18,22 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// A folder of its own.
+    /// Creates a folder.
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary folder can be made"))
     }
 
-    /// The folder itself.
+    /// Returns the path of the folder.
     pub fn root(&self) -> &Path {
         self.0.path()
     }
 
-    /// Where a file of this name is, or will be.
+    /// Returns the path of a file in the folder, which need not exist.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Writes a file with this text, or these bytes.
+    /// Writes a file with this text or these bytes, and returns its path.
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, bytes).expect("a temporary file can be written");

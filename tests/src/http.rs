@@ -1,11 +1,11 @@
-//! A plain HTTP client for servers on loopback: one request a connection.
+//! A plain HTTP client for servers on loopback: one request per connection.
 
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
 };
 
-/// Status and body of an answer; none where nothing listens. Each of `headers` ends with CRLF.
+/// Returns the status and the body of a response; `None` if nothing listens. Each of `headers` ends with CRLF.
 pub fn request(port: u16, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     let length = body.len();
@@ -20,12 +20,12 @@ pub fn request(port: u16, method: &str, path: &str, headers: &str, body: &[u8]) 
     Some((status, answer.split_off(end + 4)))
 }
 
-/// Whether a GET is answered with 200.
+/// Returns whether a GET gets a response with status 200.
 pub fn answers_ok(port: u16, path: &str) -> bool {
     request(port, "GET", path, "", &[]).is_some_and(|(status, _)| status == 200)
 }
 
-/// Sends OTLP protobuf; panics unless all is taken.
+/// Sends OTLP protobuf; panics unless everything is accepted.
 pub(crate) fn push_otlp(port: u16, path: &str, headers: &str, otlp: &[u8]) {
     let headers = format!("Content-Type: application/x-protobuf\r\n{headers}");
     let (status, body) = request(port, "POST", path, &headers, otlp).expect("the server answers");
@@ -36,7 +36,7 @@ pub(crate) fn push_otlp(port: u16, path: &str, headers: &str, otlp: &[u8]) {
     );
 }
 
-/// Text for a query string.
+/// Percent-encodes text for a query string.
 pub fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

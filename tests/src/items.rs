@@ -1,7 +1,7 @@
-//! What an OTLP/JSON file holds, as a multiset of points, spans and log records, each with its resource and scope.
+//! The content of an OTLP/JSON file as a multiset of points, spans and log records, each with its resource and scope.
 //!
-//! How items were batched, grouped and ordered does not matter; everything else does. Written on plain serde_json, so
-//! that it knows nothing of the code it judges.
+//! The comparison ignores batching, grouping and order, and nothing else. It uses plain serde_json, so that it is independent
+//! of the code under test.
 
 mod canonical;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use canonical::canonical;
 
-/// The names in OTLP/JSON of what is nested in what: resource, scope, item; and what one item is called here.
+/// The names of the nested lists in OTLP/JSON (resource, scope, item), and the name of one item here.
 const SIGNALS: [[&str; 4]; 3] = [
     ["resourceSpans", "scopeSpans", "spans", "span"],
     ["resourceMetrics", "scopeMetrics", "metrics", "point"],
@@ -45,7 +45,7 @@ impl Items {
         Self::parse(&text[..complete])
     }
 
-    /// Reads JSON lines; panics where a line is no OTLP/JSON.
+    /// Reads JSON lines; panics if a line is not OTLP/JSON.
     pub fn parse(text: &str) -> Self {
         let mut items = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -56,17 +56,17 @@ impl Items {
         Self(items)
     }
 
-    /// The number of points, spans and log records together.
+    /// Returns the number of points, spans and log records together.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is nothing.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many points each metric has.
+    /// Returns the number of points of each metric.
     pub fn points_by_metric(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         for name in self.0.iter().filter_map(|item| item["metric"]["name"].as_str()) {
@@ -75,12 +75,12 @@ impl Items {
         counts
     }
 
-    /// All items that have a `point`, a `span` or a `log`, with their resource and scope.
+    /// Returns all items that have a `point`, a `span` or a `log`, with their resource and scope.
     pub fn of_kind(&self, kind: &str) -> Vec<&Value> {
         self.0.iter().filter(|item| item.get(kind).is_some()).collect()
     }
 
-    /// The number of spans of each trace, by its id.
+    /// Returns the number of spans of each trace, by its id.
     pub fn spans_by_trace(&self) -> BTreeMap<String, usize> {
         let mut traces = BTreeMap::new();
         for item in self.of_kind("span") {
@@ -90,7 +90,7 @@ impl Items {
         traces
     }
 
-    /// The points of a metric as (unix nanoseconds, value), by time; a histogram's value is its sum.
+    /// Returns the points of a metric as (Unix nanoseconds, value), by time; the value of a histogram is its sum.
     pub fn values(&self, metric: &str) -> Vec<(u64, f64)> {
         let points = self
             .of_kind("point")
@@ -103,7 +103,7 @@ impl Items {
         values
     }
 
-    /// Those of one service, and those of all others.
+    /// Returns the items of one service, and those of all others.
     pub fn divide_by_service(self, service: &str) -> (Self, Self) {
         let of_service = |item: &Value| {
             list(&item["resource"], "attributes").iter().any(|attribute| {
@@ -114,20 +114,20 @@ impl Items {
         (Self(these), Self(others))
     }
 
-    /// Separates the points that only end their series (no recorded value) from the others.
+    /// Separates the points that only end their series (flag "no recorded value") from the others.
     pub fn divide_ends(self) -> (Self, Self) {
         let is_end = |item: &Value| item["point"]["flags"] == 1;
         let (ends, others) = self.0.into_iter().partition(is_end);
         (Self(ends), Self(others))
     }
 
-    /// Returns the items without those that were derived on the way.
+    /// Returns the items without the derived ones.
     #[must_use]
     pub fn without_derived(self) -> Self {
         self.changed(|item| item["scope"]["name"] != "pulsetrain.derive", |_| {})
     }
 
-    /// Those that `is_wanted`, each as `change` leaves it.
+    /// Returns the items that `is_wanted` selects, each modified by `change`.
     pub fn changed(self, is_wanted: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) -> Self {
         let mut items: Vec<Value> = self.0.into_iter().filter(is_wanted).collect();
         items.iter_mut().for_each(change);
@@ -135,7 +135,7 @@ impl Items {
         Self(items)
     }
 
-    /// The same items without the name of the machine that read them.
+    /// Returns the items without the name of the host that read them.
     pub fn without_hosts(self) -> Self {
         self.changed(
             |_| true,
@@ -143,7 +143,7 @@ impl Items {
         )
     }
 
-    /// Panics with the first items that `other` has and this has not, or not as often.
+    /// Panics with the first items that `other` has and `self` lacks, or has less often.
     pub fn assert_holds(&self, other: &Self) {
         let missing = other.without(self);
         assert!(
@@ -154,12 +154,12 @@ impl Items {
         );
     }
 
-    /// The items, each once.
+    /// Returns the distinct items.
     pub fn distinct(&self) -> BTreeSet<String> {
         self.0.iter().map(comparable).collect()
     }
 
-    /// Panics with the first differences where the two are not the same multiset.
+    /// Panics with the first differences if the two multisets are not equal.
     pub fn assert_same(&self, other: &Self) {
         let (missing, extra) = (self.without(other), other.without(self));
         let shown = |items: &[String]| {
@@ -179,7 +179,7 @@ impl Items {
         );
     }
 
-    /// What is in `self` more often than in `other`.
+    /// Returns the items that `self` has more often than `other`.
     fn without(&self, other: &Self) -> Vec<String> {
         let mut counts = BTreeMap::<String, usize>::new();
         for item in &other.0 {
@@ -196,8 +196,7 @@ impl Items {
     }
 }
 
-/// An item as text, without the name of the machine that read it: a log that is followed has it in its resource, one that is
-/// imported has not.
+/// Returns an item as text without the host name: a followed log has it in its resource, an imported one does not.
 fn comparable(item: &Value) -> String {
     let mut text = String::from("{");
     for (key, value) in item.as_object().expect("an item is an object") {
@@ -239,7 +238,7 @@ fn flatten(message: &Value, items: &mut Vec<Value>) {
     }
 }
 
-/// Resource and scope of an item in the message.
+/// The resource and the scope of an item.
 struct Around<'a> {
     resource: &'a Value,
     scope: &'a Value,
@@ -294,7 +293,7 @@ fn number(point: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no number in {point}"))
 }
 
-/// The number of spans in a trace that a backend answered in OTLP/JSON.
+/// Returns the number of spans in a trace that a backend returned in OTLP/JSON.
 pub fn spans_in_trace(trace: &Value) -> usize {
     let lists = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     let resources = lists(trace, "resourceSpans");

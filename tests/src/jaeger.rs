@@ -1,4 +1,4 @@
-//! A real Jaeger that keeps traces in memory: takes OTLP, and answers by trace id and by service.
+//! A real Jaeger that keeps traces in memory: accepts OTLP, and returns traces by id and by service.
 
 use std::{fs, path::Path, process::Command};
 
@@ -40,7 +40,7 @@ impl Ports {
 }
 
 impl Jaeger {
-    /// Starts `program` and waits until it takes traces and answers queries.
+    /// Starts `program` and waits until it accepts traces and responds to queries.
     pub fn start(program: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = folder.path().join("jaeger.yaml");
@@ -79,32 +79,32 @@ impl Jaeger {
         }
     }
 
-    /// The base URL of its query API.
+    /// Returns the base URL of its query API.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports.query)
     }
 
-    /// The base URL of its OTLP/HTTP receiver.
+    /// Returns the base URL of its OTLP/HTTP receiver.
     pub fn otlp(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports.otlp)
     }
 
-    /// Its OTLP/gRPC receiver, as a target of ours.
+    /// Returns its OTLP/gRPC receiver, in the form of a target of ours.
     pub fn grpc(&self) -> String {
         format!("grpc://127.0.0.1:{}", self.ports.otlp_grpc)
     }
 
-    /// Sends OTLP traces; panics unless all is taken.
+    /// Sends OTLP traces; panics unless everything is accepted.
     pub fn push(&self, otlp: &[u8]) {
         push_otlp(self.ports.otlp, "/v1/traces", "", otlp);
     }
 
-    /// What a path of its query API answers: status and body.
+    /// Returns the status and the body of a path of its query API.
     pub fn get(&self, path: &str) -> (u16, Vec<u8>) {
         request(self.ports.query, "GET", path, "", &[]).expect("Jaeger answers")
     }
 
-    /// A trace in OTLP/JSON, as `/api/v3/traces/ID` has it; none where Jaeger does not know it.
+    /// Returns a trace in OTLP/JSON from `/api/v3/traces/ID`, or `None` if Jaeger does not have it.
     pub fn trace(&self, id: &str) -> Option<Value> {
         let (status, body) = self.get(&format!("/api/v3/traces/{id}?raw_traces=true"));
         let mut answer: Value = serde_json::from_slice(&body).expect("Jaeger answers in JSON");
@@ -115,7 +115,7 @@ impl Jaeger {
         }
     }
 
-    /// The traces of a service, in Jaeger's own JSON.
+    /// Returns the traces of a service, in Jaeger's own JSON.
     pub fn traces_of(&self, service: &str) -> Vec<Value> {
         let (status, body) = self.get(&format!(
             "/api/traces?service={}&limit=1000&start=1&end=4102444800000000",

@@ -1,4 +1,4 @@
-//! The foreign programs that judge our output, as `tests/judges/install` puts them into its cache.
+//! The third-party programs that check our output, as `tests/judges/install` installs them in its cache.
 
 use std::{
     env,
@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-/// A program that nobody here wrote.
+/// A third-party program that checks our output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judge {
     /// The Prometheus Alertmanager.
@@ -22,7 +22,7 @@ pub enum Judge {
     GrafanaSchema,
     /// Jaeger.
     Jaeger,
-    /// A script that draws a dashboard with the panels of Perses in Chromium, and reports each panel.
+    /// A script that renders a dashboard with the panels of Perses in Chromium, and reports on each panel.
     Perses,
     /// Prometheus, with promtool in the same folder.
     Prometheus,
@@ -35,7 +35,7 @@ pub enum Judge {
 }
 
 impl Judge {
-    /// The name of its folder in `tests/judges`.
+    /// Returns the name of its folder in `tests/judges`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Alertmanager => "alertmanager",
@@ -52,16 +52,17 @@ impl Judge {
         }
     }
 
-    /// The folder of its recipe and of what goes with it.
+    /// Returns the folder of its recipe and its additional files.
     pub fn folder(self) -> PathBuf {
         judges().join(self.name())
     }
 
-    /// Returns the program, or `None`: then the test returns. A line that the test runner does not capture reports it.
+    /// Returns the program, or `None`: then the test must return. The skip is reported in a line that the test runner does not
+    /// capture.
     ///
     /// # Panics
     ///
-    /// In CI (`CI` is set and not `false`), where every judge is required.
+    /// In CI (`CI` is set and not `false`), if the program is not installed.
     pub fn require_or_skip(self) -> Option<PathBuf> {
         let found = self.find();
         if found.is_none() {
@@ -76,7 +77,7 @@ impl Judge {
         found
     }
 
-    /// The installer alone knows where its cache is and which version belongs to this checkout.
+    /// Asks the installer, which knows the path of its cache and the version for this checkout.
     fn find(self) -> Option<PathBuf> {
         let output = Command::new("bash")
             .arg(judges().join("install"))

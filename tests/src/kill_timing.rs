@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 use crate::{Process, wait_until};
 
-/// The progress of a process that follows logs, as its files show it: the size of its output and the time of its checkpoint file.
+/// The progress of a process that follows logs: the size of its output file and the time of its checkpoint file.
 #[derive(Debug)]
 pub struct Progress {
     out: PathBuf,
@@ -25,7 +25,7 @@ struct Seen {
 }
 
 impl Progress {
-    /// Reads the present state of the output file and of the checkpoint file.
+    /// Reads the current state of the output file and of the checkpoint file.
     pub fn of(out: PathBuf, positions: PathBuf) -> Self {
         let seen = Seen::of(&out, &positions);
         Self { out, positions, seen }
@@ -61,7 +61,7 @@ pub fn wait_until_begun(follower: &Process) {
     });
 }
 
-/// Spins for a random time of at most some milliseconds.
+/// Spins for a random time of at most a few milliseconds.
 pub fn spin(random: &mut Rng) {
     (0..random.u32(0..2_000_000)).for_each(|_| std::hint::spin_loop());
 }

@@ -1,7 +1,8 @@
-//! The harness of the end-to-end tests: the real binary, a fake world around it, and foreign judges of what came out.
+//! The harness of the end-to-end tests: the real binary, simulated inputs and endpoints, and third-party programs that check
+//! the output.
 //!
-//! Everything listens on loopback on a free port, is waited for by a condition, and is stopped by its own pid. What a
-//! helper here cannot do is a failed test, so it panics with what it was doing.
+//! Every server listens on loopback on a free port; tests wait for it by a condition and stop it by its pid. An error in a
+//! helper is a failed test, so it panics with a description of the operation.
 
 mod alertmanager;
 mod cargo_build;

@@ -1,10 +1,10 @@
-//! Where a server of the harness listens, and what it runs on.
+//! The listener and the runtime of a server of the harness.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// A port of loopback that is listened on, zero for a free one, and a runtime of one thread to serve it.
+/// Listens on a port of loopback, zero for a free one, and returns a runtime of one thread for the server.
 pub(crate) fn listen(port: u16) -> (Runtime, TcpListener, SocketAddr) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

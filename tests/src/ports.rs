@@ -1,7 +1,7 @@
 //! Free ports on loopback, for servers that cannot report the port that they chose.
 //!
-//! They are below those that the system itself gives out: a client that connects somewhere, or another test that has the
-//! system choose, cannot take one before its server does.
+//! They are below the ephemeral ports of the system, so that neither an outgoing connection nor another test with an ephemeral
+//! port can occupy one before its server does.
 
 use std::{
     net::{Ipv4Addr, TcpListener},
@@ -12,14 +12,14 @@ use std::{
     },
 };
 
-/// Above the ports of most services, below what Linux gives out (`net.ipv4.ip_local_port_range`).
+/// The range above the ports of most services, and below Linux's ephemeral ports (`net.ipv4.ip_local_port_range`).
 const PORTS: std::ops::Range<u16> = 12_000..32_000;
 
-/// How many ports were given or found taken. Programs that run side by side begin far from each other.
+/// The number of ports tried so far. It starts at an offset by pid, so that concurrent programs use different ports.
 static PASSED: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(process::id().wrapping_mul(997)));
 
-/// A port that nothing listened on a moment ago, and that no other test of this program was given. A server that does not get
-/// its port ends, and its test fails.
+/// Returns a port that was free a moment ago, and that this program has not returned before. If a server does not get its port,
+/// it exits and its test fails.
 pub fn free_port() -> u16 {
     PORTS
         .map(|_| {

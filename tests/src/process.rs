@@ -1,4 +1,4 @@
-//! A server process: started, waited for, stopped by its pid, with its output kept for the day it fails.
+//! A server process: started, waited for, stopped by its pid, with its output kept for failures.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::wait_until;
 
-/// A running child. Dropped, it is killed; in a test that fails, its output is shown.
+/// A running child. It is killed when it is dropped; its output is shown if the test fails.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -43,17 +43,17 @@ impl Process {
         }
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The memory that it has now (`VmRSS`).
+    /// Returns its current memory (`VmRSS`).
     pub fn memory_kib(&self) -> u64 {
         self.memory("VmRSS:")
     }
 
-    /// The most memory that it has had (`VmHWM`).
+    /// Returns its peak memory (`VmHWM`).
     pub fn peak_memory_kib(&self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -66,7 +66,7 @@ impl Process {
         number.expect("a running process has memory")
     }
 
-    /// Waits until `ready` returns true; panics if the process ends before that.
+    /// Waits until `ready` returns true; panics if the process exits before that.
     pub fn wait_until_ready(&mut self, mut ready: impl FnMut() -> bool) {
         let name = self.name.clone();
         wait_until(&format!("{name} is ready"), || {
@@ -77,18 +77,18 @@ impl Process {
         });
     }
 
-    /// Asks the process to end (SIGTERM) and waits until it has.
+    /// Terminates the process (SIGTERM) and waits for its exit.
     pub fn stop(self) -> ExitStatus {
         self.stop_with_log().0
     }
 
-    /// As [`stop`](Self::stop), with everything that it printed.
+    /// As [`stop`](Self::stop), and returns its output.
     pub fn stop_with_log(self) -> (ExitStatus, String) {
         self.signal(Signal::SIGTERM);
         self.wait_for_end()
     }
 
-    /// Waits until the process ends by itself.
+    /// Waits until the process exits by itself.
     pub fn wait_for_end(mut self) -> (ExitStatus, String) {
         let mut status = None;
         let name = self.name.clone();
@@ -104,12 +104,12 @@ impl Process {
         self.signal(Signal::SIGUSR1);
     }
 
-    /// Asks the process to end as Ctrl-C does (SIGINT), and does not wait.
+    /// Sends SIGINT, as Ctrl-C does, and does not wait.
     pub fn interrupt(&self) {
         self.signal(Signal::SIGINT);
     }
 
-    /// Ends the process at once, with no time for anything (SIGKILL), and gives what it has printed.
+    /// Kills the process (SIGKILL), and returns its output.
     pub fn kill(self) -> String {
         self.signal(Signal::SIGKILL);
         let (status, log) = self.wait_for_end();
@@ -117,12 +117,12 @@ impl Process {
         log
     }
 
-    /// Makes the process read its configuration again (SIGHUP).
+    /// Makes the process reload its configuration (SIGHUP).
     pub fn reload(&self) {
         self.signal(Signal::SIGHUP);
     }
 
-    /// What the process has printed so far.
+    /// Returns the output of the process so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_else(|error| format!("(no log: {error})"))
     }
@@ -132,7 +132,7 @@ impl Process {
         kill(Pid::from_raw(pid), signal).expect("a child that was not waited for can be signalled");
     }
 
-    /// How the process ended; none while it runs.
+    /// Returns the exit status, or `None` while the process runs.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child can be waited for")
     }
@@ -144,7 +144,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Either fails only where the process has ended already.
+        // Both calls fail only if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {

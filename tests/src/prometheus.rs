@@ -1,4 +1,4 @@
-//! A real Prometheus: scrapes its targets, receives OTLP, and answers queries.
+//! A real Prometheus: scrapes its targets, receives OTLP, and responds to queries.
 
 use std::{
     fs,
@@ -25,39 +25,39 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts `program` and waits until it is ready. `targets` are what it scrapes: name and address; every series of one
-    /// carries its name as the label `via`. Labels that a page sets are kept.
+    /// Starts `program` and waits until it is ready. `targets` are its scrape targets, with name and address; every series of a
+    /// target has the target's name as the label `via`. Labels that a page sets are kept.
     pub fn start(program: &Path, targets: &[(&str, String)], promoted: &[&str]) -> Self {
         Self::start_with(program, &configuration(targets, promoted, true))
     }
 
-    /// As [`start`](Self::start), with another time between scrapes than a second, after which it also gives up a scrape: on a
-    /// busy machine a large page may take longer than a second.
+    /// As [`start`](Self::start), with another scrape interval than a second, which is also the scrape timeout: on a busy
+    /// machine a large page may need more than a second.
     pub fn start_with_interval(program: &Path, targets: &[(&str, String)], interval: &str) -> Self {
         let interval = format!("scrape_interval: {interval}");
         let configuration = configuration(targets, &[], true).replacen("scrape_interval: 1s", &interval, 1);
         Self::start_with(program, &configuration)
     }
 
-    /// As [`start`](Self::start), without native histograms: it asks for text then, and in text for names as they are.
+    /// As [`start`](Self::start), without native histograms: it then requests the text format, with unescaped names.
     pub fn start_without_native_histograms(program: &Path, targets: &[(&str, String)]) -> Self {
         Self::start_with(program, &configuration(targets, &[], false))
     }
 
-    /// As [`start`](Self::start), without names in UTF-8: it asks for dots as underscores, as old readers do.
+    /// As [`start`](Self::start), without names in UTF-8: it requests dots as underscores, as older versions do.
     pub fn start_without_utf8(program: &Path, targets: &[(&str, String)]) -> Self {
         let legacy = "global: {metric_name_validation_scheme: legacy, ";
         let configuration = configuration(targets, &[], false).replacen("global: {", legacy, 1);
         Self::start_with(program, &configuration)
     }
 
-    /// Starts it on the blocks in `data`, with more lines of configuration; it scrapes nothing and keeps old samples.
+    /// Starts it on the blocks in `data`, with additional lines of configuration; it scrapes nothing and keeps old samples.
     pub fn start_on(program: &Path, data: &Path, configuration: &str) -> Self {
         Self::start_in(program, data, configuration, free_port(), &[])
     }
 
-    /// As [`start_on`](Self::start_on), at a port, and with another time after which a series without a sample has ended: the
-    /// default of five minutes is too long where rules are evaluated in short time.
+    /// As [`start_on`](Self::start_on), at a port, and with another lookback delta: the default of five minutes is too long if
+    /// rules are evaluated in scaled time.
     pub fn start_in_short_time(
         program: &Path,
         data: &Path,
@@ -108,17 +108,17 @@ impl Prometheus {
         }
     }
 
-    /// Its base URL.
+    /// Returns its base URL.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The result of an instant query: each series with its labels and `value`, or `histogram`.
+    /// Returns the result of an instant query: each series with its labels and `value`, or `histogram`.
     pub fn query(&self, expression: &str) -> Vec<Value> {
         self.api(&format!("query?query={}", encoded(expression)))["result"].take_list()
     }
 
-    /// The value of an instant query that gives one series; none where it gives no series.
+    /// Returns the value of an instant query with at most one series; `None` if there is no series.
     pub fn value(&self, expression: &str) -> Option<f64> {
         let result = self.query(expression);
         assert!(result.len() <= 1, "{expression} gives {result:?}");
@@ -126,13 +126,14 @@ impl Prometheus {
         Some(text.parse().expect("a sample is a number"))
     }
 
-    /// The samples of the last hour before `seconds`, as they are stored: of each series the times in milliseconds and values.
+    /// Returns the stored samples of the hour before `seconds`: for each series, the times in milliseconds and the values.
     pub fn stored(&self, selector: &str, seconds: u64) -> Vec<Vec<(u64, f64)>> {
         let expression = encoded(&format!("{selector}[1h]"));
         samples(&self.api(&format!("query?query={expression}&time={seconds}")))
     }
 
-    /// The answer of a range query, times in seconds: of each series the times in milliseconds and values.
+    /// Returns the result of a range query, with arguments in seconds: for each series, the times in milliseconds and the
+    /// values.
     pub fn range(&self, expression: &str, start: &str, end: &str, step: &str) -> Vec<Vec<(u64, f64)>> {
         samples(&Value::from_iter([(
             "result",
@@ -140,54 +141,54 @@ impl Prometheus {
         )]))
     }
 
-    /// The answer of a range query: each series with its labels and `values`, `histograms`, or both.
+    /// Returns the result of a range query: each series with its labels and `values`, `histograms`, or both.
     pub fn query_range(&self, expression: &str, start: &str, end: &str, step: &str) -> Vec<Value> {
         let expression = encoded(expression);
         let path = format!("query_range?query={expression}&start={start}&end={end}&step={step}");
         self.api(&path)["result"].take_list()
     }
 
-    /// As [`value`](Self::value), at a time in seconds since 1970.
+    /// As [`value`](Self::value), at a time in Unix seconds.
     pub fn value_at(&self, expression: &str, seconds: u64) -> Option<f64> {
         let answer = self.api(&format!("query?query={}&time={seconds}", encoded(expression)));
         let text = answer["result"][0]["value"][1].as_str()?.replace("Inf", "inf");
         Some(text.parse().expect("a sample is a number"))
     }
 
-    /// All series that match, as maps of labels.
+    /// Returns all series that match, as maps of labels.
     pub fn series(&self, selector: &str) -> Vec<Value> {
         self.api(&format!("series?match[]={}", encoded(selector)))
             .take_list()
     }
 
-    /// As [`series`](Self::series), of those with a sample since then, in seconds since 1970.
+    /// As [`series`](Self::series), for series with a sample since a time in Unix seconds.
     pub fn series_since(&self, selector: &str, seconds: u64) -> Vec<Value> {
         self.api(&format!("series?match[]={}&start={seconds}", encoded(selector)))
             .take_list()
     }
 
-    /// Why the last scrape of each target failed; empty where it did not.
+    /// Returns the error of the last scrape of each target; empty if it succeeded.
     pub fn scrape_errors(&self) -> Vec<String> {
         let targets = self.api("targets?state=active")["activeTargets"].take_list();
         let error = |target: &Value| target["lastError"].as_str().unwrap_or_default().to_owned();
         targets.iter().map(error).collect()
     }
 
-    /// How many series are in its memory, those of the last hours that have ended among them.
+    /// Returns the number of series in memory, including those of the last hours that have ended.
     pub fn head_series(&self) -> u64 {
         let status = self.api("status/tsdb");
         let count = status["headStats"]["numSeries"].as_u64();
         count.expect("Prometheus counts its series")
     }
 
-    /// The exemplars of a query over all time.
+    /// Returns the exemplars of a query over all time.
     pub fn exemplars(&self, expression: &str) -> Vec<Value> {
         let range = "start=0&end=9999999999";
         self.api(&format!("query_exemplars?query={}&{range}", encoded(expression)))
             .take_list()
     }
 
-    /// The targets that it scrapes: job, health (`up`, `down`, `unknown`) and the error of the last scrape.
+    /// Returns its scrape targets: job, health (`up`, `down`, `unknown`) and the error of the last scrape.
     pub fn targets(&self) -> Vec<(String, String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let target = |target: &Value| {
@@ -201,7 +202,7 @@ impl Prometheus {
         active.iter().map(target).collect()
     }
 
-    /// Sends OTLP metrics; panics unless all is taken.
+    /// Sends OTLP metrics; panics unless everything is accepted.
     pub fn push(&self, otlp: &[u8]) {
         push_otlp(self.port, "/api/v1/otlp/v1/metrics", "", otlp);
     }
@@ -215,7 +216,7 @@ impl Prometheus {
     }
 }
 
-/// Times in milliseconds and values of each series of an answer.
+/// Returns the times in milliseconds and the values of each series of a response.
 fn samples(answer: &Value) -> Vec<Vec<(u64, f64)>> {
     let number = |value: &Value| {
         let text = value.as_str().expect("a value is text").replace("Inf", "inf");
@@ -229,7 +230,7 @@ fn samples(answer: &Value) -> Vec<Vec<(u64, f64)>> {
     answer["result"].take_list().iter().map(series).collect()
 }
 
-/// Runs promtool with these arguments and then these paths; `program` is the Prometheus that it was built with.
+/// Runs promtool with these arguments and then these paths; `program` is the Prometheus of the same build.
 pub fn promtool(program: &Path, arguments: &[&str], paths: &[&Path]) -> Output {
     Command::new(program.with_file_name("promtool"))
         .args(arguments)
@@ -238,7 +239,7 @@ pub fn promtool(program: &Path, arguments: &[&str], paths: &[&Path]) -> Output {
         .expect("promtool can be started")
 }
 
-/// Runs `promtool check metrics` on a page; `program` is the Prometheus that it was built with.
+/// Runs `promtool check metrics` on a page; `program` is the Prometheus of the same build.
 pub fn promtool_check(program: &Path, page: &[u8]) -> Output {
     let mut promtool = Command::new(program.with_file_name("promtool"))
         .args(["check", "metrics"])
@@ -253,7 +254,7 @@ pub fn promtool_check(program: &Path, page: &[u8]) -> Output {
     promtool.wait_with_output().expect("promtool ends")
 }
 
-/// A list out of an answer.
+/// Extracts a list from a response.
 trait TakeList {
     fn take_list(&self) -> Vec<Value>;
 }

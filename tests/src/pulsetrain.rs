@@ -14,17 +14,17 @@ use serde_json::Value;
 
 use crate::{Answer, FakeEndpoint, Folder, Items, cargo_build::cargo_build, workspace_path};
 
-/// One `pulsetrain import`, to be run.
+/// A `pulsetrain import` that has not been started.
 #[derive(Debug)]
 pub struct Import(Command);
 
 impl Import {
-    /// An import of `path`, with no `OTEL_*` variable of the caller's, that ends with a summary in JSON.
+    /// Creates an import of `path` that prints a summary in JSON, without the `OTEL_*` variables of the caller.
     pub fn of(path: impl AsRef<OsStr>) -> Self {
         Self::for_people(path).arg("--json")
     }
 
-    /// An import of `path` that ends with a summary in words.
+    /// Creates an import of `path` that prints a summary as text.
     pub fn for_people(path: impl AsRef<OsStr>) -> Self {
         let mut command = command(["import"]);
         command.arg(path);
@@ -42,18 +42,18 @@ impl Import {
         self.arg("--to").arg(target)
     }
 
-    /// Sets a variable of the environment.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.0.env(name, value);
         self
     }
 
-    /// Runs the import to its end.
+    /// Runs the import until it exits.
     pub fn run(mut self) -> Finished {
         Finished::new(self.0.output().expect("pulsetrain can be started"))
     }
 
-    /// Runs the import to its end with `input` on its standard input, which ends with it.
+    /// Runs the import until it exits, with `input` on its standard input, which is closed after it.
     pub fn run_with_input(mut self, input: &[u8]) -> Finished {
         self.0
             .stdin(Stdio::piped())
@@ -62,20 +62,20 @@ impl Import {
         let mut child = self.0.spawn().expect("pulsetrain can be started");
         let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
         let output = thread::scope(|scope| {
-            // A pulsetrain that gives up before the end of its input breaks the pipe; its exit code shows that.
+            // A pulsetrain that exits before the end of its input breaks the pipe; its exit code shows that.
             scope.spawn(move || stdin.write_all(input));
             child.wait_with_output().expect("a child can be waited for")
         });
         Finished::new(output)
     }
 
-    /// The command itself, for a test that needs its running process.
+    /// Returns the command, for a test that needs its running process.
     pub fn into_command(self) -> Command {
         self.0
     }
 }
 
-/// Runs `pulsetrain convert INPUTS -o OUTPUT ARGUMENTS` to its end, with a summary in JSON.
+/// Runs `pulsetrain convert INPUTS -o OUTPUT ARGUMENTS` until it exits, with a summary in JSON.
 pub fn convert(inputs: &[impl AsRef<Path>], output: &Path, arguments: &[&str]) -> Finished {
     let mut command = command(["convert", "--json"]);
     command.args(inputs.iter().map(AsRef::as_ref));
@@ -83,10 +83,10 @@ pub fn convert(inputs: &[impl AsRef<Path>], output: &Path, arguments: &[&str]) -
     Finished::new(command.output().expect("pulsetrain can be started"))
 }
 
-/// What an import or a conversion ended with.
+/// The exit code and the output of an import or a conversion.
 #[derive(Debug)]
 pub struct Finished {
-    /// The exit code; none where a signal ended it.
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -95,7 +95,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Reads what a process left.
+    /// Reads the output of a process that has exited.
     pub fn new(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -104,7 +104,7 @@ impl Finished {
         }
     }
 
-    /// Panics with the complete output if the exit code is another one, or if a panic was printed.
+    /// Panics with the complete output if the exit code differs, or if a panic was printed.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "standard error was:\n{}", self.stderr);
@@ -112,7 +112,7 @@ impl Finished {
         self
     }
 
-    /// Panics where standard error lacks one of these words.
+    /// Panics if standard error lacks one of these words.
     #[track_caller]
     pub fn expect_words(&self, words: &[&str]) {
         for word in words {
@@ -124,7 +124,7 @@ impl Finished {
         }
     }
 
-    /// How many things the summary counts under `field`, which is by reason: `skipped` or `dropped`.
+    /// Returns the sum of the counts of the summary under `field`, which are by reason: `skipped` or `dropped`.
     #[track_caller]
     pub fn total(&self, field: &str) -> u64 {
         let summary = self.summary();
@@ -134,7 +134,7 @@ impl Finished {
         by_reason.values().filter_map(Value::as_u64).sum()
     }
 
-    /// The JSON summary, which is the last line of standard error.
+    /// Returns the JSON summary, which is the last line of standard error.
     #[track_caller]
     pub fn summary(&self) -> Value {
         let last = self.stderr.lines().last().expect("an import ends with a summary");
@@ -142,7 +142,8 @@ impl Finished {
     }
 }
 
-/// Imports a log: spans go to the store at `traces`, points and records to an endpoint that takes all. Gives what was sent.
+/// Imports a log: spans go to the store at `traces`, points and log records to an endpoint that accepts all. Returns the items
+/// of the log.
 pub fn send_traces(log: &Path, traces: &str) -> Items {
     let others = FakeEndpoint::start([], Answer::Accept);
     Import::of(log)
@@ -159,13 +160,13 @@ pub fn send_traces(log: &Path, traces: &str) -> Items {
     Items::read(&file)
 }
 
-/// Runs `pulsetrain semconv` with further arguments.
+/// Runs `pulsetrain semconv` with these arguments.
 pub fn semconv<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Finished {
     let mut command = command(["semconv"]);
     Finished::new(command.args(args).output().expect("pulsetrain can be started"))
 }
 
-/// `pulsetrain` without standard input and without a variable that configures OpenTelemetry.
+/// Creates a `pulsetrain` command without standard input and without variables that configure OpenTelemetry.
 pub fn command<const N: usize>(args: [&str; N]) -> Command {
     let mut command = Command::new(program());
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OTEL_")) {
@@ -175,8 +176,8 @@ pub fn command<const N: usize>(args: [&str; N]) -> Command {
     command
 }
 
-/// The same command with no signal ignored and no standard input: who starts the tests in the background has them ignore interrupts, and so would
-/// everything that they start.
+/// Returns the command with default signal handlers and without standard input: tests that run in the background inherit an
+/// ignored SIGINT, and so would their children.
 pub fn with_default_signals(command: &Command) -> Command {
     let mut with_defaults = Command::new("env");
     with_defaults.arg("--default-signal");
@@ -193,7 +194,7 @@ pub fn with_default_signals(command: &Command) -> Command {
     with_defaults
 }
 
-/// Returns the binary as a user gets it, which the first call builds. Measurements name one that is built with optimizations:
+/// Returns the binary as a user gets it, which the first call builds. Measurements use an optimized build through
 /// `PULSETRAIN=target/release/pulsetrain`.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

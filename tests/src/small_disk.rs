@@ -1,4 +1,4 @@
-//! A small disk of a test's own, which the test fills. It needs no rights but those of a namespace.
+//! A small disk for one test, which the test can fill. It requires only the right to create a namespace.
 
 use std::{
     fs::{self, File},
@@ -7,17 +7,17 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
 };
 
-/// A small disk; gone when it is dropped.
+/// A small disk, which is unmounted when it is dropped.
 pub struct SmallDisk {
     path: PathBuf,
     holder: Child,
-    /// Closed, it ends the holder.
+    /// The pipe that ends the holder when it is closed.
     stdin: Option<ChildStdin>,
 }
 
 impl SmallDisk {
-    /// A disk of this size, as `mount` has it, that is visible at its [`path`](Self::path) only;
-    /// nothing, and a word of it, where that is not allowed.
+    /// Mounts a disk of this size, as an option of `mount`, that is visible only at its [`path`](Self::path). Returns `None`,
+    /// and prints a message, if mounting is not permitted.
     pub fn mount(folder: &Path, size: &str) -> Option<Self> {
         let script = r#"mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec cat"#;
         let mut command = Command::new("unshare");
@@ -47,18 +47,18 @@ impl SmallDisk {
         None
     }
 
-    /// The folder that is the disk.
+    /// Returns the path of the disk.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Leaves no room on the disk.
+    /// Fills the disk completely.
     pub fn fill(&self) {
         let mut filler = File::create(self.filler()).expect("a file can be made");
         while filler.write_all(&[0; 4096]).is_ok() {}
     }
 
-    /// Gives back what was taken by [`fill`](Self::fill).
+    /// Frees the space that [`fill`](Self::fill) used.
     pub fn make_room(&self) {
         fs::remove_file(self.filler()).expect("the file is ours");
     }
@@ -71,7 +71,7 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // A holder that is gone already leaves nothing to wait for.
+        // If the holder has already exited, there is nothing to wait for.
         let _ = self.holder.wait();
     }
 }

@@ -13,26 +13,26 @@ pub struct SurogateLog(Vec<Record>);
 pub struct Record(Value);
 
 impl SurogateLog {
-    /// Reads a log that is valid JSON.
+    /// Reads a log, which must be valid JSON.
     pub fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let records: Vec<Value> = serde_json::from_str(&text).expect("the log is valid JSON");
         Self(records.into_iter().map(Record).collect())
     }
 
-    /// All records of a kind.
+    /// Returns all records of a kind.
     pub fn of_kind(&self, kind: &str) -> Vec<&Record> {
         self.0.iter().filter(|record| record.0["log"] == kind).collect()
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 }
 
 impl Record {
-    /// When it was written, in unix nanoseconds.
+    /// Returns the time of the record, in Unix nanoseconds.
     pub fn time(&self) -> u64 {
         /// 2026-11-21T00:00:00Z, the day of every log in the corpus.
         const MIDNIGHT_SECS: u64 = 1_795_219_200;
@@ -44,14 +44,14 @@ impl Record {
         (MIDNIGHT_SECS + part(0, 2) * 3_600 + part(3, 5) * 60 + part(6, 8)) * 1_000_000_000 + part(9, 18)
     }
 
-    /// A field that is a number.
+    /// Returns a field that is a number.
     pub fn number(&self, field: &str) -> f64 {
         self.0[field]
             .as_f64()
             .unwrap_or_else(|| panic!("{field} is no number in {}", self.0))
     }
 
-    /// All fields.
+    /// Returns all fields.
     pub fn fields(&self) -> &Value {
         &self.0
     }

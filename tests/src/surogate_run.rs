@@ -1,4 +1,4 @@
-//! An endless run of Surogate: the records of a real log, and then steps without end.
+//! An endless run of Surogate: the records of a real log, followed by steps without end.
 
 use std::{
     path::Path,
@@ -10,27 +10,27 @@ use fastrand::Rng;
 
 use crate::{SurogateWriter, corpus, surogate_records};
 
-/// A run that is being written.
+/// A run that writes its log.
 #[derive(Debug)]
 pub struct SurogateRun {
     writer: SurogateWriter,
-    /// The records that are written first, the last one in front.
+    /// The records at the start of the run, in reverse order.
     opening: Vec<String>,
     clock: Clock,
     step: usize,
 }
 
-/// What times the records have.
+/// The times of the records.
 #[derive(Debug)]
 enum Clock {
-    /// Those of an hour of a day, a second for a step.
+    /// Times in one hour of a fixed day, one second per step.
     Hour(usize),
-    /// Those at which they are written; that of the last step, in nanoseconds since 1970.
+    /// Real time, with the time of the last step in Unix nanoseconds.
     Real(Option<u64>),
 }
 
 impl SurogateRun {
-    /// Begins to write to `log`, which is emptied.
+    /// Starts a run that writes to `log`, which is truncated.
     pub fn begin(log: &Path, hour: usize) -> Self {
         let mut opening: Vec<String> = surogate_records(&corpus("surogate/training_dense.json"))
             .iter()
@@ -45,8 +45,8 @@ impl SurogateRun {
         }
     }
 
-    /// Begins to write to `log` a run whose steps are of now, each from the end of the one before. What comes before the
-    /// first of them is written at once.
+    /// Starts a run with real times that writes to `log`; each step begins at the end of the previous one. The records before
+    /// the first step are written at once.
     pub fn begin_now(log: &Path) -> Self {
         let now = unix_nanos();
         let records = surogate_records(&corpus("surogate/training_dense.json"));
@@ -67,7 +67,7 @@ impl SurogateRun {
         }
     }
 
-    /// Writes some records, one in four in pieces.
+    /// Writes this number of records, on average one in four in pieces.
     pub fn write(&mut self, random: &mut Rng, records: usize) {
         for _ in 0..records {
             let record = self.next_record();
@@ -77,7 +77,7 @@ impl SurogateRun {
         }
     }
 
-    /// Writes one record, and lets something happen when it is written up to a place that chance gives.
+    /// Writes one record up to a random offset, calls `between`, and writes the rest.
     pub fn write_torn(&mut self, random: &mut Rng, between: impl FnMut()) {
         let record = self.next_record();
         let cut = random.usize(1..record.len() + 4);
@@ -97,7 +97,7 @@ impl SurogateRun {
 }
 
 impl Clock {
-    /// The time of the end of a step, as it is written, and the step's milliseconds.
+    /// Returns the end time of a step as text, and the duration of the step in milliseconds.
     fn tick(&mut self, step: usize) -> (String, f64) {
         match self {
             Self::Hour(hour) => {
@@ -123,7 +123,7 @@ fn unix_nanos() -> u64 {
     since.expect("it is later than 1970").as_nanos() as u64
 }
 
-/// A time as Surogate writes it.
+/// Formats a time as Surogate does.
 fn time_text(unix_nanos: u64) -> String {
     let (seconds, nanos) = (unix_nanos / 1_000_000_000, unix_nanos % 1_000_000_000);
     let (year, month, day) = date(seconds / 86_400);
@@ -131,7 +131,7 @@ fn time_text(unix_nanos: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{nanos:09}")
 }
 
-/// The date this number of days after 1970-01-01.
+/// Returns the date of a number of days since 1970-01-01.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));

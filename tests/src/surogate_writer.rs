@@ -1,4 +1,4 @@
-//! Writes a Surogate log as Surogate does: the array is closed at all times, and each record is written over its end.
+//! Writes a Surogate log as Surogate does: the array is always closed, and each record overwrites its end.
 
 use std::{
     fs::{self, File},
@@ -14,7 +14,7 @@ pub struct SurogateWriter {
 }
 
 impl SurogateWriter {
-    /// Begins a log; one that is there is emptied, as a trainer does that is started again.
+    /// Creates a log; an existing one is truncated, as by a restarted trainer.
     pub fn create(path: &Path) -> Self {
         let mut file = File::create(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         file.write_all(b"[\n\n]\n").expect("a log can be written");
@@ -26,7 +26,7 @@ impl SurogateWriter {
         self.append_torn(record, &[], || {});
     }
 
-    /// Appends a record with a write up to each of the cuts and one for the rest, and lets something happen in between.
+    /// Appends a record with one write up to each cut and one for the rest, and calls `between` in between.
     pub fn append_torn(&mut self, record: &str, cuts: &[usize], mut between: impl FnMut()) {
         let comma = if self.is_empty { "" } else { ",\n" };
         self.is_empty = false;
@@ -46,7 +46,7 @@ impl SurogateWriter {
     }
 }
 
-/// The records of a finished log, as they were written.
+/// Returns the records of a finished log, as they were written.
 pub fn surogate_records(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let inside = text

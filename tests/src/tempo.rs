@@ -1,4 +1,4 @@
-//! A real Grafana Tempo with a folder as its storage: takes OTLP, and answers by trace id and by TraceQL.
+//! A real Grafana Tempo with a folder as its storage: accepts OTLP, and returns traces by id and by TraceQL.
 
 use std::{fs, path::Path, process::Command};
 
@@ -46,7 +46,7 @@ impl Tempo {
         Self::start_with(program, None, "")
     }
 
-    /// Starts `program` so that every request has to name its tenant; what is sent and asked here is of `tenant`.
+    /// Starts `program` so that every request has to name its tenant; all requests of this value are for `tenant`.
     pub fn start_for_tenant(program: &Path, tenant: &'static str) -> Self {
         Self::start_with(program, Some(tenant), "multitenancy_enabled: true\n")
     }
@@ -68,7 +68,7 @@ impl Tempo {
         Self::start_command(&mut command, folder, ports, None)
     }
 
-    /// `more` is the end of the configuration: keys at its top.
+    /// Starts `program` with additional top-level keys of its configuration in `more`.
     fn start_with(program: &Path, tenant: Option<&'static str>, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let ports = Ports::free();
@@ -96,28 +96,28 @@ impl Tempo {
         }
     }
 
-    /// The base URL of its query API.
+    /// Returns the base URL of its query API.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports.http)
     }
 
-    /// The base URL of its OTLP/HTTP receiver.
+    /// Returns the base URL of its OTLP/HTTP receiver.
     pub fn otlp(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports.otlp)
     }
 
-    /// Sends OTLP traces; panics unless all is taken.
+    /// Sends OTLP traces; panics unless everything is accepted.
     pub fn push(&self, otlp: &[u8]) {
         push_otlp(self.ports.otlp, "/v1/traces", &self.tenant_header(), otlp);
     }
 
-    /// What a path of its query API answers: status and body.
+    /// Returns the status and the body of a path of its query API.
     pub fn get(&self, path: &str) -> (u16, Vec<u8>) {
         let headers = format!("Accept: application/json\r\n{}", self.tenant_header());
         request(self.ports.http, "GET", path, &headers, &[]).expect("Tempo answers")
     }
 
-    /// A trace, as `/api/v2/traces/ID` has it: OTLP with its ids in base64; none where Tempo does not know it.
+    /// Returns a trace from `/api/v2/traces/ID`, in OTLP with ids in base64; `None` if Tempo does not have it.
     pub fn trace(&self, id: &str) -> Option<Value> {
         let (status, body) = self.get(&format!("/api/v2/traces/{id}"));
         if status == 404 {
@@ -125,11 +125,12 @@ impl Tempo {
         }
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
         let mut answer: Value = serde_json::from_slice(&body).expect("Tempo answers in JSON");
-        // A trace that nobody sent is an empty one here.
+        // A trace that Tempo does not have is empty here.
         Some(answer["trace"].take()).filter(|trace| trace.get("resourceSpans").is_some())
     }
 
-    /// The ids of the traces that a TraceQL query finds, with 32 digits each, sorted. What was sent is found some seconds later.
+    /// Returns the ids of the traces that a TraceQL query finds, with 32 digits each, sorted. New traces are found after some
+    /// seconds.
     pub fn search(&self, query: &str) -> Vec<String> {
         let (status, body) = self.get(&format!("/api/search?q={}&limit=1000", encoded(query)));
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
@@ -156,7 +157,7 @@ fn configuration(ports: Ports, folder: &Path, more: &str) -> String {
         otlp_grpc,
     } = ports;
     let folder = folder.display();
-    // A trace is complete for the search when nothing came for a second, not only after the default ten.
+    // A trace is complete for the search after one second without new spans, instead of the default ten.
     format!(
         "stream_over_http_enabled: true
 server:

@@ -1,4 +1,4 @@
-//! `pulsetrain` on a terminal, as a user has it: 40 rows of 100 columns, whose other side the test holds.
+//! `pulsetrain` in a pseudoterminal of 40 rows and 100 columns, whose other end the test holds.
 
 use std::{
     io::{self, Read, Write},
@@ -16,14 +16,14 @@ use pty_process::{Size, blocking};
 
 use crate::with_default_signals;
 
-/// What has not ended by then is killed, so that a test fails with what was printed instead of waiting for ever.
+/// The timeout after which the process is killed, so that a test fails with its output instead of waiting for ever.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Who sits at the terminal: what is written to it is typed.
+/// The test's end of the pseudoterminal; written bytes are typed keys.
 pub struct Terminal(blocking::Pty);
 
 impl Terminal {
-    /// Gives the window another size; the system sends SIGWINCH to the program.
+    /// Resizes the window; the system sends SIGWINCH to the program.
     pub fn resize(&self, rows: u16, columns: u16) {
         self.0
             .resize(Size::new(rows, columns))
@@ -41,8 +41,8 @@ impl Write for Terminal {
     }
 }
 
-/// Runs a command on a terminal to its end, and gives its exit code and all that the terminal was sent. `react` sees what
-/// has come so far and may type.
+/// Runs a command in a terminal until it exits, and returns its exit code and all output to the terminal. `react` gets the
+/// output so far and may type.
 pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut Terminal, &str)) -> (Option<i32>, String) {
     let (terminal, end) = blocking::open().expect("a terminal can be opened");
     let mut terminal = Terminal(terminal);
@@ -54,7 +54,7 @@ pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut Terminal, &str)
         .expect("pulsetrain can be started");
     let _until_the_end = kill_later(child.id());
     let (mut printed, mut buffer) = (Vec::new(), [0; 4096]);
-    // A terminal ends with an error when its last program has.
+    // Reading fails with an error after the last program of the terminal has exited.
     while let Ok(len @ 1..) = terminal.0.read(&mut buffer) {
         printed.extend_from_slice(&buffer[..len]);
         react(&mut terminal, &String::from_utf8_lossy(&printed));
@@ -63,13 +63,13 @@ pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut Terminal, &str)
     (status.code(), String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// Kills a process after the longest time, unless what is returned has been dropped before.
+/// Kills a process after the timeout, unless the returned sender has been dropped before.
 fn kill_later(process: u32) -> mpsc::SyncSender<()> {
     let process = Pid::from_raw(i32::try_from(process).expect("invariant: Linux pids fit in an i32"));
     let (until_the_end, ended) = mpsc::sync_channel(0);
     thread::spawn(move || {
         if ended.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout) {
-            // It fails only where the process has ended just now.
+            // It fails only if the process has just exited.
             let _ = kill(process, Signal::SIGKILL);
         }
     });

@@ -1,4 +1,4 @@
-//! TLS in front of a server that has none: accepts connections by TLS and forwards their bytes.
+//! A TLS proxy for a server without TLS: accepts TLS connections and forwards their bytes.
 
 use std::{fs, net::SocketAddr, path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ use tokio_rustls::{
 
 use crate::{Certificates, loopback};
 
-/// A running front on loopback; dropped, it stops.
+/// A running proxy on loopback, which stops when it is dropped.
 #[derive(Debug)]
 pub struct TlsFront {
     address: SocketAddr,
@@ -23,7 +23,7 @@ pub struct TlsFront {
 }
 
 impl TlsFront {
-    /// Starts a front of the server at `backend`, such as `127.0.0.1:3200`, which may ask who comes.
+    /// Starts a proxy of the server at `backend`, such as `127.0.0.1:3200`, which may require a client certificate.
     pub fn start(certificates: &Certificates, asks_for_client: bool, backend: &str) -> Self {
         let acceptor = TlsAcceptor::from(Arc::new(config(certificates, asks_for_client)));
         let backend: SocketAddr = backend.parse().expect("a server has an address");
@@ -32,7 +32,7 @@ impl TlsFront {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // TLS reports a refusal to the client; a client that closes early is ignored.
+                    // TLS reports a rejected handshake to the client; a client that closes early is ignored.
                     if let (Ok(mut front), Ok(mut back)) =
                         (acceptor.accept(stream).await, TcpStream::connect(backend).await)
                     {
@@ -47,7 +47,7 @@ impl TlsFront {
         }
     }
 
-    /// The base URL.
+    /// Returns the base URL.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }

@@ -1,4 +1,4 @@
-//! Perfetto's trace_processor as a judge: loads a trace, answers in rows.
+//! Perfetto's trace_processor as a third-party check: loads a trace and returns rows.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,29 +9,30 @@ use serde_json::Value;
 
 use crate::Judge;
 
-/// The judge, ready to be asked.
+/// The script that runs trace_processor.
 #[derive(Debug)]
 pub struct TraceProcessor {
     script: PathBuf,
 }
 
 impl TraceProcessor {
-    /// The judge, or none, in which case the test is to return.
+    /// Returns the trace processor, or `None`: then the test must return.
     pub fn require_or_skip() -> Option<Self> {
         let script = Judge::TraceProcessor.require_or_skip()?;
         Some(Self { script })
     }
 
-    /// The rows that each query finds in a trace, and asserts that its statistics have no error, no loss and no notice.
+    /// Returns the rows that each query finds in a trace. Also checks that the statistics of the trace have no errors and no
+    /// losses.
     ///
     /// # Panics
     ///
-    /// Where the trace cannot be loaded, a query makes no sense, or anything in `stats` is worse than information.
+    /// If the trace cannot be loaded, a query is invalid, or anything in `stats` is more severe than information.
     pub fn query<const N: usize>(&self, trace: &Path, queries: [&str; N]) -> [Vec<Value>; N] {
         self.rows(Command::new(&self.script).arg(trace), trace, queries)
     }
 
-    /// The same with a package of SQL modules, which queries can include.
+    /// As [`query`](Self::query), with a package of SQL modules, which queries can include.
     pub fn query_with_package<const N: usize>(
         &self,
         package: &Path,

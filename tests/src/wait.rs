@@ -21,7 +21,7 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until `ready` returns true, looking several times a second; returns whether it did within `longest`.
+/// Polls `ready` several times a second; returns whether it became true within `longest`.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test gives up in real time, however long a look takes"
@@ -39,7 +39,7 @@ pub fn wait_at_most(longest: Duration, mut ready: impl FnMut() -> bool) -> bool 
     }
 }
 
-/// Has something happen again and again until so much real time is over; each time is to wait for a condition of its own.
+/// Calls a closure repeatedly for a real time; each call must wait for a condition of its own.
 #[expect(
     clippy::disallowed_methods,
     reason = "the length of an outage is measured by the clock of those who wait for its end"

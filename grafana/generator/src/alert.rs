@@ -1,7 +1,8 @@
 //! Alerts and recording rules: from `definitions/alerts/*.yaml` and `definitions/recording.yaml` to rules for Prometheus and
 //! Mimir, Grafana-managed alerts and unit tests for promtool.
 //!
-//! `definition` has the fields of a file, `rules` reads and checks all files, and `prometheus`, `grafana` and `promtool` write.
+//! `definition` has the format of the files, `rules` reads and checks all files, and `prometheus`, `grafana` and `promtool`
+//! write.
 
 mod definition;
 pub(crate) mod duration;

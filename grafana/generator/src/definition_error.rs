@@ -1,15 +1,15 @@
-//! What is wrong with a definition, and where.
+//! An error in a definition, with its file and entry.
 
 use std::fmt;
 
-/// An error in `grafana/definitions`: the file, the entry and what is wrong with it.
+/// An error in `grafana/definitions`: the file, the entry and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionError {
     /// File name below `grafana/definitions`.
     pub file: String,
-    /// The entry, such as `Run overview / Loss / query 1`; empty where the file itself cannot be read.
+    /// The entry, such as `Run overview / Loss / query 1`; empty if the file itself cannot be read.
     pub entry: String,
-    /// What is wrong, and what to do.
+    /// The problem, and how to fix it.
     pub message: String,
 }
 

@@ -11,7 +11,7 @@ pub struct GeneratedFile {
     pub text: String,
 }
 
-/// Writes the files below `folder`, and only those that differ.
+/// Writes the files below `folder`, except those that are already up to date.
 pub fn write(folder: &Path, files: &[GeneratedFile]) -> io::Result<()> {
     for file in files {
         let path = folder.join(&file.path);
@@ -26,7 +26,7 @@ pub fn write(folder: &Path, files: &[GeneratedFile]) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the paths of the files that are missing below `folder` or have another text.
+/// Returns the paths of the files that are missing below `folder` or have another content.
 pub fn stale(folder: &Path, files: &[GeneratedFile]) -> io::Result<Vec<String>> {
     let mut stale = Vec::new();
     for file in files {

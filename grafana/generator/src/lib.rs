@@ -1,8 +1,8 @@
 //! Dashboards and alerts from one list of panels and rules.
 //!
 //! `grafana/definitions` has a YAML file for each dashboard and each group of alerts. [`generate`] checks every query against
-//! the semantic conventions and returns the files that come from them: Grafana and Perses dashboards, rules for Prometheus and
-//! Mimir, Grafana-managed alerts, and unit tests for `promtool`.
+//! the semantic conventions and returns the generated files: Grafana and Perses dashboards, rules for Prometheus and Mimir,
+//! Grafana-managed alerts, and unit tests for `promtool`.
 
 pub mod alert;
 mod dashboard;

@@ -1,4 +1,4 @@
-//! PromQL queries, checked against the semantic conventions.
+//! Checks PromQL queries against the semantic conventions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,8 @@ use promql_parser::{
 };
 use pulsetrain_semconv::{AttributeKind, Instrument, metric, prometheus_label};
 
-/// Labels that any series may have: the target, what the endpoint promotes from the resource, and the join of GPU and run.
+/// Labels that any series may have: those of the target, those promoted from the resource, and those of the join of GPU and
+/// run.
 const COMMON_LABELS: [&str; 12] = [
     "__name__",
     "job",
@@ -38,11 +39,11 @@ const TIME_VARIABLES: [(&str, &str); 4] = [
 /// The metrics and labels that a query may name.
 #[derive(Clone, Debug)]
 pub struct Vocabulary {
-    /// The labels of each metric, without [`COMMON_LABELS`]; `None` where any label is allowed.
+    /// The labels of each metric, without [`COMMON_LABELS`]; `None` if any label is allowed.
     metrics: BTreeMap<String, Option<BTreeSet<String>>>,
 }
 
-/// A query that has been parsed and checked.
+/// A parsed and checked query.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// The names of the metrics that it selects, as in Prometheus.
@@ -50,7 +51,7 @@ pub struct Query {
 }
 
 impl Default for Vocabulary {
-    /// Every metric of the registry under its Prometheus name, `target_info`, `up` and `ALERTS`.
+    /// Returns every metric of the registry under its Prometheus name, `target_info`, `up` and `ALERTS`.
     fn default() -> Self {
         let mut metrics: BTreeMap<_, _> = ["target_info", "up", "ALERTS", "ALERTS_FOR_STATE"]
             .map(|name| (name.to_owned(), None))
@@ -77,7 +78,7 @@ impl Default for Vocabulary {
 }
 
 impl Vocabulary {
-    /// Adds a name that is not in the registry, such as that of a recording rule; every label is allowed on it.
+    /// Adds a name that is not in the registry, such as that of a recording rule; every label is allowed for it.
     pub fn add(&mut self, name: &str) {
         self.metrics.insert(name.to_owned(), None);
     }
@@ -86,8 +87,8 @@ impl Vocabulary {
     ///
     /// # Errors
     ///
-    /// Returns what is wrong: a syntax error, a metric or label that no series has, a value that an attribute never has, or a
-    /// division by something that can be zero. Guard a divisor with `> 0` or `clamp_min(..., 1)`.
+    /// Returns the problems: a syntax error, a metric or label that no series has, a value that an attribute never has, or a
+    /// division by a value that can be zero. Guard a divisor with `> 0` or `clamp_min(..., 1)`.
     pub fn check(&self, text: &str) -> Result<Query, Vec<String>> {
         let mut parsed = text.to_owned();
         for (variable, value) in TIME_VARIABLES {
@@ -107,11 +108,11 @@ impl Vocabulary {
     }
 }
 
-/// The state of a check of one query.
+/// The state of the check of one query.
 struct Check<'a> {
     vocabulary: &'a Vocabulary,
     metrics: BTreeSet<String>,
-    /// Labels that some series of the query has.
+    /// Labels that at least one series of the query has.
     labels: BTreeSet<String>,
     any_label: bool,
     /// Labels that groupings and joins use.
@@ -220,7 +221,7 @@ impl Check<'_> {
                 self.errors.push(format!("`{name}` has no label `{label}`"));
             }
             if let Some(values) = values_of(label) {
-                // A variable or a regular expression with more than alternatives is left to the run against real data.
+                // Variables and regular expressions other than alternatives are checked by the test against real data.
                 let mut alternatives = matcher.value.split('|');
                 let is_plain = |value: &str| value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                 if matcher.value.is_empty() || !matcher.value.split('|').all(is_plain) {
@@ -248,7 +249,7 @@ fn values_of(label: &str) -> Option<&'static [&'static str]> {
         })
 }
 
-/// Whether a divisor cannot be 0: a number, a filter that leaves only what is above 0, or a lower bound.
+/// Returns whether a divisor cannot be 0: a number, a filter for values above 0, or a lower bound.
 fn is_guarded(divisor: &Expr) -> bool {
     match divisor {
         Expr::NumberLiteral(number) => number.val != 0.0,

@@ -25,11 +25,11 @@ pub struct Threshold {
     pub value: f64,
     /// Its unit in UCUM; `s` marks a time, which a test may scale.
     pub unit: String,
-    /// What it limits, and why it has this value.
+    /// The quantity that it limits, and the reason for its value.
     pub description: String,
 }
 
-/// Codes of XID errors that mean the same to an operator.
+/// Codes of XID errors with the same meaning for an operator.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct XidClass {
@@ -42,7 +42,7 @@ impl Thresholds {
     ///
     /// # Errors
     ///
-    /// Returns the file that cannot be read, and why.
+    /// Returns the file that cannot be read, and the reason.
     pub fn load(definitions: &Path) -> Result<Self, DefinitionError> {
         Ok(Self {
             numbers: read(definitions, "thresholds.yaml")?,
@@ -66,7 +66,7 @@ impl Thresholds {
     ///
     /// # Errors
     ///
-    /// Returns the placeholder that names nothing, or whose format is unknown.
+    /// Returns the placeholder with an unknown name or an unknown format.
     pub fn substitute(&self, text: &str) -> Result<String, String> {
         self.replace(text, |threshold, _| threshold.value)
     }
@@ -87,7 +87,7 @@ impl Thresholds {
         })
     }
 
-    /// Replaces every placeholder by the number for its threshold and the text after it, or by codes.
+    /// Replaces every placeholder by its codes, or by the result of `number` for its threshold and the text that follows.
     fn replace(&self, text: &str, number: impl Fn(&Threshold, &str) -> f64) -> Result<String, String> {
         let mut result = String::with_capacity(text.len());
         let mut rest = text;

@@ -1,6 +1,7 @@
-//! A YAML value that keeps the order of its keys, and its text.
+//! A YAML value that keeps the order of its keys, and its serialization.
 //!
-//! Only what rule files need: mappings, sequences, strings and numbers. Strings of several lines become literal blocks.
+//! Supports only the constructs of rule files: mappings, sequences, strings and numbers. Strings of several lines become
+//! literal blocks.
 
 /// A YAML value.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +113,7 @@ impl Yaml {
     }
 }
 
-/// Returns a string as a scalar: plain where no reader can mistake it, else in single quotes.
+/// Returns a string as a scalar: plain if no parser can misread it, else in single quotes.
 fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text

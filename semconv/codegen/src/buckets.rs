@@ -1,12 +1,12 @@
-//! The named sets of histogram bounds that a metric may ask for (`annotations.pulsetrain.buckets`).
+//! The named sets of histogram bounds that a metric may use (`annotations.pulsetrain.buckets`).
 
 /// A named set of bounds, in the metric's unit.
 pub(crate) struct Buckets {
     /// The name in the registry.
     pub(crate) name: &'static str,
-    /// What the set is made for, as the generated constant's documentation.
+    /// The purpose of the set, as the generated constant's documentation.
     pub(crate) brief: &'static str,
-    /// The upper bounds, inclusive, growing.
+    /// The inclusive upper bounds, in ascending order.
     pub(crate) bounds: &'static [f64],
 }
 

@@ -1,4 +1,4 @@
-//! What every kind of definition has in common, so that rules and docs need not know the kinds apart.
+//! The fields that all kinds of definitions share, so that rules and docs need not distinguish the kinds.
 
 use serde_saphyr::Spanned;
 
@@ -46,7 +46,7 @@ pub(crate) struct Definition<'a> {
     pub(crate) brief: Option<&'a String>,
     pub(crate) note: Option<&'a String>,
     pub(crate) stability: Option<Stability>,
-    /// How much the signal itself is asked for; an attribute has no level of its own.
+    /// The requirement level of the signal itself; `None` for an attribute, which has a level per reference.
     pub(crate) level: Option<SignalLevel>,
     pub(crate) attributes: &'a [AttributeRef],
     /// For an entity: the attributes that describe but do not identify it.
@@ -56,14 +56,14 @@ pub(crate) struct Definition<'a> {
 }
 
 impl<'a> Definition<'a> {
-    /// Every reference to an attribute or a group.
+    /// Returns all references to attributes and groups.
     pub(crate) fn references(&self) -> impl Iterator<Item = &'a AttributeRef> + use<'a> {
         self.attributes.iter().chain(self.description)
     }
 }
 
 impl Registry {
-    /// Every definition, kind by kind.
+    /// Returns all definitions, grouped by kind.
     pub(crate) fn definitions(&self) -> Vec<Definition<'_>> {
         let mut definitions: Vec<Definition<'_>> = self.attributes.iter().map(Definition::from).collect();
         definitions.extend(self.entities.iter().map(Definition::from));

@@ -1,4 +1,4 @@
-//! What can go wrong between the registry's YAML and the generated files.
+//! The errors of reading the registry's YAML and writing the generated files.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum Error {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
@@ -20,11 +20,11 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
-    /// A file is no YAML, or not in the grammar of `definition/2`.
+    /// A file is not YAML, or does not follow the grammar of `definition/2`.
     #[error("{file}:{line}:{column}: {message}")]
     Parse {
         /// The file's name in the registry.
@@ -33,7 +33,7 @@ pub enum Error {
         line: u64,
         /// The column, from 1.
         column: u64,
-        /// What is wrong there.
+        /// The description of the problem.
         message: String,
     },
     /// A metric's annotation names a trainer whose mapping has rows for the metric.
@@ -51,7 +51,7 @@ pub enum Error {
     /// The formatter of the generated Rust cannot be started.
     #[error("cannot start rustfmt; install it with `rustup component add rustfmt`")]
     StartFormatter(#[source] std::io::Error),
-    /// The formatter refuses a generated file, which is a defect of the generator.
+    /// The formatter rejects a generated file, which is a defect of the generator.
     #[error("rustfmt refuses {}: {stderr}", path.display())]
     Format {
         /// The generated file.

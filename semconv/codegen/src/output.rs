@@ -1,4 +1,4 @@
-//! The generated files: what they are, whether the ones on the disk are still the same, and writing them.
+//! The generated files: generating them, finding stale ones on the disk, and writing them.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,22 +10,22 @@ use crate::error::Error;
 use crate::registry::Registry;
 use crate::rust;
 
-/// The folders below `semconv/` that hold nothing but generated files.
+/// The folders below `semconv/` that contain only generated files.
 const OWN_FOLDERS: [&str; 3] = ["docs", "src/generated", "tests/generated"];
 
 /// A generated file.
 #[derive(Debug, PartialEq)]
 pub struct Output {
-    /// Where it goes, relative to `semconv/`.
+    /// The path, relative to `semconv/`.
     pub path: PathBuf,
-    /// What it holds.
+    /// The content of the file.
     pub contents: String,
 }
 
-/// Generates every file from a registry that keeps the rules.
+/// Generates every file from a registry that follows the rules.
 ///
 /// # Errors
-/// rustfmt is not there, or refuses what was generated.
+/// rustfmt cannot be started, or rejects the generated source.
 pub fn generate(registry: &Registry) -> Result<Vec<Output>, Error> {
     let mut outputs = Vec::new();
     for (path, source) in rust::files(registry) {
@@ -37,7 +37,7 @@ pub fn generate(registry: &Registry) -> Result<Vec<Output>, Error> {
     Ok(outputs)
 }
 
-/// Returns the paths below `semconv`, sorted, of files that are not what was generated: changed, missing or left over.
+/// Returns the sorted paths below `semconv` of files that differ from the outputs, are missing, or are left over.
 ///
 /// # Errors
 /// A folder that cannot be read.
@@ -54,7 +54,7 @@ pub fn stale(semconv: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, Error> 
     Ok(stale)
 }
 
-/// Writes every file below `semconv` and removes what is left over from before.
+/// Writes every file below `semconv` and removes generated files that are no longer among the outputs.
 ///
 /// # Errors
 /// The first file that cannot be written or removed.
@@ -76,7 +76,7 @@ pub fn write(semconv: &Path, outputs: &[Output]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files in the folders of generated files that nothing was generated for.
+/// Returns the files in the folders of generated files that are not among the outputs.
 fn left_over(semconv: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, Error> {
     let mut paths = Vec::new();
     for folder in OWN_FOLDERS {

@@ -36,7 +36,7 @@ impl Registry {
     /// Reads every `*.yaml` of `folder`.
     ///
     /// # Errors
-    /// A file that cannot be read, or is not in the grammar: with its line.
+    /// A file that cannot be read, or does not follow the grammar; the error has the line.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let mut registry = Self {
             schema_url: schema_url(&folder.join(MANIFEST))?,
@@ -94,7 +94,7 @@ impl Registry {
     }
 }
 
-/// The schema URL of a manifest; `None` where there is no manifest.
+/// Returns the schema URL of a manifest, or `None` if there is no manifest.
 fn schema_url(path: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(parse::<Manifest>(MANIFEST, &text)?.schema_url)),

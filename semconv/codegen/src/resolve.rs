@@ -1,4 +1,4 @@
-//! From references, groups among them, to the attributes that a signal carries.
+//! Resolves references, also to groups, to the attributes that a signal carries.
 
 use crate::grammar::{AttributeRef, RequirementLevel};
 use crate::registry::Registry;

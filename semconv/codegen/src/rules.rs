@@ -1,6 +1,6 @@
-//! The rules of the vocabulary. A registry that breaks one is not generated from.
+//! The rules of the vocabulary. No files are generated from a registry that violates one.
 //!
-//! An entry whose name comes from elsewhere may be excepted from a rule by its id
+//! An entry whose name comes from elsewhere may be exempted from a rule by the rule's id
 //! (`annotations.naming_conventions.policy_exceptions`); an exception that is not needed is itself a violation.
 
 mod aggregation;
@@ -22,13 +22,13 @@ use crate::registry::Registry;
 pub struct Violation {
     /// The rule's id.
     pub rule: &'static str,
-    /// The registry's file.
+    /// The file in the registry.
     pub file: String,
-    /// The line of the entry's name in it, from 1.
+    /// The line of the entry's name in the file, from 1.
     pub line: u64,
     /// The kind and the name of the entry.
     pub entry: String,
-    /// What is wrong and what to do.
+    /// The description of the problem, and the fix.
     pub message: String,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Finds what breaks one rule.
+/// A function that finds the violations of one rule.
 type Finder = fn(&Registry) -> Vec<Finding<'_>>;
 
 /// Every rule by its id, in the order in which they are checked.
@@ -73,7 +73,7 @@ const FINDERS: &[(&str, Finder)] = &[
     ("prometheus_name", prometheus::equal_names),
 ];
 
-/// The rule about the exceptions from rules; it comes after all others.
+/// The id of the rule about unneeded exceptions, which is checked after all others.
 const NEEDLESS_EXCEPTION: &str = "needless_exception";
 
 /// The ids of all rules.
@@ -81,7 +81,7 @@ pub fn rule_ids() -> impl Iterator<Item = &'static str> {
     FINDERS.iter().map(|(rule, _)| *rule).chain([NEEDLESS_EXCEPTION])
 }
 
-/// Checks every rule; an empty list means that the registry keeps them all.
+/// Checks every rule; an empty list means that the registry follows all of them.
 pub fn check(registry: &Registry) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut excepted = Vec::new();
@@ -119,7 +119,7 @@ fn metrics_with<T: Into<String>>(
     findings
 }
 
-/// Something that breaks a rule.
+/// A violation, before its rule and its exceptions are applied.
 struct Finding<'a> {
     kind: Kind,
     domain: &'a str,

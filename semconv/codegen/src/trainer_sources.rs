@@ -11,7 +11,7 @@ use crate::{
     registry::{Registry, parse, yaml_files},
 };
 
-/// What a mapping file has for the registry.
+/// The part of a mapping file that the registry uses.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct MappingRows {
@@ -37,14 +37,14 @@ struct Row {
     metric: Option<String>,
 }
 
-/// The framework of the dictionary of usual keys, which are no trainer's.
+/// The framework of the mapping of common keys, which belong to no trainer.
 const CUSTOM: &str = "custom";
 
 impl Registry {
     /// Adds the keys of the mappings in `folder` to the sources of their metrics.
     ///
     /// # Errors
-    /// A file that cannot be read or is no mapping; a metric whose own annotation names a trainer that has rows for it.
+    /// A file that cannot be read or is not a mapping; a metric whose own annotation names a trainer that has rows for it.
     pub fn with_trainers(mut self, folder: &Path) -> Result<Self, Error> {
         for path in yaml_files(folder)? {
             let text = fs::read_to_string(&path).map_err(|source| Error::Read {

@@ -2,17 +2,17 @@
 //!
 //! A unit is terms joined by `/` and `.`; a term is a symbol with an optional exponent, an annotation in braces, or both.
 
-/// The symbols that a unit may be made of.
+/// The symbols that a unit may consist of.
 const SYMBOLS: &[&str] = &[
     "1", "s", "By", "W", "J", "Cel", "Hz", "V", "A", "m", "g", "K", "bit", "nat",
 ];
 
-/// The prefixes that UCUM knows and we do not use: a source converts at its door.
+/// The prefixes of UCUM, which the vocabulary does not use: a source converts its values to the unit without a prefix.
 const PREFIXES: &[&str] = &[
     "Ki", "Mi", "Gi", "Ti", "da", "k", "M", "G", "T", "m", "u", "n", "h", "d", "c",
 ];
 
-/// What is wrong with a unit.
+/// The problem with a unit.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("has no unit; use an annotation like `{{item}}` where there is no dimension")]

@@ -1,4 +1,4 @@
-//! The checked-in files are what the registry gives: nothing edited by hand, nothing forgotten.
+//! The checked-in files equal the generated ones: none is edited by hand, none is missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is not in the grammar is refused with its file and line.
+//! Input outside the grammar is rejected with its file and line.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The registry is in OpenTelemetry Weaver's own grammar, where its JSON schema is at hand.
+//! The registry follows OpenTelemetry Weaver's own grammar; tested if its JSON schema is available.
 //!
 //! The schema is `schemas/semconv.schema.v2.json` of the Weaver project; `PULSETRAIN_WEAVER_SCHEMA` is its path.
 

@@ -1,6 +1,6 @@
-//! The least that any relay must do for a message over HTTP/1.1: a thread for each connection reads the body, drops it and answers.
+//! The lower bound for a relay of OTLP over HTTP/1.1: one thread per connection reads the body, drops it and responds.
 //!
-//! It parses no OTLP and sends nothing on, so that no relay can need less of the processor.
+//! It parses no OTLP and forwards nothing, so that no relay can need less CPU time.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -13,7 +13,7 @@ pub(crate) fn serve(port: u16) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
     for stream in listener.incoming() {
         let stream = stream.expect("the listener accepts");
-        // A client that hangs up ends its thread.
+        // The thread ends when its client closes the connection.
         thread::spawn(move || answer(&stream));
     }
 }

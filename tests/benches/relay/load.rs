@@ -16,19 +16,19 @@ use tonic::Code;
 
 use crate::relays::Protocol;
 
-/// How long a client waits that was asked to send again later.
+/// The pause before a client sends a rejected message again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a client waits for an answer where the relay may never answer.
+/// The response timeout of a client if the relay may never respond.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One message, sent over and over.
+/// One message, sent repeatedly.
 pub(crate) struct Load {
     message: Vec<u8>,
 }
 
 impl Load {
-    /// Messages with this number of spans.
+    /// Creates messages with this number of spans.
     pub(crate) fn new(spans: usize) -> Self {
         let mut scope = Buffer::default();
         for number in 0..spans {
@@ -50,7 +50,7 @@ impl Load {
         self.message.len()
     }
 
-    /// Sends `count` messages over this number of connections, and each message until it is accepted.
+    /// Sends this number of messages over this number of connections, each message until it is accepted.
     pub(crate) fn send(&self, protocol: Protocol, port: u16, messages: usize, clients: usize) {
         thread::scope(|scope| {
             for messages in shares(messages, clients) {
@@ -62,8 +62,8 @@ impl Load {
         });
     }
 
-    /// Sends messages over HTTP, each once, and returns how many were accepted. A client whose message is not answered
-    /// sends no more.
+    /// Sends messages over HTTP, each once, and returns the number of accepted ones. A client stops after a message without a
+    /// response.
     pub(crate) fn try_send_or_drop(&self, port: u16, messages: usize) -> usize {
         let mut client = HttpClient::connect(port, &self.message);
         let patience = client.stream.set_read_timeout(Some(PATIENCE));
@@ -104,7 +104,7 @@ fn shares(messages: usize, clients: usize) -> impl Iterator<Item = usize> {
     (0..clients).map(move |client| messages / clients + usize::from(client < messages % clients))
 }
 
-/// One connection, over which the same request is sent again and again.
+/// One connection, over which the same request is sent repeatedly.
 struct HttpClient {
     stream: TcpStream,
     answers: BufReader<TcpStream>,

@@ -1,12 +1,12 @@
-//! Cost of relaying OTLP: messages a second, spans per second of processor time and memory, by protocol and compression, with
-//! a receiver that answers at once, with one that answers after 100 ms, and with none.
+//! Cost of relaying OTLP: messages per second, spans per second of CPU time and memory, by protocol and compression, with a
+//! receiver that responds at once, with one that responds after 100 ms, and without a receiver.
 //!
-//! Each relay gets the same messages over two connections or more, and every connection waits for its responses; the receiver counts the
-//! spans that arrive. The agent takes part with merging and without, with its disk queue and without; with it a Collector, with
-//! batching and without, and rotel where `ROTEL` names it or it is on the PATH (PyPI `rotel` 0.0.1a15). Relays take turns,
-//! several rounds, and the best round of each counts. `HTTP alone` reads messages and drops them: the floor of any relay.
-//! `BEFORE` names another build of the agent, which takes part with its disk queue.
-//! `RELAY_SHARE=20` sends a twentieth, to see that all of them work. `RELAY_SPANS=500` measures only messages of that size.
+//! Each relay gets the same messages over two connections or more, and every connection waits for its responses; the receiver
+//! counts the spans that arrive. The agent runs with and without merging, and with and without its disk queue; a Collector with
+//! and without batching; rotel if `ROTEL` names it or it is on the PATH (PyPI `rotel` 0.0.1a15). Relays alternate for several
+//! rounds, and the best round of each counts. `HTTP alone` reads messages and drops them: the lower bound for any relay.
+//! `BEFORE` names another build of the agent, which runs with its disk queue.
+//! `RELAY_SHARE=20` sends a twentieth, as a smoke test. `RELAY_SPANS=500` measures only messages of that size.
 //! `PULSETRAIN=target/release/pulsetrain cargo bench -p pulsetrain-tests --bench relay`
 
 #![allow(
@@ -31,7 +31,7 @@ use receiver::Receiver;
 use relays::{Compression, Protocol, Relay, Wire};
 
 const ROUNDS: usize = 3;
-/// The spans of one message: a small one, as a trainer's SDK sends it.
+/// The spans of a small message, as a trainer's SDK sends it.
 const SPANS: usize = 10;
 const FEW_CLIENTS: usize = 2;
 const MANY_CLIENTS: usize = 32;
@@ -41,7 +41,7 @@ const PLAIN_HTTP: Wire = Wire {
     protocol: Protocol::Http,
     compression: Compression::None,
 };
-/// As every relay can send.
+/// The protocol and compression that every relay supports.
 const GZIP_HTTP: Wire = Wire {
     protocol: Protocol::Http,
     compression: Compression::Gzip,
@@ -126,7 +126,7 @@ fn compare(wire: Wire, spans: usize, clients: usize, latency: Duration, messages
     }
 }
 
-/// Offers large messages to relays whose receiver is not there.
+/// Sends large messages to relays whose receiver is not reachable.
 fn compare_without_receiver(messages: usize) {
     let load = Load::new(SPANS_OF_LARGE);
     println!("\n{GZIP_HTTP}: {messages} messages of {SPANS_OF_LARGE} spans, and no receiver");

@@ -1,4 +1,4 @@
-//! The receiver of what the relays send: counts spans and requests, and answers after a latency.
+//! The receiver of the relays: counts spans and requests, and responds after a latency.
 
 use std::{
     io::Read,
@@ -33,7 +33,7 @@ use tonic::{Request, Response as Answer, Status, codec::CompressionEncoding, tra
 
 use crate::relays::Protocol;
 
-/// A receiver on loopback; dropped, it stops.
+/// A receiver on loopback, which stops when it is dropped.
 pub(crate) struct Receiver {
     port: u16,
     counts: Counts,

@@ -1,4 +1,4 @@
-//! The relays: how each is configured and started, and what its process has used.
+//! The relays: their configuration, their start, and the resource usage of their processes.
 
 use std::{
     env,
@@ -12,17 +12,17 @@ use pulsetrain_tests::{Folder, Judge, Process, free_port, http::answers_ok, work
 
 use crate::PLAIN_HTTP;
 
-/// How many clock ticks `/proc` counts in a second; Linux has no other number (`man 7 time`).
+/// The clock ticks per second in `/proc`; constant on Linux (`man 7 time`).
 const TICKS: f64 = 100.0;
 
-/// The argument of this program that makes it the floor of the others; the port follows.
+/// The argument with which this program runs as the lower bound (see `floor`); the port follows.
 pub(crate) const FLOOR: &str = "--floor";
 
-/// How a relay receives and how it sends.
+/// The protocol of both sides of a relay, and the compression of its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wire {
     pub(crate) protocol: Protocol,
-    /// Of what it sends; what it receives is not compressed.
+    /// The compression of the requests that it sends; those that it receives are not compressed.
     pub(crate) compression: Compression,
 }
 
@@ -62,7 +62,7 @@ impl Compression {
 /// A relay that can be started.
 pub(crate) struct Relay {
     pub(crate) name: &'static str,
-    /// Whether the receiver gets what the relay gets.
+    /// Whether the relay forwards the messages to the receiver.
     pub(crate) sends: bool,
     program: PathBuf,
     configure: Configure,
@@ -70,7 +70,7 @@ pub(crate) struct Relay {
 
 type Configure = Box<dyn Fn(&Ports) -> Configured>;
 
-/// A relay at work.
+/// A running relay.
 pub(crate) struct Running {
     pub(crate) port: u16,
     process: Process,
@@ -79,21 +79,21 @@ pub(crate) struct Running {
 
 struct Ports {
     receiver: u16,
-    /// Of the receiver that the load does not use, where a relay insists on having both.
+    /// The port of the receiver that the load does not use, for a relay that requires both receivers.
     unused: u16,
     health: u16,
     target: u16,
     folder: PathBuf,
 }
 
-/// The configuration file of a relay, if it has one, its arguments, and where it answers when it is ready.
+/// The configuration file of a relay, if it has one, its arguments, and the address that responds when it is ready.
 struct Configured {
     file: Option<String>,
     arguments: Vec<String>,
     ready: &'static str,
 }
 
-/// Returns all relays that are installed and can send like this.
+/// Returns all installed relays that support the protocol and the compression.
 pub(crate) fn all(wire: Wire) -> Vec<Relay> {
     let agent = env::var_os("PULSETRAIN").unwrap_or_else(|| "target/release/pulsetrain".into());
     let agent = fs::canonicalize(workspace_path(agent))
@@ -135,7 +135,7 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
             "{batch: {flush_timeout: 200ms, min_size: 8192}}",
         ));
     }
-    // It has no zstd, and compresses with gzip over HTTP whatever its configuration has.
+    // rotel has no zstd, and always compresses with gzip over HTTP.
     let name = match wire {
         PLAIN_HTTP => "rotel, gzip",
         _ => "rotel",
@@ -164,7 +164,7 @@ fn floor() -> Relay {
     }
 }
 
-/// Returns `ROTEL`, or `rotel-agent` or `rotel` on the PATH. The wheel of PyPI has the program in its folder `rotel`.
+/// Returns `ROTEL`, or `rotel-agent` or `rotel` on the PATH. The wheel on PyPI has the program in its folder `rotel`.
 fn find_rotel() -> Option<PathBuf> {
     if let Some(program) = env::var_os("ROTEL") {
         return Some(fs::canonicalize(workspace_path(program)).expect("ROTEL names the program"));
@@ -176,7 +176,7 @@ fn find_rotel() -> Option<PathBuf> {
 }
 
 impl Relay {
-    /// Starts it in front of a receiver at this port.
+    /// Starts the relay with the receiver at the port `target`.
     pub(crate) fn start(&self, target: u16) -> Running {
         let folder = Folder::new();
         let ports = Ports {
@@ -218,18 +218,18 @@ impl Relay {
 }
 
 impl Running {
-    /// The time of processors that it has used so far.
+    /// Returns the CPU time of the process so far.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let stat = self.proc("stat");
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-        // utime and stime are the 14th and 15th field, and the third follows the name.
+        // utime and stime are the 14th and 15th field; the first field after the name is the third.
         let ticks = fields[11..13]
             .iter()
             .map(|ticks| ticks.parse::<f64>().unwrap_or_default());
         ticks.sum::<f64>() / TICKS
     }
 
-    /// The most memory that it has had.
+    /// Returns the peak memory of the process.
     pub(crate) fn peak_kib(&self) -> u64 {
         let status = self.proc("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

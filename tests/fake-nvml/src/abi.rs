@@ -1,4 +1,4 @@
-//! The exported symbols, by subject. Each gets its numbers from the scenario.
+//! The exported symbols, by subject. Each gets its values from the scenario.
 
 mod accounting;
 mod board;

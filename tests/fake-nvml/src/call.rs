@@ -1,4 +1,4 @@
-//! What happens on every call before it is answered: it is recorded, takes its time, hangs, or fails as in the scenario.
+//! The steps before a call is answered: it is recorded, delayed, hangs, or fails as in the scenario.
 
 mod codes;
 mod spent;
@@ -23,10 +23,10 @@ use crate::{
     world::World,
 };
 
-/// What a call answers: nothing more than its return code, the rest goes through the caller's pointers.
+/// The result of a call: only its return code; the values are written through the caller's pointers.
 pub(crate) type Reply = Result<(), nvmlReturn_t>;
 
-/// Answers a call that is about no GPU.
+/// Answers a call that has no GPU argument.
 pub(crate) fn answer(call: &str, body: impl FnOnce(&'static World, f64) -> Reply) -> nvmlReturn_t {
     spent::count(|| {
         enter(call, None).and_then(|(world, second)| {
@@ -36,7 +36,7 @@ pub(crate) fn answer(call: &str, body: impl FnOnce(&'static World, f64) -> Reply
     })
 }
 
-/// Answers a call that needs no connection: the one that makes it, and the one that ends it.
+/// Answers a call that needs no connection: init and shutdown.
 pub(crate) fn answer_unconnected(
     call: &str,
     body: impl FnOnce(&'static World, f64) -> Reply,
@@ -44,8 +44,8 @@ pub(crate) fn answer_unconnected(
     spent::count(|| enter(call, None).and_then(|(world, second)| body(world, second)))
 }
 
-/// Answers a call that looks a GPU up: what befalls that GPU befalls the call, as a driver that initializes a GPU with its
-/// first handle fails there.
+/// Answers a call that looks up a GPU. The faults of that GPU apply to the call, because a driver that initializes a GPU with
+/// its first handle fails there.
 pub(crate) fn answer_lookup(
     call: &str,
     find: impl Fn(&World, f64) -> Option<usize>,
@@ -86,7 +86,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The target of a handle; an error where it is void, or the GPU is gone.
+    /// Resolves a handle; returns an error if it is invalid or the GPU is lost.
     pub(crate) fn of(world: &'static World, second: f64, handle: Handle) -> Result<Self, nvmlReturn_t> {
         let place = usize::from(handle.gpu);
         let gpu = world.scenario.gpus.get(place).ok_or(INVALID_ARGUMENT)?;
@@ -115,26 +115,26 @@ impl Target {
         })
     }
 
-    /// A reading at the moment of the call; not supported where the scenario has none.
+    /// Returns a reading at the time of the call; not supported if the scenario has none.
     pub(crate) fn read(&self, name: &str) -> Result<f64, nvmlReturn_t> {
         let readings = self.mig.map_or(&self.gpu.readings, |mig| &mig.readings);
         let function = readings.function(name).ok_or(NOT_SUPPORTED)?;
         Ok(function.at(self.second))
     }
 
-    /// The reading of one part of many: `nvlink.3.rx_kib`, and where that part has none of its own, `nvlink.rx_kib`.
+    /// Returns the reading of one part: `nvlink.3.rx_kib`, or `nvlink.rx_kib` if that part has none of its own.
     pub(crate) fn read_part(&self, of: &str, part: u32, name: &str) -> Result<f64, nvmlReturn_t> {
         let own = self.read(&format!("{of}.{part}.{name}"));
         own.or_else(|_| self.read(&format!("{of}.{name}")))
     }
 
-    /// A fact in words.
+    /// Returns a string property.
     pub(crate) fn fact(&self, name: &str) -> Result<&'static str, nvmlReturn_t> {
         let facts = self.mig.map_or(&self.gpu.facts, |mig| &mig.facts);
         facts.get(name).map(String::as_str).ok_or(NOT_SUPPORTED)
     }
 
-    /// The GPU itself; an error for a MIG instance, which does not support the call.
+    /// Returns the GPU itself, or an error for a MIG instance, which does not support the call.
     pub(crate) fn full_gpu(&self) -> Result<&'static Gpu, nvmlReturn_t> {
         match self.mig {
             None => Ok(self.gpu),
@@ -143,7 +143,7 @@ impl Target {
     }
 }
 
-/// Lets a call in: what befalls it on the way, and at which second it is answered.
+/// Applies the recording, hangs, latency and faults of a call; returns the second at which it is answered.
 fn enter(call: &str, gpu: Option<usize>) -> Result<(&'static World, f64), nvmlReturn_t> {
     let world = World::get().ok_or(UNKNOWN)?;
     world.record(world.clock.now(), call, gpu);
@@ -167,7 +167,7 @@ fn enter(call: &str, gpu: Option<usize>) -> Result<(&'static World, f64), nvmlRe
     }
 }
 
-/// Waits for as long as the driver hangs, and returns the second at which the call continues.
+/// Waits while the driver hangs, and returns the second at which the call continues.
 fn hang(world: &World, call: &str, gpu: Option<usize>) -> f64 {
     loop {
         let second = world.clock.now();

@@ -1,10 +1,10 @@
-//! The virtual time of a scenario, in seconds since it began, and the wall time that NVML stamps its values with.
+//! The virtual time of a scenario, in seconds since its start, and the wall time of NVML's timestamps.
 //!
-//! Without a `clock` file time is real and begins when the library is first used. With one, a test sets it: the file
-//! is five little-endian words of 64 bits, `[second, rate, anchor, epoch, check]`: at the wall time `anchor` the
-//! scenario was at `second` and moves on at `rate` (0 is frozen, 1 is real time); `epoch` is the wall time that second
-//! zero is stamped with; `check` is the exclusive or of the others, so that a half-written file is read again.
-//! Seconds and rate are the bits of a double, wall times are nanoseconds since 1970.
+//! Without a `clock` file, time is real and starts with the first use of the library. With one, a test sets the time: the file
+//! has five little-endian words of 64 bits, `[second, rate, anchor, epoch, check]`. At the wall time `anchor` the scenario was
+//! at `second`, and it advances at `rate` (0 is frozen, 1 is real time). `epoch` is the wall time of second zero. `check` is
+//! the exclusive or of the others, so that a torn write is detected and read again. Seconds and rate are the bits of a double,
+//! wall times are Unix nanoseconds.
 
 use std::{
     fs::File,
@@ -16,14 +16,14 @@ use std::{
 };
 
 const WORDS: usize = 5;
-/// How often a call that waits for the virtual time looks at it.
+/// The polling interval of a call that waits for the virtual time.
 const LOOK_AGAIN: Duration = Duration::from_micros(500);
-/// How often one that waits for news looks for them where a test may move the time at any moment.
+/// The polling interval of a call that waits for an event while a test may set the time.
 const LOOK_FOR_NEWS: Duration = Duration::from_millis(20);
-/// The least that it sleeps: what falls between two of a scenario's seconds is a matter of rounding.
+/// The shortest sleep, because the difference of two seconds of a scenario has rounding errors.
 const SHORTEST_NAP: Duration = Duration::from_millis(1);
 
-/// The second after which no scenario changes: no clock is later, and nothing waits for longer.
+/// The second after which no scenario changes: the upper limit of the clock and of every wait.
 pub(crate) const END: f64 = 1e6;
 
 /// The time of a scenario.
@@ -42,7 +42,7 @@ struct Setting {
 }
 
 impl Clock {
-    /// The clock that the file at `path` sets, and real time where there is no such file.
+    /// Opens the clock of the file at `path`; real time if there is no such file.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let control = match File::open(path) {
             Ok(file) => Some(file),
@@ -59,25 +59,25 @@ impl Clock {
         Ok(Self { control, began })
     }
 
-    /// The second of the scenario.
+    /// Returns the current second of the scenario.
     pub(crate) fn now(&self) -> f64 {
         self.setting().now().min(END)
     }
 
-    /// The microseconds since 1970 that NVML would stamp a value of that second with.
+    /// Returns NVML's timestamp of a second, in Unix microseconds.
     pub(crate) fn stamp_micros(&self, second: f64) -> u64 {
         self.setting().epoch_unix_nanos / 1_000 + (second * 1e6).round() as u64
     }
 
-    /// Waits until the scenario has come to a second.
+    /// Waits until the scenario has reached a second.
     pub(crate) fn wait_until(&self, second: f64) {
         while self.now() < second {
             thread::sleep(LOOK_AGAIN);
         }
     }
 
-    /// Waits for an answer of `look`, and no longer than `timeout` of real time. A driver is woken by its hardware; we sleep
-    /// until `next_news`, the second after this one at which the scenario changes, and cost nothing until then.
+    /// Polls `look` until it returns a value, for at most `timeout` of real time. In real time it sleeps until `next_news`, the
+    /// next second at which the scenario changes.
     pub(crate) fn wait_for<T>(
         &self,
         timeout: Duration,
@@ -106,7 +106,7 @@ impl Clock {
         let Some(control) = &self.control else {
             return self.began;
         };
-        // A write is two instructions long; a file that stays torn is no clock, and real time is better than none.
+        // A write is only two instructions long. If the file is still torn after many reads, real time is the fallback.
         let complete = (0..1_000).find_map(|_| {
             let setting = read(control);
             if setting.is_none() {
@@ -128,7 +128,7 @@ impl Setting {
     }
 }
 
-/// The content of the file, if it is complete.
+/// Returns the content of the file, if it is complete.
 fn read(control: &File) -> Option<Setting> {
     let mut bytes = [0; WORDS * 8];
     control.read_exact_at(&mut bytes, 0).ok()?;

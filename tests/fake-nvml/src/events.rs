@@ -1,7 +1,7 @@
-//! Event sets: who listens to which GPU since when, and what each has received.
+//! Event sets: their registrations, and the number of events that each has received.
 //!
-//! A scenario declares its events with their seconds. A set receives every one that comes after it registered, one a
-//! call and none twice; that a burst is of one and the same code makes no difference.
+//! A scenario declares its events with their seconds. A set receives every event after its registration exactly once, one per
+//! call, also if a burst consists of identical events.
 
 use std::{
     collections::BTreeMap,
@@ -10,10 +10,10 @@ use std::{
 
 use crate::scenario::Event;
 
-/// NVML's kind of an XID error.
+/// NVML's event type of an XID error.
 pub(crate) const XID: u64 = nvml_wrapper_sys::bindings::nvmlEventTypeXidCriticalError as u64;
 
-/// All sets, by the number that is their handle.
+/// All sets, by their handle.
 #[derive(Debug, Default)]
 pub(crate) struct EventSets(Mutex<Sets>);
 
@@ -23,11 +23,11 @@ pub(crate) struct Sets {
     sets: BTreeMap<usize, EventSet>,
 }
 
-/// One set.
+/// One event set.
 #[derive(Debug, Default)]
 pub(crate) struct EventSet {
     registered: Vec<Registration>,
-    /// How many of each of the scenario's events it has received.
+    /// The number of received occurrences of each event of the scenario, by its index.
     received: BTreeMap<usize, u64>,
 }
 
@@ -43,7 +43,7 @@ impl EventSets {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new set's number.
+    /// Creates a set and returns its handle.
     pub(crate) fn create(&self) -> usize {
         let mut sets = self.lock();
         sets.last += 1;
@@ -52,29 +52,29 @@ impl EventSets {
         number
     }
 
-    /// Forgets a set, and returns whether there was one.
+    /// Removes a set, and returns whether it existed.
     pub(crate) fn free(&self, number: usize) -> bool {
         self.lock().sets.remove(&number).is_some()
     }
 
-    /// Does something with a set, where there is one.
+    /// Calls `act` with a set, if it exists.
     pub(crate) fn with<T>(&self, number: usize, act: impl FnOnce(&mut EventSet) -> T) -> Option<T> {
         self.lock().sets.get_mut(&number).map(act)
     }
 }
 
 impl EventSet {
-    /// Listens to a GPU from now on.
+    /// Registers for the events of a GPU from `since` on.
     pub(crate) fn register(&mut self, gpu: usize, kinds: u64, since: f64) {
         self.registered.push(Registration { gpu, kinds, since });
     }
 
-    /// The GPUs that it listens to.
+    /// Returns the GPUs of the registrations.
     pub(crate) fn gpus(&self) -> impl Iterator<Item = usize> {
         self.registered.iter().map(|registration| registration.gpu)
     }
 
-    /// The next event that it has not received; it is received from now on.
+    /// Returns the next event that the set has not received, and marks it as received.
     pub(crate) fn next<'a>(
         &mut self,
         events: &'a [Event],
@@ -103,7 +103,7 @@ impl EventSet {
 }
 
 impl Event {
-    /// How often it has happened up to a second.
+    /// Returns the number of occurrences up to a second.
     fn happened_until(&self, second: f64) -> u64 {
         if second < self.at {
             return 0;
@@ -115,7 +115,7 @@ impl Event {
         self.count.min(since_first + 1)
     }
 
-    /// The second at which it happens next, after a second.
+    /// Returns the second of the next occurrence after a second.
     pub(crate) fn next_after(&self, second: f64) -> Option<f64> {
         let times = self.happened_until(second);
         (times < self.count).then_some(self.at + times as f64 * self.every)

@@ -1,55 +1,55 @@
-//! The functions of time that a scenario's numbers follow: each is declared, so that a test computes it by itself.
+//! The functions of time that define a scenario's values. Each is declared, so that a test can compute it independently.
 //!
-//! Time is in seconds since the scenario began. Every shape has an exact integral, so that a counter is the area under
-//! its rate and not a sum of samples: energy is the integral of power whatever the moments at which anybody looks.
+//! Time is in seconds since the start of the scenario. Every shape has an exact integral, so a counter is the integral of its
+//! rate and not a sum of samples: energy is the integral of power, independent of the times of the reads.
 
 use std::f64::consts::TAU;
 
 use serde::Deserialize;
 
-/// One number over time.
+/// One value as a function of time.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(untagged)]
 pub(crate) enum Function {
-    /// The same at all times.
+    /// The same value at all times.
     Constant(f64),
-    /// Another at other times.
+    /// A value that varies with time.
     Shape(Shape),
 }
 
-/// How a number moves.
+/// A function of time.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Shape {
-    /// From one value to another, evenly, over a number of seconds; then it stays.
+    /// A linear ramp over a number of seconds; constant after it.
     Ramp { from: f64, to: f64, over: f64 },
     /// `mean + amplitude * sin(2 pi t / period)`.
     Sine { mean: f64, amplitude: f64, period: f64 },
-    /// `[[from second, value], ...]`, in order; the first value holds before its second as well.
+    /// `[[from second, value], ...]`, in order; the first value also holds before its second.
     Steps(Vec<(f64, f64)>),
-    /// `start` plus the area under a rate.
+    /// `start` plus the integral of a rate.
     Counter(Box<Counter>),
 }
 
-/// A number that grows at a rate, and what spoils it.
+/// A counter that increases at a rate, with optional wraps, update intervals and resets.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Counter {
     #[serde(default)]
     start: f64,
-    /// Units a second.
+    /// Units per second.
     rate: Function,
-    /// Where it goes back to zero: `4294967296` for a counter of 32 bits.
+    /// The value at which it wraps to zero: `4294967296` for a counter of 32 bits.
     wraps_at: Option<f64>,
-    /// Seconds between two updates of the counter: between them it is constant.
+    /// Seconds between two updates of the counter; it is constant in between.
     updates_every: Option<f64>,
-    /// The seconds at which it starts from zero, as a reloaded driver's does.
+    /// The seconds at which it resets to zero, as after a reload of the driver.
     #[serde(default)]
     resets_at: Vec<f64>,
 }
 
 impl Function {
-    /// The value at a second.
+    /// Returns the value at a second.
     pub(crate) fn at(&self, second: f64) -> f64 {
         match self {
             Self::Constant(value) => *value,
@@ -57,7 +57,7 @@ impl Function {
         }
     }
 
-    /// The area under it from zero to a second.
+    /// Returns the integral from zero to a second.
     pub(crate) fn integral(&self, second: f64) -> f64 {
         match self {
             Self::Constant(value) => value * second,
@@ -65,7 +65,7 @@ impl Function {
         }
     }
 
-    /// The mean between two seconds; the value where they are the same.
+    /// Returns the mean between two seconds; the value if they are equal.
     pub(crate) fn mean(&self, from: f64, until: f64) -> f64 {
         if until <= from {
             return self.at(until);
@@ -100,7 +100,7 @@ impl Shape {
                 period,
             } => mean * second + amplitude * period / TAU * (1.0 - (TAU * second / period).cos()),
             Self::Steps(steps) => step_integral(steps, second),
-            // The area under a counter is nobody's measure; what is asked for a counter's mean is its growth.
+            // The mean of a counter is the mean of its rate, so its integral is that of the rate.
             Self::Counter(counter) => counter.rate.integral(second),
         }
     }
@@ -108,7 +108,7 @@ impl Shape {
 
 impl Counter {
     fn at(&self, second: f64) -> f64 {
-        // A second that is a multiple of the period but for rounding is one.
+        // A second that differs from a multiple of the period only by a rounding error counts as the multiple.
         let second = match self.updates_every {
             Some(period) => (second / period + 1e-6).floor() * period,
             None => second,

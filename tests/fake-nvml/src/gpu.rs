@@ -17,33 +17,33 @@ pub(crate) struct Gpu {
     pub(crate) processes: Vec<Process>,
     #[serde(default)]
     pub(crate) mig: Vec<Mig>,
-    /// Addresses and wall seconds of retired pages, by cause.
+    /// Addresses and seconds of retired pages, by cause.
     #[serde(default)]
     pub(crate) retired_pages: Vec<RetiredPage>,
-    /// How the driver's sample buffers are filled.
+    /// The interval and the capacity of the driver's sample buffers.
     #[serde(default)]
     pub(crate) samples: Samples,
 }
 
-/// Numbers over time, by name. What is not there, this GPU does not support.
+/// Readings over time, by name. The GPU does not support a reading that is not in the map.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Readings(HashMap<String, Function>);
 
-/// One part of a GPU that is a device of its own.
+/// A MIG instance: a part of a GPU that is a device of its own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mig {
     pub(crate) gpu_instance: u32,
     pub(crate) compute_instance: u32,
-    /// The index it keeps while others come and go; its place in the list by default.
+    /// The index, which does not change when other instances are created or destroyed; by default its position in the list.
     pub(crate) slot: Option<u32>,
     pub(crate) facts: HashMap<String, String>,
     pub(crate) readings: Readings,
-    /// The second it is made at.
+    /// The second at which it is created.
     #[serde(default)]
     pub(crate) from: f64,
-    /// The second it is destroyed at.
+    /// The second at which it is destroyed.
     pub(crate) until: Option<f64>,
 }
 
@@ -53,14 +53,14 @@ pub(crate) struct Mig {
 pub(crate) struct Process {
     #[serde(default)]
     pid: u32,
-    /// The file next to the library that has the number of the process in the place of `pid`; without it there is no process.
+    /// The file in the library's folder that contains the pid, instead of `pid`; there is no process while the file is missing.
     pid_file: Option<String>,
     #[serde(default)]
     pub(crate) kind: ProcessKind,
-    /// Whether it is in a PID namespace that the caller does not see: no list has it, and its utilization has the host's number.
+    /// Whether it is in a PID namespace that the caller does not see: no list has it, and its utilization has the host's pid.
     #[serde(default)]
     pub(crate) elsewhere: bool,
-    /// `None` where the driver does not report it.
+    /// `None` if the driver does not report it.
     pub(crate) memory_bytes: Option<Function>,
     pub(crate) sm_percent: Option<Function>,
     pub(crate) memory_percent: Option<Function>,
@@ -71,11 +71,11 @@ pub(crate) struct Process {
     #[serde(default)]
     pub(crate) from: f64,
     pub(crate) until: Option<f64>,
-    /// The highest memory it had, for accounting; by default the memory that it has.
+    /// The peak memory, for accounting; by default the current memory.
     pub(crate) memory_max_bytes: Option<Function>,
 }
 
-/// In which list of processes it is.
+/// The process list that a process is in.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ProcessKind {
@@ -85,19 +85,19 @@ pub(crate) enum ProcessKind {
     Mps,
 }
 
-/// One page that is out of use.
+/// A retired page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetiredPage {
-    /// 0 after several corrected errors, 1 after an uncorrected one.
+    /// The cause: 0 after several corrected errors, 1 after an uncorrected one.
     pub(crate) cause: u32,
     pub(crate) address: u64,
-    /// The second from which it is retired.
+    /// The second at which it is retired.
     #[serde(default)]
     pub(crate) at: f64,
 }
 
-/// A ring of samples: their interval, and how many are kept.
+/// A ring of samples: their interval in seconds, and the capacity.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Samples {
@@ -106,28 +106,28 @@ pub(crate) struct Samples {
 }
 
 impl Gpu {
-    /// A GPU from the scenario.
+    /// Parses a GPU of a scenario.
     pub(crate) fn of(value: Value) -> Result<Self, String> {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 }
 
 impl Readings {
-    /// The function of a reading.
+    /// Returns the function of a reading.
     pub(crate) fn function(&self, name: &str) -> Option<&Function> {
         self.0.get(name)
     }
 }
 
 impl Mig {
-    /// Whether it exists at a second.
+    /// Returns whether it exists at a second.
     pub(crate) fn exists(&self, second: f64) -> bool {
         self.from <= second && self.until.is_none_or(|until| second < until)
     }
 }
 
 impl Process {
-    /// The number of the process; `None` while there is no such process.
+    /// Returns the pid, or `None` while there is no such process.
     pub(crate) fn pid(&self) -> Option<u32> {
         let Some(file) = &self.pid_file else {
             return Some(self.pid);
@@ -136,7 +136,7 @@ impl Process {
         text.trim().parse().ok()
     }
 
-    /// Whether it runs at a second.
+    /// Returns whether it runs at a second.
     pub(crate) fn runs(&self, second: f64) -> bool {
         let runs = self.from <= second && self.until.is_none_or(|until| second < until);
         runs && self.pid().is_some()

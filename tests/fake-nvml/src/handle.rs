@@ -1,29 +1,29 @@
-//! Device handles: opaque pointers that carry a place and a driver's generation, and are never followed.
+//! Device handles: opaque pointers with an index and the generation of the driver; they are never dereferenced.
 //!
-//! A handle of a driver that has been reloaded is not one of the new driver's, as with the real library.
+//! A handle from before a reload of the driver is invalid after it, as with the real library.
 
 use nvml_wrapper_sys::bindings::nvmlDevice_t;
 
 /// The target of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle {
-    /// Which connection to the driver gave it; never zero, so that no handle is null.
+    /// The connection to the driver that returned the handle; never zero, so that no handle is null.
     pub(crate) generation: u32,
-    /// The GPU, by its place in the scenario.
+    /// The GPU, by its index in the scenario.
     pub(crate) gpu: u16,
-    /// The MIG instance, by its place among the GPU's.
+    /// The MIG instance, by its index among those of the GPU.
     pub(crate) mig: Option<u16>,
 }
 
 impl Handle {
-    /// The handle as NVML gives it out.
+    /// Returns the handle as NVML's pointer type.
     pub(crate) fn to_device(self) -> nvmlDevice_t {
         let mig = self.mig.map_or(0, |mig| usize::from(mig) + 1);
         let bits = (self.generation as usize) << 32 | usize::from(self.gpu) << 16 | mig;
         std::ptr::without_provenance_mut(bits)
     }
 
-    /// The target of a device's pointer, if there is one.
+    /// Returns the target of a device pointer, if there is one.
     pub(crate) fn of(device: nvmlDevice_t) -> Option<Self> {
         let bits = device.addr();
         let generation = (bits >> 32) as u32;

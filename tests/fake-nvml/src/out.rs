@@ -1,4 +1,4 @@
-//! Writing answers through the pointers that a caller gave.
+//! Writes results through the pointers of a caller.
 
 use std::ffi::{CStr, c_char, c_uint};
 
@@ -14,31 +14,31 @@ use crate::call::Reply;
 ///
 /// # Safety
 ///
-/// `out` is null or points to a place for one `T`.
+/// `out` is null or points to memory for one `T`.
 pub(crate) unsafe fn put<T>(out: *mut T, value: T) -> Reply {
     if out.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: it is not null, and the caller vouches for the rest.
+    // SAFETY: the pointer is not null, and the caller guarantees the rest.
     unsafe { out.write(value) };
     Ok(())
 }
 
-/// Reads a structure that begins with its version, where that is the one that the call knows.
+/// Reads a structure that begins with its version; returns an error if the version is not the expected one.
 ///
 /// # Safety
 ///
 /// `from` is null or points to one `T`, whose first member is a `u32`.
 pub(crate) unsafe fn get_versioned<T: Copy>(from: *const T, number: u32) -> Result<T, u32> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     if unsafe { get(from.cast::<u32>()) }? != size_of::<T>() as u32 | number << 24 {
         return Err(VERSION_MISMATCH);
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe { get(from) }
 }
 
-/// Reads what a caller filled in.
+/// Reads a structure that the caller has filled in.
 ///
 /// # Safety
 ///
@@ -47,15 +47,15 @@ pub(crate) unsafe fn get<T: Copy>(from: *const T) -> Result<T, u32> {
     if from.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: it is not null, and the caller vouches for the rest.
+    // SAFETY: the pointer is not null, and the caller guarantees the rest.
     Ok(unsafe { from.read() })
 }
 
-/// Writes a text and the zero at its end.
+/// Writes a string with a terminating zero.
 ///
 /// # Safety
 ///
-/// `out` is null or points to a place for `length` characters.
+/// `out` is null or points to memory for `length` characters.
 pub(crate) unsafe fn put_text(out: *mut c_char, length: c_uint, text: &str) -> Reply {
     if out.is_null() {
         return Err(INVALID_ARGUMENT);
@@ -63,7 +63,7 @@ pub(crate) unsafe fn put_text(out: *mut c_char, length: c_uint, text: &str) -> R
     if text.len() >= length as usize {
         return Err(INSUFFICIENT_SIZE);
     }
-    // SAFETY: the text and its zero fit into the length that the caller vouches for.
+    // SAFETY: the string and its zero fit into the length that the caller guarantees.
     unsafe {
         out.cast::<u8>()
             .copy_from_nonoverlapping(text.as_ptr(), text.len());
@@ -72,18 +72,18 @@ pub(crate) unsafe fn put_text(out: *mut c_char, length: c_uint, text: &str) -> R
     Ok(())
 }
 
-/// Writes a list in NVML's manner: `count` is how many fit before the call and how many there are after it.
+/// Writes a list as NVML does: `count` is the capacity before the call and the number of items after it.
 ///
 /// # Safety
 ///
-/// `count` is null or points to one number, and `out` is null or points to that many places.
+/// `count` is null or points to one number, and `out` is null or points to memory for that number of items.
 pub(crate) unsafe fn put_list<T>(out: *mut T, count: *mut c_uint, items: &[T]) -> Reply
 where
     T: Copy,
 {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     let room = unsafe { get(count) }?;
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(count, items.len() as c_uint) }?;
     if items.is_empty() {
         return Ok(());
@@ -91,26 +91,26 @@ where
     if (room as usize) < items.len() || out.is_null() {
         return Err(INSUFFICIENT_SIZE);
     }
-    // SAFETY: there is room for all of them, as the caller vouches.
+    // SAFETY: there is capacity for all items; guaranteed by the caller.
     unsafe { out.copy_from_nonoverlapping(items.as_ptr(), items.len()) };
     Ok(())
 }
 
-/// A text that a caller gave.
+/// Returns a string from a caller.
 ///
 /// # Safety
 ///
-/// `text` is null or points to characters that end in a zero.
+/// `text` is null or points to a zero-terminated string.
 pub(crate) unsafe fn get_text(text: *const c_char) -> Result<String, u32> {
     if text.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: it is not null, and the caller vouches for the rest.
+    // SAFETY: the pointer is not null, and the caller guarantees the rest.
     let text = unsafe { CStr::from_ptr(text) };
     Ok(text.to_string_lossy().into_owned())
 }
 
-/// A text in an array of characters, cut where it does not fit.
+/// Returns a string as an array of characters, truncated if it is too long.
 pub(crate) fn characters<const N: usize>(text: &str) -> [c_char; N] {
     let mut array = [0; N];
     for (place, byte) in array.iter_mut().take(N - 1).zip(text.bytes()) {

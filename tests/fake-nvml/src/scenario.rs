@@ -1,6 +1,6 @@
-//! A scenario file: which GPUs there are, what each answers over time, and what goes wrong when.
+//! A scenario file: the GPUs, their values over time, and the faults with their times.
 //!
-//! `scenarios/README.md` describes the file for those who write one. It is read once, when the library is first used.
+//! `scenarios/README.md` documents the file format. The file is read once, on the first use of the library.
 
 mod layers;
 
@@ -23,56 +23,56 @@ pub(crate) struct Scenario {
     pub(crate) record_calls: bool,
 }
 
-/// The software that answers.
+/// The versions of the driver.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Driver {
-    /// From 580.82 on, the field ids from 251 to 273 are those of the later header.
+    /// From 580.82 on, the field ids from 251 to 273 are those of the newer header.
     pub(crate) version: String,
     pub(crate) nvml: String,
-    /// As CUDA spells it: 12080 is 12.8.
+    /// The version in CUDA's encoding: 12080 is 12.8.
     pub(crate) cuda: i32,
-    /// Whether confidential computing is on; by default the system does not know of it.
+    /// Whether confidential computing is on; by default the system does not support it.
     pub(crate) confidential_compute: Option<bool>,
 }
 
-/// One thing that is wrong for a while.
+/// A fault that holds for a time.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
     pub(crate) what: Trouble,
-    /// The second it begins at.
+    /// The second at which it starts.
     #[serde(default)]
     pub(crate) from: f64,
-    /// The second it is over at; never by default.
+    /// The second at which it ends; never by default.
     pub(crate) until: Option<f64>,
-    /// The GPUs it befalls, by their place in the scenario; all, where it names none.
+    /// The GPUs that are affected, by their index in the scenario; all by default.
     pub(crate) gpus: Option<Vec<usize>>,
-    /// The calls it befalls; all, where it names none.
+    /// The affected calls; all by default.
     pub(crate) calls: Option<Vec<String>>,
-    /// The field ids it befalls, inside a call for field values that itself succeeds. Of the header before 580.82.
+    /// The affected field ids (of the header before 580.82), inside a call for field values that itself succeeds.
     pub(crate) fields: Option<Vec<u32>>,
-    /// What the call answers: `NOT_SUPPORTED` and so on, as in NVML's header.
+    /// The error that the call returns: `NOT_SUPPORTED` and so on, as in NVML's header.
     pub(crate) error: Option<String>,
-    /// Whether the driver is unloaded although clients are connected; else the kernel refuses that.
+    /// Whether the driver is unloaded although clients are connected; otherwise the kernel refuses to unload it.
     #[serde(default)]
     pub(crate) forced: bool,
 }
 
-/// What is wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Trouble {
-    /// The call does not come back until it is over.
+    /// The call does not return until the fault ends.
     Hangs,
     /// The GPU has fallen off the bus.
     Lost,
     /// The GPU is not there: it is not counted and has no index.
     Absent,
-    /// The driver is unloaded and, at the end, loaded again. Refused while a client is connected, unless it is forced: then
-    /// who was connected must connect again.
+    /// The driver is unloaded and, at the end, loaded again. The unload fails while a client is connected, unless it is forced:
+    /// then connected clients must connect again.
     DriverReload,
-    /// The call answers an error.
+    /// The call returns an error.
     Answers,
 }
 
@@ -80,15 +80,15 @@ pub(crate) enum Trouble {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Event {
-    /// The second of the first.
+    /// The second of the first event.
     pub(crate) at: f64,
     pub(crate) gpu: usize,
     #[serde(default = "one")]
     pub(crate) count: u64,
-    /// Seconds between one and the next.
+    /// Seconds between two events.
     #[serde(default)]
     pub(crate) every: f64,
-    /// The bit of NVML's header; 8 is a critical XID error.
+    /// The bit of the event type in NVML's header; 8 is a critical XID error.
     #[serde(default = "xid_bit", rename = "type")]
     pub(crate) kind: u64,
     /// The code of an XID error.
@@ -98,7 +98,7 @@ pub(crate) struct Event {
     pub(crate) compute_instance: Option<u32>,
 }
 
-/// How long calls take, in microseconds of real time.
+/// The latencies of calls, in microseconds of real time.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Latency {
@@ -106,20 +106,20 @@ pub(crate) struct Latency {
     pub(crate) every_call_us: u64,
     #[serde(default)]
     pub(crate) calls_us: std::collections::HashMap<String, u64>,
-    /// By field id (of the header before 580.82), inside a call for field values.
+    /// The latencies by field id (of the header before 580.82), inside a call for field values.
     #[serde(default)]
     pub(crate) fields_us: std::collections::HashMap<u32, u64>,
 }
 
 impl Scenario {
-    /// Reads a scenario and all that it extends; an error names the file and the reason.
+    /// Reads a scenario and the files that it extends; an error names the file and the reason.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let mut value = layers::read(path, 0)?;
         layers::without_nulls(&mut value);
         Self::of(value).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// The first second after this one at which an event happens, or something goes wrong or well again; none is infinity.
+    /// Returns the first second after `second` at which an event occurs, or a fault starts or ends; infinity if there is none.
     pub(crate) fn next_change(&self, second: f64) -> f64 {
         let events = self.events.iter().filter_map(|event| event.next_after(second));
         let faults = self
@@ -149,19 +149,19 @@ impl Scenario {
 }
 
 impl Fault {
-    /// Whether it holds at a second.
+    /// Returns whether the fault holds at a second.
     pub(crate) fn holds(&self, second: f64) -> bool {
         self.from <= second && self.until.is_none_or(|until| second < until)
     }
 
-    /// Whether it befalls a GPU; one without GPUs befalls calls that have none as well.
+    /// Returns whether the fault affects a GPU; one without GPUs also affects calls without a GPU.
     pub(crate) fn befalls(&self, gpu: Option<usize>) -> bool {
         self.gpus
             .as_ref()
             .is_none_or(|gpus| gpu.is_some_and(|gpu| gpus.contains(&gpu)))
     }
 
-    /// The code that it answers.
+    /// Returns the error code of the fault.
     pub(crate) fn code(&self) -> nvmlReturn_t {
         self.error.as_deref().and_then(code_of).unwrap_or(UNKNOWN)
     }
@@ -174,7 +174,7 @@ impl Fault {
         }
     }
 
-    /// Whether it befalls a call by name.
+    /// Returns whether the fault affects a call.
     pub(crate) fn befalls_call(&self, call: &str) -> bool {
         self.calls
             .as_ref()
@@ -182,7 +182,7 @@ impl Fault {
     }
 }
 
-/// The file as it is written, when all that it extends is under it.
+/// The file format, after the merge with the files that it extends.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -196,7 +196,7 @@ struct File {
     latency: Latency,
     #[serde(default)]
     record_calls: bool,
-    /// For who makes the copy of the library: the symbols that an older driver lacks. A library cannot hide its own.
+    /// The symbols that an older driver lacks, for the code that copies the library; a library cannot hide its own symbols.
     #[serde(default, rename = "missing_symbols")]
     _missing_symbols: Vec<String>,
 }

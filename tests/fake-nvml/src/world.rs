@@ -1,4 +1,4 @@
-//! The one driver that a loaded library is: its scenario, its clock and who is connected to it.
+//! The driver of a loaded library: its scenario, its clock and its connection.
 
 use std::{
     fs::{File, OpenOptions},
@@ -23,26 +23,26 @@ pub(crate) struct World {
     calls: Option<File>,
 }
 
-/// Who is connected. NVML counts its inits, and the last shutdown ends what they began.
+/// The connection of the clients. NVML counts its inits; the last shutdown closes the connection.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     pub(crate) inits: u32,
-    /// How often a first init has been; handles of an earlier one are void.
+    /// The number of first inits; handles of earlier generations are invalid.
     pub(crate) generation: u32,
     /// The second of the first init.
     pub(crate) since: f64,
-    /// Held open while a client is connected, as NVML holds `/dev/nvidia*`: other processes see by it that the GPUs are in use.
+    /// A file that is open while a client is connected, like `/dev/nvidia*` in NVML: other processes use it to detect clients.
     pub(crate) device: Option<File>,
 }
 
 impl World {
-    /// The driver of this library, from its scenario at the first use; none where there is no scenario that can be read.
+    /// Returns the driver of this library, created from its scenario on first use; `None` if the scenario cannot be read.
     pub(crate) fn get() -> Option<&'static Self> {
         static WORLD: OnceLock<Option<World>> = OnceLock::new();
         let world = WORLD.get_or_init(|| match Self::open() {
             Ok(world) => Some(world),
             Err(error) => {
-                // A library without an answer has only this to report an error; where that fails nothing can be done.
+                // The library has no other way to report this error; if the write fails, nothing can be done.
                 let _ = writeln!(io::stderr(), "fake NVML: {error}");
                 None
             }
@@ -64,12 +64,12 @@ impl World {
         })
     }
 
-    /// The connection, to be looked at or changed.
+    /// Locks the connection.
     pub(crate) fn connection(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The faults of one kind that hold at a second for a GPU.
+    /// Returns the faults of one kind that hold for a GPU at a second.
     pub(crate) fn faults(
         &self,
         what: Trouble,
@@ -80,13 +80,14 @@ impl World {
         faults.filter(move |fault| fault.what == what && fault.holds(second) && fault.befalls(gpu))
     }
 
-    /// Whether the driver was unloaded after a second at which a client connected, which only a forced unload does.
+    /// Returns whether a forced unload of the driver happened after the second at which a client connected.
     pub(crate) fn reloaded_since(&self, since: f64, second: f64) -> bool {
         self.reloads()
             .any(|fault| fault.forced && since < fault.from && fault.from <= second)
     }
 
-    /// Whether the driver is unloaded at a second. A client that connected before the unload holds it.
+    /// Returns whether the driver is unloaded at a second. A client that connected before the unload prevents it, unless it is
+    /// forced.
     pub(crate) fn is_unloaded(&self, second: f64) -> bool {
         let connection = self.connection();
         let is_held = |from: f64| connection.inits > 0 && connection.since < from;
@@ -99,7 +100,7 @@ impl World {
         faults.filter(|fault| fault.what == Trouble::DriverReload)
     }
 
-    /// The GPUs that are there, by their places in the scenario, in the order of their indices.
+    /// Returns the GPUs that are present, by their index in the scenario, in the order of their NVML indices.
     pub(crate) fn present(&self, second: f64) -> Vec<usize> {
         let places = 0..self.scenario.gpus.len();
         places
@@ -107,12 +108,12 @@ impl World {
             .collect()
     }
 
-    /// Whether a GPU is lost or absent at a second.
+    /// Returns whether a fault of this kind holds for a GPU at a second.
     pub(crate) fn is(&self, what: Trouble, second: f64, gpu: usize) -> bool {
         self.faults(what, second, Some(gpu)).next().is_some()
     }
 
-    /// Writes a line on a call where the scenario asks for that: the second, the call and the GPU's place.
+    /// Records a call if the scenario enables that: a line with the second, the call and the index of the GPU.
     pub(crate) fn record(&self, second: f64, call: &str, gpu: Option<usize>) {
         let Some(mut calls) = self.calls.as_ref() else {
             return;
@@ -121,7 +122,7 @@ impl World {
             Some(gpu) => format!("{second:.6} {call} {gpu}\n"),
             None => format!("{second:.6} {call}\n"),
         };
-        // One write is one line even where threads call at once; a full disk is the test's own fault.
+        // One write is one line even if threads call at the same time; a full disk is an error of the test.
         let _ = calls.write_all(line.as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! Any text as what a trace store answered: each message that comes of it is OTLP within its limits.
+//! Any text as the response of a trace store: each converted message is OTLP within its limits.
 
 #![no_main]
 

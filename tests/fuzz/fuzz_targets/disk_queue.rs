@@ -1,5 +1,5 @@
-//! Any bytes as the segments and the cursor of a disk queue: a folder that can be opened is read to its end, takes a new
-//! record, and is empty once everything is finished.
+//! Any bytes as the segments and the cursor of a disk queue: a folder that can be opened is read to its end, accepts a new
+//! record, and is empty after all records are finished.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ const SEGMENT_BYTES: u64 = 4096;
 fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir().unwrap();
     let (cursor, segments) = bytes.split_at(bytes.len().min(4));
-    // Sound segments, with the input written over them from a place on: the fuzzer does not find checksums.
+    // Valid segments, with the input written into one of them: the fuzzer cannot find valid checksums by itself.
     let (mut log, _) = SegmentLog::open(folder.path(), SEGMENT_BYTES).unwrap();
     for (number, payload) in segments.chunks(61).enumerate() {
         log.append(&record(number, payload)).unwrap();

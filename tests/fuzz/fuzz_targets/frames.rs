@@ -1,4 +1,4 @@
-//! Any bytes as a file: every frame that is read is a message, and is read again from either form of file.
+//! Any bytes as a file: every frame that is read is a message, and can be read again from both file formats.
 
 #![no_main]
 
@@ -24,7 +24,7 @@ fuzz_target!(|file: &[u8]| {
         bytes: 64,
         ..limits.clone()
     };
-    // Every piece may have a fault, and takes a byte at least.
+    // Every piece may have a fault, and consumes at least one byte.
     let pieces = FrameReader::new(file, small).in_pieces().take(file.len() + 2);
     assert!(pieces.count() < file.len() + 2);
     for frame in frames {
@@ -41,7 +41,7 @@ fuzz_target!(|file: &[u8]| {
         let canonical = canonical.map(|bytes| check(frame.signal, &bytes, &Limits::default()).unwrap());
         for other in from_line {
             assert_eq!(other.signal, frame.signal);
-            // Of a field that is repeated where one is allowed, JSON has the last, as prost does.
+            // If a non-repeated field occurs more than once, JSON keeps the last one, as prost does.
             if canonical == Some(frame.counts) {
                 assert_eq!(other.counts, frame.counts);
             }

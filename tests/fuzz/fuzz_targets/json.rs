@@ -1,4 +1,4 @@
-//! Any text as OTLP/JSON: what is read passes the check, and comes back byte for byte from what is written of it.
+//! Any text as OTLP/JSON: a decoded message passes the check, and encoding and decoding it again gives the same bytes.
 
 #![no_main]
 

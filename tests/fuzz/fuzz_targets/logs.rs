@@ -1,4 +1,4 @@
-//! Any bytes as a log of every format: a new format joins by being in the table of formats.
+//! Any bytes as a log of every format: a new format is included through the table of formats.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! Any metrics to the Prometheus endpoint: every page that it serves of them is read by a strict reader of each format.
+//! Any metrics to the Prometheus endpoint: a strict parser of each format accepts every page that it serves.
 //!
-//! The bytes are metrics made of them (`odd_metrics`), and the same bytes are OTLP, however torn.
+//! The bytes are decoded as parameters of metrics (`odd_metrics`), and also delivered as OTLP, usually invalid.
 
 #![no_main]
 
@@ -50,7 +50,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Delivers a batch; it may be refused.
+/// Delivers a batch; the sink may reject it.
 fn deliver(sink: &mut PrometheusSink, message: Vec<u8>) {
     let batch = Batch::new(Signal::Metrics, 1, message);
     let delivered = pin!(sink.deliver(&batch));

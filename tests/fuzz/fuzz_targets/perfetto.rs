@@ -1,5 +1,5 @@
-//! Any bytes as a file of OTLP through the mapper, the writer and back through the reader: every span that is drawn is read again,
-//! whether memory is enough or not. And any bytes as a Perfetto trace.
+//! Any bytes as a file of OTLP through the mapper, the writer and back through the reader: every drawn span is read again, with
+//! enough memory and with too little. Also any bytes as a Perfetto trace.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::spill::MemoryBudget;
 
-/// What a trace is as OTLP, with so much memory.
+/// Converts a trace to OTLP with a memory budget in bytes.
 fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Signal, Vec<u8>)>) {
     let mut messages = Vec::new();
     let room = MemoryBudget {
@@ -30,7 +30,7 @@ fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Si
 }
 
 fuzz_target!(|file: &[u8]| {
-    // The first byte chooses the way: attributes, memory, merging.
+    // The first byte selects the options: attributes, memory, merging.
     let Some((&way, file)) = file.split_first() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Any bytes as each signal: what prost reads, `check`, the views and the JSON encoder read too, and alike.
+//! Any bytes as each signal: `check`, the views and the JSON encoder accept the input that prost accepts, with the same result.
 
 #![no_main]
 
@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The parts of a split message have its items between them, and each is a message.
+/// Asserts that the parts of a split message are messages and have all its items.
 fn parts_hold_the_same_items(signal: Signal, bytes: &[u8], items: u64) {
     let parts = split(signal, bytes, bytes.len() / 2).unwrap();
     let in_part = |bytes: &[u8]| check(signal, bytes, &limits()).unwrap().items;
@@ -43,7 +43,7 @@ fn parts_hold_the_same_items(signal: Signal, bytes: &[u8], items: u64) {
     assert!(parts.iter().all(|part| u64::from(part.items) == in_part(&part.bytes)));
 }
 
-/// As deep as our readers go, which is deeper than prost does.
+/// Returns limits with the maximum depth of our readers, which is greater than that of prost.
 fn limits() -> Limits {
     Limits {
         depth: MAX_DEPTH,
@@ -51,12 +51,12 @@ fn limits() -> Limits {
     }
 }
 
-/// Whether the error is that of a group, which OTLP has never had; prost skips unknown ones.
+/// Returns whether the error is about a group, which OTLP has never had; prost skips unknown groups.
 fn is_group(error: &LimitError) -> bool {
     matches!(error, LimitError::Wire(error) if error.kind == WireErrorKind::BadWireType)
 }
 
-/// Bytes as prost writes them mean the same to the views, and survive JSON but for what a NaN carries.
+/// Asserts that bytes from prost have the same meaning for the views, and survive JSON except for the payload of a NaN.
 fn reads_as_prost_wrote(signal: Signal, canonical: &[u8]) {
     assert_eq!(through_views(signal, canonical), canonical);
     let (once, counts) = through_json(signal, canonical);

@@ -1,16 +1,16 @@
-//! Reads bytes as an input of a format, at once and in pieces.
+//! Parses bytes as an input of a format, at once and in pieces.
 
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Counts, Recorder, Run};
 use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime};
 
-/// Near the time at which the inputs are written: 2026-11-21 00:00:00 UTC.
+/// A time close to that of the inputs: 2026-11-21 00:00:00 UTC.
 const TIME: ReadTime = ReadTime {
     unix_nanos: UnixNanos(1_795_219_200_000_000_000),
     is_live: false,
 };
 
-/// Whatever the bytes are, nothing panics, and it does not matter in which pieces they come.
+/// Asserts that no bytes cause a panic, and that the result does not depend on how they are split into pieces.
 pub(crate) fn read_alike(format: &LogFormat, bytes: &[u8]) {
     let _ = (format.detect)(bytes);
     let _ = (format.identify)(bytes);

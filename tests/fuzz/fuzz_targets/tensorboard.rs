@@ -1,4 +1,4 @@
-//! Any bytes as an event file, with checksums that are made right, so that what the records hold is read.
+//! Any bytes as an event file with corrected checksums, so that the content of the records is parsed.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ mod reading;
 use libfuzzer_sys::fuzz_target;
 use pulsetrain_formats::format_by_name;
 
-/// A length and its checksum; the checksum after the record.
+/// The length and its checksum before the record; the checksum after the record.
 const HEAD: usize = 12;
 const TAIL: usize = 4;
 
@@ -26,14 +26,14 @@ fuzz_target!(|bytes: &[u8]| {
     reading::read_alike(format, &sound);
 });
 
-/// The length of the record at a place, if all of it is there.
+/// Returns the length of the record at an offset, if the record is complete.
 fn record_at(bytes: &[u8], at: usize) -> Option<usize> {
     let length = u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().unwrap());
     let length = usize::try_from(length).ok()?;
     (length <= bytes.len().checked_sub(at + HEAD + TAIL)?).then_some(length)
 }
 
-/// The checksum as TFRecord writes it.
+/// Returns the masked checksum of TFRecord.
 fn masked(bytes: &[u8]) -> [u8; 4] {
     crc32c::crc32c(bytes)
         .rotate_right(15)

@@ -1,5 +1,5 @@
-//! Any bytes as a Perfetto trace of Tunix, of both versions: every span is OTLP, and it does not matter in which pieces
-//! the trace came. The traces in `tests/corpus/tunix/*/trace` are seeds too.
+//! Any bytes as a Perfetto trace of Tunix, of both versions: every span is OTLP, and the result does not depend on how the
+//! trace is split into pieces. The traces in `tests/corpus/tunix/*/trace` are seeds too.
 
 #![no_main]
 
@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The ids of the spans of a trace that comes in pieces of this size, in their order, each with its begin and its end.
+/// Returns the ids of the spans of a trace that is read in pieces of this size, in order, each with its start and its end.
 fn read(format: &LogFormat, bytes: &[u8], size: usize) -> Vec<(Vec<u8>, Vec<u8>, u64, u64)> {
     let spans = RefCell::new(Vec::new());
     let mut recorder = Recorder::new(Run::default(), |batch| {

@@ -1,4 +1,4 @@
-//! Any bytes as the chunks of a wandb file, with checksums that are made right, so that what the records hold is read.
+//! Any bytes as the chunks of a wandb file with corrected checksums, so that the content of the records is parsed.
 
 #![no_main]
 

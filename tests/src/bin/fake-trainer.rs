@@ -1,4 +1,4 @@
-//! A trainer that prints the lines of a file on its standard error at a fixed rate, and ends with an exit code.
+//! A trainer that prints the lines of a file on its standard error at a fixed rate, and exits with a given code.
 //!
 //! `fake-trainer FILE LINES_PER_SECOND EXIT_CODE`
 
@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 
-/// How many lines go without a look at the clock.
+/// The number of lines between two checks of the clock.
 const AT_ONCE: u32 = 20;
 
 fn main() -> ExitCode {

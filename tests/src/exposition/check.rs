@@ -15,7 +15,7 @@ struct Series {
     count: Option<f64>,
 }
 
-/// Holds families to the rules of their types, and to those between families.
+/// Checks the rules of the types of families, and those between families.
 pub(super) fn families(families: &[ExposedFamily], open_metrics: bool) -> Result<(), String> {
     let mut names = HashSet::new();
     let mut series = HashSet::new();
@@ -40,7 +40,7 @@ pub(super) fn families(families: &[ExposedFamily], open_metrics: bool) -> Result
     Ok(())
 }
 
-/// The names that no other family may have: its own and those of its samples.
+/// Returns the names that no other family may have: its own and those of its samples.
 fn reserved(family: &ExposedFamily, open_metrics: bool) -> Vec<String> {
     let suffixes: &[&str] = match (family.kind.as_str(), open_metrics) {
         ("counter", true) => &["", "_total", "_created"],
@@ -145,7 +145,7 @@ fn quantile(sample: &ExposedSample) -> Result<(), String> {
         .ok_or_else(|| format!("the quantile {quantile:?}"))
 }
 
-/// The value of a label, and the other labels.
+/// Returns the value of a label, and the other labels.
 fn without(sample: &ExposedSample, name: &str) -> Result<(String, Group), String> {
     let mut labels = sample.labels.clone();
     let place = labels.iter().position(|(label, _)| label == name);

@@ -2,7 +2,7 @@
 
 use super::{ExposedSample, is_legacy_label, is_legacy_name};
 
-/// What a line has.
+/// A parsed line.
 pub(super) enum Line {
     Comment { name: String, comment: Comment },
     Sample(ExposedSample),
@@ -25,7 +25,7 @@ impl Comment {
     }
 }
 
-/// Reads a line without its end.
+/// Parses a line without its line end.
 pub(super) fn read(line: &str, open_metrics: bool, utf8: bool) -> Result<Line, String> {
     match line.strip_prefix("# ") {
         Some(comment) => read_comment(comment, open_metrics, utf8),
@@ -82,7 +82,7 @@ fn read_comment(comment: &str, open_metrics: bool, utf8: bool) -> Result<Line, S
     Ok(Line::Comment { name, comment })
 }
 
-/// The rest of a line.
+/// The remaining text of a line.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -129,7 +129,7 @@ impl<'a> Cursor<'a> {
         Ok(sample)
     }
 
-    /// What is between braces: a quoted name of the metric, and labels.
+    /// Parses the text between braces: a quoted name of the metric, and labels.
     #[allow(clippy::type_complexity, reason = "the name and the labels of a sample")]
     fn braces(&mut self, utf8: bool) -> Result<(Option<String>, Vec<(String, String)>), String> {
         self.expect('{')?;
@@ -218,7 +218,7 @@ fn unescape(text: &str, escapes: &[char]) -> Result<String, String> {
     Ok(plain)
 }
 
-/// A number as Go reads and OpenMetrics allows it: no `infinity`, no hexadecimal digits.
+/// Parses a number that both Go and OpenMetrics allow: no `infinity`, no hexadecimal digits.
 fn number(text: &str) -> Result<f64, String> {
     match text {
         "NaN" => return Ok(f64::NAN),

@@ -1,4 +1,4 @@
-//! `io.prometheus.client.MetricFamily` (prometheus/client_model, `metrics.proto`), each message after its length.
+//! `io.prometheus.client.MetricFamily` (prometheus/client_model, `metrics.proto`); each message follows its length.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ enum Field<'a> {
     Bytes(u64, &'a [u8]),
 }
 
-/// Reads a page; samples are those of its metrics, one each.
+/// Parses a page; each metric is one sample.
 pub(super) fn read(mut page: &[u8], utf8: bool) -> Result<Vec<ExposedFamily>, String> {
     let (mut families, mut names) = (Vec::new(), HashSet::new());
     while !page.is_empty() {
@@ -130,7 +130,7 @@ fn summary(message: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks buckets, and as Prometheus does (`Histogram.Validate`) that a native histogram counts what its buckets hold.
+/// Checks buckets and, as Prometheus does (`Histogram.Validate`), that the count of a native histogram matches its buckets.
 fn histogram(message: &[u8]) -> Result<(), String> {
     let (mut count, mut zero, mut sum) = (0, 0, 0.0);
     let (mut buckets, mut spans, mut deltas) =

@@ -1,4 +1,4 @@
-//! The fake driver's clock file, as `fake-nvml/src/clock.rs` describes it.
+//! The fake driver's clock file; `fake-nvml/src/clock.rs` documents its format.
 
 use std::{
     fs::File,
@@ -16,7 +16,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock that rests at zero; its second zero is now.
+    /// Creates a clock that is stopped at zero; the wall time of second zero is the current time.
     pub(super) fn create(path: &Path) -> Self {
         let clock = Self {
             file: File::create(path).expect("the clock can be made"),

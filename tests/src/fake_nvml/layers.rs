@@ -1,10 +1,10 @@
-//! The files of a scenario as JSON, for programs that answer from it without the library: `tests/fake-nvml/tools`.
+//! The files of a scenario as JSON, for programs that simulate it without the library: `tests/fake-nvml/tools`.
 
 use std::{fs, path::Path};
 
 use serde_json::Value;
 
-/// The scenario at `path` and all that it extends, the lowest first, unmerged.
+/// Returns the scenario at `path` and the files that it extends, base first, unmerged.
 pub(super) fn read(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("a scenario can be read");
     let mut layer: Value = serde_saphyr::from_str(&text).expect("a scenario is YAML");

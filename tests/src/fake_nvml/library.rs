@@ -1,4 +1,4 @@
-//! The fake driver's library: built once, copied for each driver, and without the symbols that an older one lacks.
+//! The fake driver's library: built once, copied for each driver, without the symbols that an older driver lacks.
 
 use std::{
     fs,
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::cargo_build::cargo_build;
 
-/// Copies the library, so that nobody who looks for one of the `missing` symbols finds it.
+/// Copies the library so that a lookup of the `missing` symbols fails.
 ///
-/// A library cannot hide its own symbols, so the copy's table of names has other names in their places.
+/// A library cannot hide its own symbols, so the copy has other names in its symbol table.
 pub(super) fn copy(to: &Path, missing: &[String]) {
     let mut library = fs::read(built()).expect("the fake driver can be read");
     for symbol in missing {
@@ -22,7 +22,7 @@ pub(super) fn copy(to: &Path, missing: &[String]) {
     fs::write(to, library).expect("the fake driver can be copied");
 }
 
-/// Returns the symbols that a scenario, or the one that it extends, declares missing.
+/// Returns the symbols that a scenario, or a scenario that it extends, declares missing.
 pub(super) fn missing_symbols(scenario: &Path) -> Vec<String> {
     let text = fs::read_to_string(scenario).expect("a scenario can be read");
     let scenario_itself: Value = serde_saphyr::from_str(&text).expect("a scenario is YAML");

@@ -1,8 +1,8 @@
-//! The table `gpu_metrics` of a GPU, written from the declarations of the kernel.
+//! The table `gpu_metrics` of a GPU, encoded according to the declarations of the kernel.
 //!
-//! A format is the list of its fields in the order of `kgd_pp_interface.h`, each with its size and the number of its values; they
-//! have the alignment of C. Format 1.9 is the list of `smu_v13_0_6_ppt.h` in the packed form of `smu_cmn.h`. All bits are set in a
-//! field that was not set. The sizes of the tables that an MI300X has are those in SebastianM-C/GPUDiagnostics.jl.
+//! A format is the list of its fields in the order of `kgd_pp_interface.h`, each with its size and the number of its values,
+//! with C alignment. Format 1.9 is the list of `smu_v13_0_6_ppt.h` in the packed form of `smu_cmn.h`. All bits of an unset
+//! field are one. The sizes of the tables of an MI300X are those in SebastianM-C/GPUDiagnostics.jl.
 
 use std::collections::BTreeMap;
 
@@ -96,8 +96,8 @@ const V1_3: &[Field] = &[
     ("indep_throttle_status", 8, 1),
 ];
 
-/// The attributes of format 1.9 in the order of the driver: id, type and field. An MI300X with the driver 6.16.13 has these 47, of
-/// together 1,150 bytes; later drivers have counters of 64 bits.
+/// The attributes of format 1.9 in the order of the driver: id, type and field. An MI300X with the driver 6.16.13 has these 47,
+/// 1,150 bytes in total; later drivers have counters of 64 bits.
 const ATTRIBUTES: &[(u64, u64, Field)] = &[
     (0, U16, ("temperature_hotspot", 2, 1)),
     (1, U16, ("temperature_mem", 2, 1)),
@@ -155,13 +155,13 @@ const U64: u64 = 6;
 /// A table.
 #[derive(Clone, Debug)]
 pub struct GpuMetrics {
-    /// The second number of its format.
+    /// The minor version of the format.
     revision: u8,
     values: BTreeMap<&'static str, Vec<u64>>,
 }
 
 impl GpuMetrics {
-    /// A table of format 1.`revision` in which no field is set.
+    /// Returns a table of format 1.`revision` in which no field is set.
     pub fn empty(revision: u8) -> Self {
         Self {
             revision,
@@ -169,7 +169,7 @@ impl GpuMetrics {
         }
     }
 
-    /// The table of an MI300X next to seven others: seven of its links are in use.
+    /// Returns the table of an MI300X that is connected to seven others: seven of its links are in use.
     pub fn of_mi300x(revision: u8) -> Self {
         let kilobytes = |first: u64| (0..8).map(move |link| if link < 7 { first + link } else { u64::MAX });
         let mut table = Self::empty(revision)
@@ -185,13 +185,13 @@ impl GpuMetrics {
         table
     }
 
-    /// The table with a field set.
+    /// Returns the table with a field set.
     pub fn with(mut self, field: &'static str, values: &[u64]) -> Self {
         self.values.insert(field, values.to_vec());
         self
     }
 
-    /// Sets the time since the boot, the cycles of the firmware, and those in which each throttler was active: the signal
+    /// Sets the time since boot, the cycle count of the firmware, and the cycles in which each throttler was active: the signal
     /// "processor hot", the power limit, the socket, the voltage regulators and the memory.
     pub fn set_cycles(&mut self, seconds: u64, cycles: u64, residencies: [u64; 5]) {
         let nanos = seconds * 1_000_000_000;
@@ -202,7 +202,7 @@ impl GpuMetrics {
         }
     }
 
-    /// The content of the file.
+    /// Returns the content of the file.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0, 0, 1, self.revision];
         if self.revision == 9 {
@@ -231,7 +231,7 @@ impl GpuMetrics {
         }
     }
 
-    /// The fields of the format.
+    /// Returns the fields of the format.
     fn fields(&self) -> &'static [&'static [Field]] {
         match self.revision {
             3 => &[V1_3],

@@ -1,5 +1,5 @@
-//! One spelling for each OTLP/JSON value: two writers may leave out defaults or write them, quote integers or not, and
-//! list attributes in any order, and still mean the same.
+//! A canonical form for OTLP/JSON values: two writers may omit defaults or write them, quote integers or not, and list
+//! attributes in any order, with the same meaning.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const INTEGERS: [&str; 9] = [
     "zeroCount",
 ];
 
-/// Floating point numbers, which JSON carries as numbers or, where they are not finite, as words.
+/// Floating point numbers, which JSON encodes as numbers or, if they are not finite, as strings.
 const DOUBLES: [&str; 9] = [
     "asDouble",
     "doubleValue",
@@ -31,7 +31,7 @@ const DOUBLES: [&str; 9] = [
     "zeroThreshold",
 ];
 
-/// Fields in which a default is not the same as nothing: members of a `oneof`, and `optional` ones.
+/// Fields whose presence matters even with a default value: members of a `oneof`, and `optional` ones.
 const PRESENT: [&str; 12] = [
     "arrayValue",
     "asDouble",
@@ -47,7 +47,7 @@ const PRESENT: [&str; 12] = [
     "sum",
 ];
 
-/// The canonical form of a message.
+/// Returns the canonical form of a message.
 pub(super) fn canonical(message: &Value) -> Value {
     spelled("", message)
 }
@@ -66,7 +66,7 @@ fn spelled(key: &str, value: &Value) -> Value {
         }
         Value::Array(elements) => {
             let mut elements: Vec<_> = elements.iter().map(|element| spelled(key, element)).collect();
-            // Attributes and the entries of a map are pairs with a key, and have no order.
+            // Attributes and map entries are pairs with a key, and are unordered.
             if elements.iter().all(|element| element.get("key").is_some()) {
                 elements.sort_by_cached_key(|element| element["key"].to_string());
             }
@@ -99,7 +99,7 @@ fn double(value: &Value) -> Value {
     format!("{number:?}").into()
 }
 
-/// Protobuf does not distinguish a field with its default from a field that is not there.
+/// Returns whether a value is the default. Protobuf does not distinguish a field with its default from an absent field.
 fn is_default(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! The comparison itself must be able to fail, and must not fail over what means the same.
+//! The comparison must fail for different items, and must not fail for equal ones in another form.
 
 use serde_json::{Value, json};
 

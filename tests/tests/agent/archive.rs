@@ -1,4 +1,5 @@
-//! An archive that others had, want or rotate, and one on a full disk: nothing of it is lost, torn or doubled.
+//! An archive that the agent does not know, that another agent locks or another program rotates, and one on a full disk:
+//! existing lines are kept, and no line is torn.
 
 use std::{fs, path::Path};
 
@@ -6,7 +7,7 @@ use pulsetrain_tests::{Items, Process, SmallDisk, SurogateWriter, corpus, suroga
 
 use crate::world::{Setup, World, imported};
 
-/// A log that has been read to its end into `out.jsonl`.
+/// Returns a world whose log was read to its end into `out.jsonl`.
 fn delivered_world() -> (World, Items) {
     let world = World::new();
     world.write_log("surogate/training_dense.json");
@@ -81,7 +82,7 @@ fn a_second_agent_on_one_archive_ends_with_its_name_and_the_way_out() {
         assert!(log.contains(words), "{words} is not in: {log}");
     }
     first.kill();
-    // The lock ends with a process that is killed, too.
+    // The lock is also released by a process that is killed.
     assert!(world.start().stop().success());
     of_logs(&world).assert_same(&expected);
 }
@@ -100,7 +101,7 @@ fn an_archive_that_is_copied_and_truncated_holds_complete_lines_and_is_continued
     wait_until("the first half is delivered", || {
         of_logs(&world).len() >= expected.len()
     });
-    // Nothing of the log is under way, and what the agent reports of itself is not counted here.
+    // No item of the log is in flight, and the agent's own telemetry is not counted here.
     let (archive, rotated) = (world.path("out.jsonl"), world.path("rotated.jsonl"));
     fs::copy(&archive, &rotated).expect("an archive can be copied");
     truncate(&archive);
@@ -176,7 +177,7 @@ fn truncate(path: &Path) {
         .expect("an archive can be truncated");
 }
 
-/// The lines of a file that may be written to, or that was copied meanwhile.
+/// Returns the lines of a file that may still be written, or that was copied during a write.
 fn complete_lines(path: &Path) -> String {
     let mut text = fs::read_to_string(path).expect("an archive is UTF-8");
     text.truncate(text.rfind('\n').map_or(0, |end| end + 1));

@@ -1,4 +1,4 @@
-//! SIGKILL at random moments, with an output file: what a client was acknowledged is in the file, once.
+//! SIGKILL at random moments, with an output file: every acknowledged item of a client is in the file exactly once.
 //!
 //! `PULSETRAIN_KILLS=200 PULSETRAIN_KILLS_TABLE=exporter/DELIVERY.md` writes the figures of a longer run into that file.
 
@@ -82,7 +82,7 @@ fn kills_at_random_moments_lose_and_repeat_nothing_that_an_output_file_acknowled
     }
 }
 
-/// How often each message of a client is there, and everything else.
+/// Returns the number of occurrences of each client message, and all other items.
 fn divide(items: Items) -> (BTreeMap<String, usize>, Items) {
     let text_of = |item: &Value| {
         let text = item["log"]["body"]["stringValue"].as_str()?;

@@ -1,4 +1,4 @@
-//! Clients of a receiver that is killed again and again.
+//! Clients of a receiver that is killed repeatedly.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use pulsetrain_tests::{Process, wait_at_most};
 
 use crate::delivery::post;
 
-/// Clients that send messages of their own numbers until they are stopped.
+/// Clients that send numbered messages until they are stopped.
 #[derive(Default)]
 pub(crate) struct Clients {
     number: AtomicU32,
@@ -24,7 +24,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Sends messages one after the other until [`end`](Self::end).
+    /// Sends messages one after another until [`end`](Self::end).
     pub(crate) fn post(&self, port: u16) {
         while !self.is_over.load(Ordering::Relaxed) {
             let text = format!("message {}", self.number.fetch_add(1, Ordering::Relaxed));
@@ -33,7 +33,7 @@ impl Clients {
                     self.acknowledged.lock().expect("nobody panics here").insert(text);
                 }
                 Some(503) => {}
-                // The agent is not there: the next message has another number.
+                // The agent does not run: the next message gets another number.
                 None => {
                     thread::sleep(Duration::from_millis(1));
                     continue;
@@ -44,7 +44,7 @@ impl Clients {
         }
     }
 
-    /// Waits until a message is acknowledged, or refused for the time being.
+    /// Waits until a message is acknowledged, or rejected temporarily.
     pub(crate) fn wait_for_answers(&self, agent: &Process) {
         let before = self.answers.load(Ordering::Relaxed);
         let log = || agent.log();
@@ -54,12 +54,12 @@ impl Clients {
         assert!(is_answered, "no client has an answer: {}", log());
     }
 
-    /// Ends the sending.
+    /// Stops sending.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// The messages that were acknowledged.
+    /// Returns the acknowledged messages.
     pub(crate) fn acknowledged(self) -> BTreeSet<String> {
         self.acknowledged.into_inner().expect("nobody panics here")
     }

@@ -1,4 +1,4 @@
-//! What an agent acknowledged arrives: through outages, full queues and reloads.
+//! Acknowledged data arrives: through outages, full queues and reloads.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::world::{Setup, World, imported};
 
 const GIVE_UP: Duration = Duration::from_secs(1);
 
-/// Posts a log record with this text; returns the status of the answer, or `None` without one.
+/// Posts a log record with this text; returns the status of the response, or `None` without one.
 pub(crate) fn post(port: u16, text: &str) -> Option<u16> {
     let record = json!({"timeUnixNano": "1", "body": {"stringValue": text}});
     let body = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).to_string();
@@ -30,13 +30,13 @@ pub(crate) fn post(port: u16, text: &str) -> Option<u16> {
     answer.split(' ').nth(1)?.parse().ok()
 }
 
-/// A configuration with a receiver at this port and a sink named `o` for this endpoint.
+/// Writes a configuration with a receiver at this port and a sink named `o` for this endpoint.
 pub(crate) fn configure(world: &World, receiver: u16, endpoint: &str, keys: &str, limits: &str) {
     let sinks = format!("  o:\n    otlp:\n      endpoint: {endpoint}\n{keys}");
     configure_sinks(world, receiver, &sinks, limits);
 }
 
-/// A configuration with a receiver at this port and these sinks.
+/// Writes a configuration with a receiver at this port and these sinks.
 pub(crate) fn configure_sinks(world: &World, receiver: u16, sinks: &str, limits: &str) {
     let yaml = world
         .yaml(&Setup {
@@ -53,7 +53,7 @@ pub(crate) fn configure_sinks(world: &World, receiver: u16, sinks: &str, limits:
     fs::write(world.path("agent.yaml"), yaml).expect("a temporary file can be written");
 }
 
-/// The texts of the records that the endpoint accepted, sorted.
+/// Returns the texts of the records that the endpoint accepted, sorted.
 pub(crate) fn accepted_texts(endpoint: &FakeEndpoint) -> Vec<String> {
     let items = endpoint.items_answered(&Answer::Accept);
     let texts = items.of_kind("log").into_iter().filter_map(|item| {
@@ -97,7 +97,7 @@ fn outage_of_twice_give_up_after_loses_nothing_of_logs_and_clients() {
     assert!(status.success(), "{printed}");
     assert!(!printed.contains("lost"), "{printed}");
 
-    // The positions are at the end: a second agent sends only what is new.
+    // The checkpoints are at the end: a second agent sends only new data.
     let before = of_log();
     let agent = world.start();
     run.write(&mut fastrand::Rng::with_seed(8), 1);

@@ -1,4 +1,4 @@
-//! The disk queue of an OTLP sink: what was acknowledged arrives after ends, damaged files and full disks.
+//! The disk queue of an OTLP sink: acknowledged data arrives after restarts, damaged files and full disks.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use crate::{
     world::{World, get},
 };
 
-/// A world with a receiver and a sink `o` for an endpoint that refuses everything for now.
+/// A world with a receiver and a sink `o` for an endpoint that first rejects everything.
 pub(crate) struct Outage {
     pub(crate) world: World,
     pub(crate) endpoint: FakeEndpoint,
@@ -34,7 +34,7 @@ impl Outage {
         outage
     }
 
-    /// Posts messages until one is not acknowledged, at most as many; returns their texts.
+    /// Posts messages until one is not acknowledged; returns the texts of the acknowledged ones.
     fn post(&self, texts: impl IntoIterator<Item = String>) -> BTreeSet<String> {
         let is_acknowledged = |text: &String| post(self.receiver, text) == Some(200);
         texts.into_iter().take_while(is_acknowledged).collect()
@@ -48,7 +48,7 @@ impl Outage {
         accepted_texts(&self.endpoint).into_iter().collect()
     }
 
-    /// Ends the outage, and waits until all of these have arrived.
+    /// Ends the outage, and waits until all of these messages have arrived.
     fn expect(&self, acknowledged: &BTreeSet<String>) {
         self.endpoint.answer_with(Answer::Accept);
         wait_until("everything acknowledged has arrived", || {
@@ -165,7 +165,7 @@ fn full_disk_pushes_back_and_loses_nothing() {
     let mut acknowledged = outage.post(messages(0..5));
     assert_eq!(acknowledged.len(), 5);
     disk.fill();
-    // The last page of the segment has room for some.
+    // The last page of the segment has room for several more messages.
     acknowledged.extend(outage.post(messages(5..200)));
     assert!(acknowledged.len() < 200, "there is no room");
     assert_eq!(post(outage.receiver, "message refused"), Some(503));
@@ -264,7 +264,7 @@ fn folder_that_cannot_be_used_is_refused_with_what_to_do() {
     let agent = outage.world.start();
     let acknowledged = outage.post(messages(0..3));
 
-    // A second agent with the same state, or with another one and the same queue.
+    // A second agent with the same state, or with another state and the same queue.
     let same_state = Outage::begin("", "");
     symlink(outage.world.path("state"), same_state.world.path("state")).expect("a link can be made");
     let (status, printed) = same_state.world.spawn().wait_for_end();

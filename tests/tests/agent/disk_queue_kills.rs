@@ -1,4 +1,4 @@
-//! SIGKILL at random moments, with a disk queue: what was acknowledged arrives, and what arrives twice is the same item.
+//! SIGKILL at random moments, with a disk queue: acknowledged data arrives, and an item that arrives twice is identical.
 //!
 //! `PULSETRAIN_KILLS=200 PULSETRAIN_KILLS_TABLE=exporter/DELIVERY.md` writes the figures of a longer run into that file.
 
@@ -26,19 +26,19 @@ use crate::{
     world::imported,
 };
 
-/// How often the agent is killed by default; a longer run sets `PULSETRAIN_KILLS`.
+/// The default number of kills; a longer run sets `PULSETRAIN_KILLS`.
 const KILLS: usize = 12;
 
-/// How often an agent is killed before it delivers all that it has: a queue is sent again after each kill.
+/// The number of kills before an agent may deliver everything: a queue is sent again after each kill.
 const KILLS_OF_A_ROUND: usize = 20;
 
-/// The answer of a receiver that takes its time.
+/// The response of a slow receiver.
 const SLOW: Answer = Answer::Late(Duration::from_millis(15));
 
 /// A receiver that is dead in two ways, a slow one, and a healthy one.
 const DOWNSTREAMS: [Answer; 4] = [Answer::Refuse(503), SLOW, Answer::Hang, Answer::Accept];
 
-/// What the kills of one downstream did.
+/// The statistics of the kills with one downstream.
 #[derive(Default)]
 struct Row {
     kills: usize,
@@ -64,12 +64,12 @@ fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_doe
     }
 }
 
-/// How often an agent is killed.
+/// Returns the number of kills.
 pub(crate) fn kills() -> usize {
     env::var("PULSETRAIN_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number of kills"))
 }
 
-/// What the rounds had together.
+/// The totals of all rounds.
 #[derive(Default)]
 struct Totals {
     acknowledged: usize,
@@ -77,7 +77,7 @@ struct Totals {
     repeated: usize,
 }
 
-/// Kills an agent, and then has it deliver everything.
+/// Kills an agent repeatedly, and then lets it deliver everything.
 fn kill_and_deliver(
     kills: Range<usize>,
     random: &mut Rng,
@@ -105,7 +105,7 @@ fn kill_and_deliver(
             outage.endpoint.answer_with(DOWNSTREAMS[place].clone());
             let row = &mut rows[place];
             row.kills += 1;
-            // The disk is full before the agent starts, while it runs, or not at all.
+            // The disk is full before the agent starts, or while it runs, or it is not full.
             let full = disk.as_ref().filter(|_| random.u8(0..4) == 0);
             let is_full_at_start = random.bool();
             row.full += usize::from(full.is_some());
@@ -167,7 +167,7 @@ fn kill_and_deliver(
     totals.repeated += arrived.repeated;
 }
 
-/// What the endpoint accepted.
+/// The data that the endpoint has accepted.
 #[derive(Default)]
 struct Arrived {
     /// The number of requests that were read, accepted or not.
@@ -176,12 +176,12 @@ struct Arrived {
     messages: BTreeMap<String, BTreeSet<String>>,
     /// The distinct items of the log.
     of_log: BTreeSet<String>,
-    /// The number of items that arrived again.
+    /// The number of items that arrived more than once.
     repeated: usize,
 }
 
 impl Arrived {
-    /// Reads the requests that came since the last time. Their items are many, as a queue is sent again after each kill.
+    /// Reads the requests since the last call. There are many, because a queue is sent again after each kill.
     fn follow(&mut self, endpoint: &FakeEndpoint) {
         let requests = endpoint.received_since(self.requests);
         self.requests += requests.len();
@@ -200,14 +200,14 @@ impl Arrived {
     }
 }
 
-/// The text of a message of a client.
+/// Returns the text of a client message, or `None` for another item.
 fn text_of(item: &str) -> Option<String> {
     let item: Value = serde_json::from_str(item).expect("an item is JSON");
     let text = item["log"]["body"]["stringValue"].as_str()?;
     text.starts_with("message ").then(|| text.to_owned())
 }
 
-/// Adds half a record to the newest segment, as a kill in the middle of a write leaves it; `false` without a segment.
+/// Adds half a record to the newest segment, as a kill during a write does; returns `false` without a segment.
 fn tear(folder: &Path) -> bool {
     let newest: Option<PathBuf> = segments(folder).pop();
     newest.is_some_and(|newest| {

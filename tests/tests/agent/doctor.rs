@@ -1,4 +1,4 @@
-//! `pulsetrain doctor` in worlds with known faults: a fake driver, receivers of all kinds, odd variables.
+//! `pulsetrain doctor` in worlds with known faults: a fake driver, receivers of all kinds, unusual variables.
 
 use std::{
     io::{Read, Write},
@@ -13,13 +13,13 @@ use pulsetrain_tests::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What was found.
+/// The findings, and the exit code.
 pub(crate) struct Findings {
     code: Option<i32>,
     pub(crate) all: Vec<Value>,
 }
 
-/// Variables that the shell of a developer may have, and that are looked at.
+/// Variables that a developer's shell may have, and that `doctor` reads.
 const OF_LAUNCHERS: [&str; 7] = [
     "RANK",
     "LOCAL_RANK",
@@ -36,7 +36,7 @@ fn doctor(configure: impl FnOnce(&mut Command)) -> Findings {
     findings_of(command)
 }
 
-/// Runs a command of `doctor --json`, without the variables of launchers that it does not set itself.
+/// Runs a command of `doctor --json`, without the launcher variables that the command does not set itself.
 pub(crate) fn findings_of(mut command: Command) -> Findings {
     let own: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
     for name in OF_LAUNCHERS
@@ -86,7 +86,7 @@ impl Findings {
     }
 
     #[track_caller]
-    /// Asserts that a finding has these words, in what it reports or in its fix.
+    /// Asserts that a finding has these words, in its text or in its fix.
     fn assert_finding(&self, level: &str, place: &str, words: &str) {
         let has_words = |finding: &&Value| {
             let text = |key: &str| finding[key].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Faults that users have, each alone: `doctor` finds it and prints the right fix.
+//! Common faults, each alone: `doctor` finds the fault and prints the correct fix.
 
 use std::{
     ffi::OsStr,
@@ -20,13 +20,13 @@ use crate::{
     exposure::agent::{Agent, Keys},
 };
 
-/// A log of the usual keys.
+/// A log with common keys.
 const STEPS: &str = "step=1 loss=2.5\nstep=2 loss=2.4\nstep=3 loss=2.3\nstep=4 loss=2.2\n";
 
 /// No variables.
 const NONE: &[(&str, &str)] = &[];
 
-/// A command of `doctor` with variables and further arguments.
+/// Returns a command of `doctor` with variables and additional arguments.
 fn doctor<V: AsRef<OsStr>>(variables: &[(&str, V)], arguments: &[&str]) -> Command {
     let mut command = command(["doctor", "--json"]);
     command
@@ -35,7 +35,7 @@ fn doctor<V: AsRef<OsStr>>(variables: &[(&str, V)], arguments: &[&str]) -> Comma
     command
 }
 
-/// Asserts that one finding has these words, and these in its fix.
+/// Asserts that one finding has `words` in its text, and `fix` in its fix.
 fn assert_fix(command: Command, words: &str, fix: &str) {
     let shown = format!("{command:?}");
     let found = findings_of(command).all;
@@ -152,7 +152,7 @@ fn a_variable_with_a_fault_has_a_fix() {
             "OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
         ),
     ] {
-        // A resolver that does not answer takes its time.
+        // A resolver that does not respond delays the check.
         assert_fix(doctor(variables, &["--timeout", "60"]), words, fix);
     }
 }
@@ -236,7 +236,7 @@ fn a_fault_of_tls_has_the_fix_of_its_reason() {
     assert_fix(doctor(NONE, &["--to", &url]), "endpoint", "does not speak TLS");
 }
 
-/// A self-signed certificate of a subject in a folder: `self.pem` and `self.key`.
+/// Writes a self-signed certificate of a subject into a folder: `self.pem` and `self.key`.
 fn self_signed(folder: &Path, subject: &str, is_ca: IsCa) -> (PathBuf, PathBuf) {
     let mut params = CertificateParams::new([subject.to_owned()]).expect("it is a subject");
     params.is_ca = is_ca;
@@ -250,7 +250,7 @@ fn self_signed(folder: &Path, subject: &str, is_ca: IsCa) -> (PathBuf, PathBuf) 
 
 #[test]
 fn a_certificate_that_is_not_for_the_receiver_has_its_own_fix() {
-    // An authority, as `openssl req -x509` makes it, and a certificate of another host.
+    // A certificate authority, as from `openssl req -x509`, and a certificate for another host.
     for (subject, is_ca, words, fix) in [
         (
             "127.0.0.1",
@@ -293,7 +293,7 @@ fn the_protocol_of_the_other_port_of_a_collector_has_the_right_fix() {
     );
 }
 
-/// A folder that every user may enter.
+/// Creates a folder that every user may enter.
 fn folder_for_all() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder can be made");
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions can be set");

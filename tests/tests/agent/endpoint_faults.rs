@@ -1,4 +1,4 @@
-//! An endpoint in trouble: what it takes arrives once, what it refuses is lost once, and both are counted.
+//! A failing endpoint: accepted items arrive once, rejected items are lost once, and both are counted.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -120,7 +120,7 @@ fn a_variable_of_one_signal_overrides_the_general_one() {
     );
 }
 
-/// Imports into the endpoint and into a file, which has what there was to send.
+/// Imports into the endpoint and into a file; returns the items of the file.
 fn import_to(endpoint: &FakeEndpoint, code: i32) -> (Finished, Items) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("out.jsonl");

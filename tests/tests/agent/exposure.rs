@@ -1,4 +1,4 @@
-//! What the agent exposes to a network: foreign clients authenticate, and those that cannot are refused with a reason.
+//! The network interfaces of the agent: clients with credentials are accepted, and others are rejected with a reason.
 
 pub(crate) mod agent;
 mod attacks;

@@ -1,4 +1,4 @@
-//! An output on a full disk: losses are counted and reported, and what is written stays readable.
+//! An output on a full disk: losses are counted and reported, and the file stays readable.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -34,7 +34,7 @@ fn standard_output_on_a_full_disk_is_reported() {
         .expect_words(&["No space left"]);
 }
 
-/// A disk with room for the points but not for the spans: the torn record is removed.
+/// The disk has room for the points but not for the spans: the torn record is removed.
 #[test]
 fn a_file_on_a_small_disk_stays_readable() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

@@ -1,4 +1,5 @@
-//! Headers of the environment and of sinks, which may hold secrets: whose requests carry them.
+//! Headers from the environment and from sinks, which may contain secrets: sinks of the configuration do not send those of the
+//! environment.
 
 use pulsetrain_tests::{Answer, FakeEndpoint, Process, wait_until};
 

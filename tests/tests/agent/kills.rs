@@ -1,4 +1,4 @@
-//! An agent that is killed again and again while its logs grow: its output is that of an import.
+//! An agent that is killed repeatedly while its logs grow: its output equals that of an import.
 
 use std::{fs, path::PathBuf, thread};
 
@@ -11,7 +11,7 @@ use crate::world::{Setup, World, imported};
 
 pub(crate) const KILLS: usize = 50;
 
-/// Two logs, each of a source of its own.
+/// Two logs, each with its own source.
 const LOGS: [&str; 2] = ["first.json", "second.json"];
 
 #[test]
@@ -52,8 +52,8 @@ fn fifty_kills_lose_and_repeat_nothing_of_two_sources_and_take_nothing_back_of_a
     assert_eq!(ends.distinct().len(), ends.len());
 }
 
-/// Nothing that the logs give is ever committed, because one sink takes nothing: every kill cuts the file back to nothing
-/// of them. The agent's own telemetry is written once, and stays.
+/// No data of the logs is ever committed, because one sink accepts nothing: every kill removes all of it from the file. The
+/// agent's own telemetry is written once, and stays.
 #[test]
 fn what_no_log_brings_again_outlives_every_kill() {
     let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
@@ -152,7 +152,7 @@ pub(crate) fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], r
     });
 }
 
-/// The agent sees half a record when it begins, and never the other half.
+/// Starts an agent on a half-written record, and kills it before the other half is written.
 pub(crate) fn kill_while_a_record_is_torn(world: &World, run: &mut SurogateRun, random: &mut Rng) {
     let mut moment = random.fork();
     run.write_torn(random, || {

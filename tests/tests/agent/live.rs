@@ -1,4 +1,4 @@
-//! `pulsetrain agent`: from a log that is being written to a page and a file, through changes of its configuration.
+//! `pulsetrain agent`: from a growing log to a page and a file, with changes of its configuration.
 
 use std::{
     fs,
@@ -54,7 +54,7 @@ fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
     assert_eq!(sent.into_iter().map(|(_, loss)| loss).collect::<Vec<_>>(), losses);
 }
 
-/// As for every program of OpenTelemetry, both variables are on the resource of the logs and of the agent.
+/// As in every OpenTelemetry program, both variables set the resource of the logs and of the agent.
 #[test]
 fn the_variables_of_opentelemetry_name_the_resource_of_everything() {
     let world = World::new();

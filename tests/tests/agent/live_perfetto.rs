@@ -1,4 +1,4 @@
-//! Perfetto traces of an agent at work: files that can be opened at any moment and after a kill, and the flight recorder.
+//! Perfetto traces of a running agent: files that can be opened at any time and after a kill, and the flight recorder.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use pulsetrain_tests::{
 };
 use tempfile::TempDir;
 
-/// How many steps the log has.
+/// The number of steps in the log.
 const STEPS: usize = 30;
 
 struct World {
@@ -22,7 +22,7 @@ struct World {
 }
 
 impl World {
-    /// A world with these sinks; `FOLDER` in them is its folder.
+    /// Creates a world with these sinks; `FOLDER` in them is its folder.
     fn new(sinks: &str) -> Self {
         let world = Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
@@ -47,7 +47,7 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// Makes the log of the trainer that of a sample.
+    /// Writes a sample as the log of the trainer.
     fn write_log(&self, sample: &str) {
         fs::copy(corpus(sample), self.path("training.json")).expect("the corpus can be copied");
     }
@@ -59,7 +59,7 @@ impl World {
         agent
     }
 
-    /// The traces in a folder, the oldest first.
+    /// Returns the traces in a folder, oldest first.
     fn traces(&self, folder: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path(folder)).map_or_else(|_| Vec::new(), Iterator::collect);
         let mut paths: Vec<PathBuf> = entries
@@ -71,7 +71,7 @@ impl World {
         paths
     }
 
-    /// Status and body of an answer of the health address; zero where nobody answers.
+    /// Returns the status and the body of a response from the health address; status 0 without a response.
     fn get(&self, path: &str) -> (u16, Vec<u8>) {
         let mut answer = Vec::new();
         let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, self.health)).and_then(|mut stream| {
@@ -92,7 +92,7 @@ impl World {
     }
 }
 
-/// How many steps traces show together; a trace that trace_processor complains of is a panic.
+/// Returns the total number of steps in traces; panics if trace_processor reports a problem.
 fn steps(judge: &TraceProcessor, traces: &[PathBuf]) -> usize {
     let of_trace = |trace: &PathBuf| {
         let [rows] = judge.query(
@@ -104,7 +104,7 @@ fn steps(judge: &TraceProcessor, traces: &[PathBuf]) -> usize {
     traces.iter().map(of_trace).sum()
 }
 
-/// The same, as our own reader finds it, which is quick enough to ask again and again.
+/// The same with our own reader, which is fast enough for polling.
 fn shown(traces: &[PathBuf]) -> usize {
     let of_trace = |trace: &PathBuf| {
         let file = fs::File::open(trace).expect("a trace that is there can be opened");
@@ -118,7 +118,7 @@ fn shown(traces: &[PathBuf]) -> usize {
     traces.iter().map(of_trace).sum()
 }
 
-/// Whether a record of the log is that of a step.
+/// Returns whether a record of the log is a step.
 fn is_step(record: &str) -> bool {
     record.contains("\"log\": \"step\"")
 }

@@ -1,4 +1,4 @@
-//! The messages of the agent: as JSON lines, from a level on, changed by a reload.
+//! The messages of the agent: as JSON lines, with a minimum level, and changed by a reload.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::world::{Setup, World, check, stderr_of};
 
-/// A configuration with a sink that nobody answers, and these keys of `log`.
+/// Writes a configuration with a sink whose endpoint does not listen, and these keys of `log`.
 fn configure(world: &World, log: &str) {
     world.configure_as(&Setup {
         sinks: &format!(
@@ -19,7 +19,7 @@ fn configure(world: &World, log: &str) {
     });
 }
 
-/// The lines of a log: each is an object with the fields that every message has.
+/// Returns the lines of a log: each is an object with the fields of every message.
 #[track_caller]
 fn records(log: &str) -> Vec<Value> {
     let record = |line: &str| {
@@ -42,7 +42,7 @@ fn records(log: &str) -> Vec<Value> {
 fn every_line_is_an_object_with_the_sink_or_source_that_it_is_about() {
     let world = World::new();
     configure(&world, "{format: json, level: debug}");
-    // Positions that cannot be read, and a log that is no log.
+    // Checkpoints that cannot be read, and an invalid log.
     fs::create_dir(world.path("state")).unwrap();
     fs::write(world.path("state/positions.json"), "nonsense").unwrap();
     fs::write(world.path("training.json"), [0xff, b'\n', 0, b'\n']).unwrap();

@@ -1,4 +1,4 @@
-//! The commands that serve and follow: `agent`, `run`, `show` and `doctor`, with logs that grow and endpoints that fail.
+//! The commands that serve and follow: `agent`, `run`, `show` and `doctor`, with growing logs and failing endpoints.
 
 mod archive;
 mod archive_kills;

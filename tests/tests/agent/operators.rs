@@ -1,4 +1,4 @@
-//! What an operator reads while sinks fail: the log, `/readyz` and the page.
+//! The information for an operator while sinks fail: the log, `/readyz` and the page.
 
 use pulsetrain_tests::{Answer, FakeEndpoint, free_port, wait_until};
 

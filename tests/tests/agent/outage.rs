@@ -1,4 +1,4 @@
-//! A real Collector that goes away and comes back: what was queued arrives, and what did not fit is counted.
+//! A real Collector that stops and restarts: queued items arrive, and items that did not fit are counted.
 
 use std::{collections::HashMap, fs, path::Path, process::Command, time::Duration};
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::world::{Setup, World, imported};
 
-/// How long the Collector is away.
+/// The duration of the outage of the Collector.
 const OUTAGE: Duration = Duration::from_secs(20);
 
-/// A queue that is full as soon as its batches are as many as its bound.
+/// A queue in memory, which is full when it reaches its maximum number of batches.
 const IN_MEMORY: &str = "      disk_queue: off\n";
 
-/// Failing is noticed soon, so that an outage of seconds has several tries in it.
+/// Fast retries, so that an outage of seconds has several attempts.
 const QUICK: &str = "limits:\n  retry_after: 100ms\n  retry_at_most: 500ms\n";
 
 #[test]
@@ -79,7 +79,7 @@ fn log_waits_for_a_required_sink_whose_queue_is_full_and_loses_nothing() {
     for _ in 0..10 {
         let length = counted(&world, "pulsetrain_queue_length");
         run.write(&mut random, 30);
-        // A flush has up to three batches, one a signal: with four in the queue it may have to wait.
+        // A flush has up to three batches, one per signal: with four in the queue it may have to wait.
         wait_until("the queue grows or has no room for a flush", || {
             let now = counted(&world, "pulsetrain_queue_length");
             now > length || now >= 4.0
@@ -167,7 +167,7 @@ fn the_books_of_a_sink_that_loses_are_balanced_on_the_page() {
     drop(agent);
 }
 
-/// The trainer prints half of its log, and the rest when the Collector is there.
+/// The trainer prints half of its log before the Collector starts, and the rest after it.
 #[test]
 fn what_a_trainer_prints_before_the_collector_is_there_arrives_too() {
     let Some(program) = Judge::Collector.require_or_skip() else {
@@ -213,7 +213,7 @@ fn configure(world: &World, ports: [u16; 2], telemetry: &str, rest: &str) {
     configure_as(world, ports, "", telemetry, rest);
 }
 
-/// As [`configure`], with a collector that may lose something.
+/// As [`configure`], with a sink that may lose items.
 fn configure_best_effort(world: &World, ports: [u16; 2], telemetry: &str, rest: &str) {
     let keys = format!("      required: false\n{IN_MEMORY}");
     configure_as(world, ports, &keys, telemetry, rest);
@@ -238,7 +238,7 @@ fn wait_until_read(world: &World, log: &Path) {
     });
 }
 
-/// A metric of the sink `collector` on the page, all signals together.
+/// Returns a metric of the sink `collector` on the page, summed over all signals.
 fn counted(world: &World, name: &str) -> f64 {
     world
         .scraped_where(name, r#"pulsetrain_sink_name="collector""#)
@@ -246,7 +246,7 @@ fn counted(world: &World, name: &str) -> f64 {
         .sum()
 }
 
-/// The number of items that a sink has lost, by the last log lines of the agent.
+/// Returns the number of items that a sink has lost, from the last log lines of the agent.
 fn lost_to(printed: &str, sink: &str) -> usize {
     let start = format!("pulsetrain: sink {sink}: lost ");
     let counts = printed.lines().filter_map(|line| {
@@ -261,7 +261,7 @@ fn of_logs(items: Items) -> Items {
     items.divide_by_service("pulsetrain").1
 }
 
-/// Panics where a series of a file of OTLP/JSON goes back in time.
+/// Panics if the timestamps of a series in OTLP/JSON decrease.
 fn assert_points_are_in_order(text: &str) {
     let mut last = HashMap::<String, u64>::new();
     let mut points = 0;

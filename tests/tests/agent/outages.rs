@@ -1,4 +1,4 @@
-//! Outages of every kind at 1,000 messages a second: what is acknowledged arrives, within the bounds of memory and disk.
+//! Outages of every kind at 1,000 messages per second: acknowledged messages arrive, within the bounds of memory and disk.
 //!
 //! `PULSETRAIN_OUTAGES=exporter/DELIVERY.md` measures outages of 30 s and 10 min and writes the table into that file.
 
@@ -20,10 +20,10 @@ use self::{
     load::send,
 };
 
-/// The messages in each second of the time that is scaled.
+/// The messages per second of scaled time.
 const PER_SECOND: usize = 1000;
 const MIB: u64 = 1 << 20;
-/// The bounds of memory and disk by default: `limits.queue_bytes` and `disk_queue.bytes`.
+/// The default bounds of memory and disk: `limits.queue_bytes` and `disk_queue.bytes`.
 const QUEUE_BYTES: u64 = 64 * MIB;
 const DISK_BYTES: u64 = 1024 * MIB;
 
@@ -39,12 +39,12 @@ const KINDS: [(Health, &str); 4] = [
 struct Outage {
     kind: (Health, &'static str),
     seconds: usize,
-    /// How many times as fast as in life: messages and, in the configuration, timeouts and waits.
+    /// The factor by which time is scaled: for messages and, in the configuration, for timeouts and delays.
     speed: usize,
     disk_bytes: u64,
 }
 
-/// What an outage did.
+/// The measurements of an outage.
 struct Row {
     outage: Outage,
     sent: usize,
@@ -212,7 +212,7 @@ fn long_outages_of_every_kind_lose_nothing_within_the_bounds() {
     }
 }
 
-/// An agent with a receiver and one OTLP sink, whose settings are the defaults but for the speed of time.
+/// An agent with a receiver and one OTLP sink, with the default settings except for the scaled times.
 struct Agent {
     receiver: u16,
     process: Process,
@@ -248,7 +248,7 @@ health: {{listen: '127.0.0.1:{health}'}}
         }
     }
 
-    /// The bytes of the files of the disk queue.
+    /// Returns the size of the disk queue's files in bytes.
     fn disk_bytes(&self) -> u64 {
         files_of(&self.folder.path("state/queue/o"))
             .iter()
@@ -262,7 +262,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// The items that the agent names as lost when it ends.
+/// Returns the number of items that the agent reports as lost when it stops.
 fn counted_as_lost(log: &str) -> usize {
     let counts = log.lines().filter_map(|line| {
         let (_, rest) = line.split_once("o lost ")?;

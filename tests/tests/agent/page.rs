@@ -1,4 +1,4 @@
-//! The live page of an agent and `pulsetrain show`: over HTTP, on the terminal, and in a real browser.
+//! The live page of an agent and `pulsetrain show`: over HTTP, in a terminal, and in a real browser.
 
 mod agent;
 mod browser;

@@ -1,4 +1,4 @@
-//! Logs of several ranks of one run below one source of the agent.
+//! Logs of several ranks of one run in one source of the agent.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use pulsetrain_tests::{Process, wait_until};
 
 use crate::world::{Setup, World, check, stderr_of};
 
-/// A world with two logs of a run, whose source has one more key.
+/// Creates a world with two logs of a run, whose source has one more key.
 fn world(key: &str) -> World {
     let world = World::new();
     let setup = Setup {

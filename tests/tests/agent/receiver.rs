@@ -1,4 +1,4 @@
-//! The OTLP receiver: what clients that nobody here wrote send to it, and what it answers to those that go too far.
+//! The OTLP receiver: requests from third-party clients, and responses to requests beyond the limits.
 
 mod answers;
 mod hostile;

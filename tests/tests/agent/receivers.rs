@@ -1,15 +1,15 @@
-//! An OTLP sink whose signals go their own ways: to receivers of their own, and to one that does not support them all.
+//! An OTLP sink with separate endpoints per signal: to different receivers, and to one that does not support all signals.
 
 use pulsetrain_tests::{Answer, FakeEndpoint, Process, free_port, wait_until};
 
 use crate::world::{Setup, World, imported};
 
-/// The labels of the items of one signal that a sink dropped.
+/// Returns the labels of the items of one signal that a sink dropped.
 fn dropped(reason: &str, signal: &str) -> String {
     format!(r#"pulsetrain_drop_reason="{reason}",pulsetrain_signal="{signal}""#)
 }
 
-/// A world with a log, and a page on which nothing but the log is.
+/// Creates a world with a log, and a page with only the data of the log.
 fn world(sinks: &str) -> World {
     let world = World::new();
     configure(&world, sinks);

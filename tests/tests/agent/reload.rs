@@ -1,4 +1,4 @@
-//! What a reload changes at once, what it reports that it cannot change, and sinks that cannot be opened.
+//! Settings that a reload changes at once, settings that it reports as unchangeable, and sinks that cannot be opened.
 
 use std::{
     fs,
@@ -45,7 +45,7 @@ fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_reports_which() {
     assert!(agent.stop().success());
 }
 
-/// The token is in a pipe: the check reads one, and the attempts to open the sink read nothing.
+/// The token is in a pipe: the check reads a token, and the attempts to open the sink read an empty line.
 #[test]
 fn a_notice_about_a_sink_is_logged_once_however_often_the_sink_is_opened() {
     let world = World::new();
@@ -71,7 +71,7 @@ fn a_notice_about_a_sink_is_logged_once_however_often_the_sink_is_opened() {
     wait_until("the sink cannot be opened", || {
         agent.log().contains("sink o: cannot be opened")
     });
-    // The write waits for the next attempt.
+    // The write blocks until the next attempt.
     fs::write(&token, "\n").unwrap();
     assert_eq!(notices(), 1, "{}", agent.log());
 }
@@ -197,7 +197,7 @@ fn health_moves_at_once_and_what_needs_a_restart_is_reported() {
     assert!(agent.stop().success());
 }
 
-/// The sink continues under another name: what was read before is not cut off, and what is read then is not lost.
+/// The sink continues under another name: its file is not truncated, and later data is not lost.
 #[test]
 fn a_file_that_gets_another_name_in_a_reload_keeps_what_it_has() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! An archive that is rotated, by the agent or by another program, while the agent is killed: every item is there once.
+//! An archive that is rotated, by the agent or by another program, while the agent is killed: every item is in it exactly once.
 
 use std::{
     collections::BTreeSet,
@@ -18,10 +18,10 @@ use crate::{
     world::{Setup, World, imported},
 };
 
-/// Two logs, each of a source of its own.
+/// Two logs, each with its own source.
 const LOGS: [&str; 2] = ["first.json", "second.json"];
 
-/// A world whose archive has these keys besides its path.
+/// Creates a world whose archive has these keys in addition to its path.
 fn world_with(keys: &str) -> World {
     let world = World::new();
     let archive = world.file_sink("archive", "out.jsonl") + keys;
@@ -40,7 +40,7 @@ fn runs(world: &World) -> [SurogateRun; 2] {
     [SurogateRun::begin(&first, 0), SurogateRun::begin(&second, 10)]
 }
 
-/// The files of the archive, by their names.
+/// Returns the files of the archive, sorted by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder is there");
     let names = entries.map(|entry| entry.expect("it can be listed").path());
@@ -65,7 +65,8 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// What all files of the archive hold of the logs, complete lines only. `None` if one of them was renamed meanwhile.
+/// Returns the items of the logs in all files of the archive, complete lines only; `None` if a file was renamed during the
+/// read.
 pub(crate) fn archived(folder: &Path) -> Option<Items> {
     let mut all = String::new();
     for path in files(folder) {
@@ -130,7 +131,7 @@ fn kills_during_rotations_lose_and_repeat_nothing() {
     assert!(rotated.iter().filter(is_compressed).count() > 5, "{rotated:?}");
 }
 
-/// As logrotate does it: a rename, with `create` or without, and SIGHUP.
+/// As logrotate does: a rename, with `create` or without, and SIGHUP.
 #[test]
 fn kills_while_another_program_moves_the_archive_lose_and_repeat_nothing() {
     let mut random = Rng::with_seed(5);
@@ -191,7 +192,7 @@ fn a_moved_archive_is_opened_again_also_when_the_configuration_is_wrong() {
     assert!(world.written("out.jsonl.1").1.is_empty());
 }
 
-/// The next file cannot be begun: the record waits, and nothing is torn, lost or doubled.
+/// The next file cannot be created: the record waits, and no data is torn, lost or duplicated.
 #[test]
 fn a_rotation_on_a_full_disk_waits_for_room() {
     let world = World::new();

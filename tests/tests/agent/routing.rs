@@ -1,4 +1,4 @@
-//! Sinks that receive some sources only.
+//! Sinks that receive only some of the sources.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use crate::{
     world::{Setup, World, check, stderr_of},
 };
 
-/// The ports of two receivers, and sinks that receive some sources.
+/// The ports of two receivers, whose data is routed to different sinks.
 struct Routes {
     left: u16,
     right: u16,
@@ -52,7 +52,7 @@ impl Routes {
     }
 }
 
-/// The texts of the records in a file, sorted.
+/// Returns the texts of the records in a file, sorted.
 fn texts(world: &World, file: &str) -> Vec<String> {
     let items = Items::read_complete_lines(&world.path(file));
     let text = |item: &serde_json::Value| item["log"]["body"]["stringValue"].as_str().map(str::to_owned);
@@ -131,7 +131,7 @@ fn a_reload_that_changes_the_routes_loses_nothing() {
                 agent.log().matches("reloaded the configuration").count() == reloads && passed > before + 5
             });
         }
-        // An agent that ends before a changed file is open again names what it could not write as lost.
+        // If an agent stops before a changed file is open again, it reports the unwritten items as lost.
         wait_until("every sink is open", || world.is_ready());
         is_over.store(true, Ordering::Relaxed);
         for client in clients {
@@ -141,7 +141,7 @@ fn a_reload_that_changes_the_routes_loses_nothing() {
     assert!(agent.stop().success());
     let received = [accepted_texts(&endpoint), texts(&world, "two.jsonl")].concat();
     let distinct: BTreeSet<String> = received.iter().cloned().collect();
-    // A client that is asked to send again while a queue is replaced may have been heard.
+    // If a client is asked to retry while a queue is replaced, its message may have been delivered already.
     assert!(acknowledged.is_subset(&distinct), "{acknowledged:?} {distinct:?}");
     assert_eq!(received.len(), distinct.len(), "each message reaches one sink");
 }

@@ -1,4 +1,4 @@
-//! `pulsetrain run`: the trainer as it would be without us, whatever becomes of its telemetry.
+//! `pulsetrain run`: the trainer behaves as without us, also if its telemetry cannot be delivered.
 
 mod endpoints;
 mod own_format;

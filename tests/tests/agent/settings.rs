@@ -1,4 +1,4 @@
-//! The settings of single OTLP sinks, before a real Collector and before receivers that ask for a token.
+//! The settings of single OTLP sinks, with a real Collector and with receivers that require a token.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::world::{Setup, World};
 
-/// A configuration with these sinks and quick retries.
+/// Writes a configuration with these sinks and fast retries.
 fn configure(world: &World, sinks: &str) {
     world.configure_as(&Setup {
         sinks,

@@ -1,4 +1,4 @@
-//! How an agent ends, and who may keep others from its health checks.
+//! The shutdown of an agent, and clients that could block its health checks.
 
 use std::{
     io::Write,
@@ -29,7 +29,7 @@ fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_reports_w
     assert!(printed.contains("sink collector: lost "), "{printed}");
 }
 
-/// The drain alone would take longer than any test waits.
+/// The drain alone would exceed the timeout of the test.
 #[test]
 fn a_second_signal_ends_an_agent_without_the_drain() {
     let endpoint = FakeEndpoint::start([], Answer::Hang);
@@ -49,7 +49,7 @@ fn clients_that_ask_nothing_do_not_keep_others_from_asking_for_long() {
     let agent = world.start();
     let connect = |number: usize| {
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, world.health())).unwrap();
-        // Half of them begin to ask.
+        // Half of them start a request.
         client.write_all(&b"GET /heal"[..number % 2 * 9]).unwrap();
         client
     };
@@ -98,7 +98,7 @@ fn systemd_is_notified_of_readiness_reloads_and_the_end_and_that_the_agent_lives
     assert!(status.success(), "{printed}");
 }
 
-/// An agent that has read what its receiver does not take.
+/// Starts an agent that has read data that its receiver does not accept.
 fn with_something_to_lose(endpoint: &FakeEndpoint, drain: &str) -> (World, Process) {
     let world = World::new();
     world.configure_as(&Setup {

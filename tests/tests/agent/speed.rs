@@ -1,4 +1,4 @@
-//! Sending at the speed of the network: a receiver with latency, and a message above the limit of its receiver.
+//! Throughput over the network: a receiver with latency, and a message above the limit of its receiver.
 
 use std::{thread, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     world::World,
 };
 
-/// One request at a time, one message in each, would take five minutes.
+/// One request at a time with one message each would need five minutes.
 #[test]
 fn thousands_of_small_messages_pass_a_receiver_that_takes_100_ms_for_each_request() {
     const CLIENTS: usize = 4;
@@ -26,7 +26,7 @@ fn thousands_of_small_messages_pass_a_receiver_that_takes_100_ms_for_each_reques
         for client in 0..CLIENTS {
             scope.spawn(move || {
                 for number in (client..MESSAGES).step_by(CLIENTS) {
-                    // A full queue asks the client to send again.
+                    // If the queue is full, the client must retry.
                     wait_until("the message is accepted", || {
                         post(receiver, &format!("message {number}")) == Some(200)
                     });
@@ -79,7 +79,7 @@ fn message_of_16_mib_reaches_a_grpc_receiver_that_accepts_4_mib() {
     assert_eq!(services.count(), RECORDS, "each with its resource");
 }
 
-/// `LogsData` with `records` records of bodies of this number of bytes.
+/// Returns `LogsData` with `records` records with bodies of this number of bytes.
 fn logs(records: usize, bytes: usize) -> Vec<u8> {
     let string = |text: &str| {
         let mut value = Buffer::default();

@@ -1,4 +1,4 @@
-//! The energy of steps by an agent that is killed again and again: each step exactly once.
+//! The energy of steps from an agent that is killed repeatedly: each step exactly once.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -13,8 +13,8 @@ use crate::{
 
 const LOGS: [&str; 2] = ["first.json", "second.json"];
 
-/// Two runs, each with a GPU of its own on one host, whose steps wait for the next reading of their GPU, so that they are
-/// delivered after later readings.
+/// Two runs on one host, each with its own GPU. Their steps wait for the next reading of their GPU, so that they are delivered
+/// after later readings.
 #[test]
 fn fifty_kills_report_the_energy_of_each_step_once() {
     let mut random = Rng::with_seed(20_261_123);
@@ -56,7 +56,7 @@ fn fifty_kills_report_the_energy_of_each_step_once() {
     without_energy(out).assert_same(&expected);
 }
 
-/// A process with the environment of the run of a log.
+/// Starts a process with the environment of the run of a log.
 fn trainer(log: &Path) -> Process {
     let run = imported(&[log]);
     let id = attribute(&run.of_kind("point")[0]["resource"], "train.run.id").expect("a log has a run");
@@ -66,7 +66,7 @@ fn trainer(log: &Path) -> Process {
     )
 }
 
-/// A driver with a GPU for each of the trainers, on which nothing else is.
+/// Creates a driver with one GPU for each of the trainers, without other processes.
 fn driver_of(trainers: &[Process; 2]) -> FakeNvml {
     let [first, second] = trainers.each_ref().map(Process::pid);
     let driver = FakeNvml::with(
@@ -90,7 +90,7 @@ fn configure(world: &World, driver: &FakeNvml) {
     });
 }
 
-/// How many runs claim a GPU by now.
+/// Returns the number of runs to which a GPU is attributed so far.
 fn claims(world: &World) -> usize {
     let out = lines_with(world, "\"gpu.energy\"");
     let energies = out.of_kind("point");
@@ -103,7 +103,7 @@ fn claims(world: &World) -> usize {
         .len()
 }
 
-/// The run and the end of each step that there is.
+/// Returns the run and the end time of each step.
 fn steps(items: &Items) -> BTreeSet<(String, String)> {
     let spans = items.of_kind("span").into_iter();
     let steps = spans.filter(|item| item["span"]["name"] == "train.step");
@@ -112,7 +112,7 @@ fn steps(items: &Items) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// The run and the end of each step whose energy is reported as complete.
+/// Returns the run and the end time of each step whose energy is reported as complete.
 fn reported(items: &Items) -> Vec<(String, String)> {
     let points = items.of_kind("point").into_iter();
     let reported = points.filter(|item| item["metric"]["name"] == "gpu.steps");
@@ -129,7 +129,7 @@ fn steps_reported(world: &World) -> Vec<(String, String)> {
     reported(&lines_with(world, "\"gpu.steps\""))
 }
 
-/// The items of the lines with these words; the complete file is long.
+/// Returns the items of the lines with these words; parsing the complete file would be slow.
 fn lines_with(world: &World, words: &str) -> Items {
     let text = fs::read_to_string(world.path("out.jsonl")).unwrap_or_default();
     let uncut = text.rfind('\n').map_or(0, |end| end + 1);
@@ -142,7 +142,7 @@ fn of_run(item: &Value, time: &Value) -> (String, String) {
     (run, time.as_str().expect("an item has a time").to_owned())
 }
 
-/// What the logs gave, as if nothing had been derived from it.
+/// Returns the items of the logs without everything that was derived from them.
 fn without_energy(items: Items) -> Items {
     let is_of_log = |item: &Value| {
         attribute(&item["resource"], "train.run.id").is_some() && item["scope"]["name"] != "pulsetrain.derive"

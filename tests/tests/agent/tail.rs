@@ -1,6 +1,6 @@
-//! Following: the real binary with a writer that does what trainers and log rotation do, and a binary that is killed.
+//! Following: the real binary with a writer that behaves like trainers and log rotation, and a binary that is killed.
 //!
-//! What was followed is compared with an import of the finished files: every item once, none twice, none lost.
+//! The output is compared with an import of the finished files: every item exactly once.
 
 mod attempts;
 mod colours;

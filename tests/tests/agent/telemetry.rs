@@ -11,7 +11,7 @@ use crate::world::{Setup, World, scraped_from};
 fn every_metric_of_the_agent_is_on_its_page() {
     let endpoint = FakeEndpoint::start([Answer::Busy(1), Answer::Refuse(400)], Answer::Hang);
     let world = World::new();
-    // Without merging, because a refused request of several batches is divided, and not dropped.
+    // Without merging, because a rejected request of several batches is split, and not dropped.
     let sinks = format!(
         "  collector:\n    otlp:\n      endpoint: {}\n      batch: {{max_bytes: 0B}}\n",
         endpoint.url()
@@ -58,7 +58,7 @@ fn every_metric_of_the_agent_is_on_its_page() {
         series > 0.0 && (100.0..10_000.0).contains(&(size / series)),
         "{size} of {series}"
     );
-    // The queues of the page for Prometheus and of the live page, and the disk queue of the endpoint.
+    // The queues of the Prometheus page and of the live page, and the disk queue of the endpoint.
     let mut limits = world.scraped("pulsetrain_queue_limit_bytes");
     limits.sort_by(f64::total_cmp);
     assert_eq!(limits, [67_108_864.0, 67_108_864.0, 1_073_741_824.0]);

@@ -1,4 +1,4 @@
-//! A folder with a configuration, the logs that it names, the ports that it takes, and agents that live by it.
+//! A folder with a configuration, its logs, its ports, and the agents that use it.
 
 use std::{
     fs,
@@ -19,15 +19,15 @@ pub(crate) struct World {
 
 /// The parts of a configuration.
 pub(crate) struct Setup<'a> {
-    /// The logs, each of a source of its own.
+    /// The logs, each with its own source.
     pub(crate) logs: &'a [&'a str],
-    /// Sinks besides the page.
+    /// Sinks in addition to the page.
     pub(crate) sinks: &'a str,
     /// The section `telemetry`.
     pub(crate) telemetry: &'a str,
     /// The section of the energy of steps.
     pub(crate) energy: &'a str,
-    /// Further sections.
+    /// Additional sections.
     pub(crate) rest: &'a str,
 }
 
@@ -44,7 +44,7 @@ impl Default for Setup<'_> {
 }
 
 impl World {
-    /// A world with one log, `training.json`, and a page.
+    /// Creates a world with one log, `training.json`, and a page.
     pub(crate) fn new() -> Self {
         let world = Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
@@ -59,12 +59,12 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// Makes the log of the trainer that of a sample.
+    /// Writes a sample as the log of the trainer.
     pub(crate) fn write_log(&self, sample: &str) {
         fs::copy(corpus(sample), self.path("training.json")).expect("the corpus can be copied");
     }
 
-    /// The text of a sink that is a file here.
+    /// Returns the text of a sink that writes a file in this folder.
     pub(crate) fn file_sink(&self, sink: &str, name: &str) -> String {
         format!(
             "  {sink}:\n    file:\n      path: {}\n",
@@ -72,17 +72,17 @@ impl World {
         )
     }
 
-    /// The port of the health checks.
+    /// Returns the port of the health checks.
     pub(crate) fn health(&self) -> u16 {
         self.health
     }
 
-    /// The port of the page.
+    /// Returns the port of the page.
     pub(crate) fn page(&self) -> u16 {
         self.page
     }
 
-    /// Writes the configuration, with more sinks than the page.
+    /// Writes the configuration, with these sinks in addition to the page.
     pub(crate) fn configure(&self, sinks: &str) {
         self.configure_as(&Setup {
             sinks,
@@ -95,7 +95,7 @@ impl World {
         fs::write(self.path("agent.yaml"), self.yaml(setup)).expect("a temporary file can be written");
     }
 
-    /// The configuration as text.
+    /// Returns the configuration as text.
     pub(crate) fn yaml(&self, setup: &Setup<'_>) -> String {
         let source = |log: &&str| {
             let (name, path) = (log.split('.').next().unwrap_or(log), self.path(log));
@@ -132,7 +132,7 @@ derive:
         )
     }
 
-    /// The agent that is to be started, or asked to check.
+    /// Returns the command of the agent.
     pub(crate) fn command(&self) -> Command {
         let mut command = command(["agent", "--config"]);
         command
@@ -142,7 +142,7 @@ derive:
         command
     }
 
-    /// Starts the agent, and does not wait for it.
+    /// Starts the agent, and does not wait until it is ready.
     pub(crate) fn spawn(&self) -> Process {
         Process::start("pulsetrain agent", &mut self.command())
     }
@@ -157,28 +157,28 @@ derive:
         self.readiness().starts_with("HTTP/1.1 200")
     }
 
-    /// The answer of `/readyz`.
+    /// Returns the response of `/readyz`.
     pub(crate) fn readiness(&self) -> String {
         get(self.health, "/readyz")
     }
 
-    /// The values of a series of the page, by its name.
+    /// Returns the values of a metric on the page, by its name.
     pub(crate) fn scraped(&self, name: &str) -> Vec<f64> {
         self.scraped_where(name, "")
     }
 
-    /// The values of a series of the page, by its name and a part of its labels.
+    /// Returns the values of a metric on the page, by its name and a part of its labels.
     pub(crate) fn scraped_where(&self, name: &str, labels: &str) -> Vec<f64> {
         scraped_from(self.page, name, labels)
     }
 
-    /// What a file holds by now of the agent itself, and of everything else.
+    /// Returns the items in a file so far: those of the agent itself, and all others.
     pub(crate) fn written(&self, name: &str) -> (Items, Items) {
         Items::read_complete_lines(&self.path(name)).divide_by_service("pulsetrain")
     }
 }
 
-/// The items of an import of finished logs, all together.
+/// Returns the items of an import of each of the finished logs.
 pub(crate) fn imported(logs: &[impl AsRef<Path>]) -> Items {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("imported.jsonl");
@@ -204,7 +204,7 @@ pub(crate) fn stderr_of(output: &Output, code: i32) -> String {
     text
 }
 
-/// The values of a series of the page at a port, by its name and a part of its labels.
+/// Returns the values of a metric on the page at a port, by its name and a part of its labels.
 pub(crate) fn scraped_from(port: u16, name: &str, labels: &str) -> Vec<f64> {
     let page = get(port, "/metrics");
     let of_series = |line: &&str| {
@@ -220,7 +220,7 @@ pub(crate) fn scraped_from(port: u16, name: &str, labels: &str) -> Vec<f64> {
     page.lines().filter(of_series).map(value).collect()
 }
 
-/// The answer to a GET with its head; empty where nobody answers.
+/// Returns the response to a GET with its head; empty without a response.
 pub(crate) fn get(port: u16, path: &str) -> String {
     let mut answer = String::new();
     let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|mut stream| {

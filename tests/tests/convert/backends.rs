@@ -1,4 +1,4 @@
-//! `pulsetrain convert` straight from the stores: real ones, and fakes that fail in every way.
+//! `pulsetrain convert` with trace and metric stores as inputs: real ones, and fakes that fail in every way.
 
 mod faults;
 mod few_traces;

@@ -56,7 +56,7 @@ fn a_profile_of_pytorch_is_aligned_with_the_otlp_of_its_run() {
     assert!(deepest > Some(3), "operators are within their steps: {deepest:?}");
 }
 
-/// A trace with an event of each kind, times in microseconds.
+/// Returns a trace with an event of each kind, with times in microseconds.
 fn trace() -> Value {
     let event = |phase: &str, name: &str, ts: f64, more: Value| {
         let mut event = json!({"ph": phase, "name": name, "pid": 7, "tid": 1, "ts": ts});
@@ -137,7 +137,7 @@ fn every_phase_is_converted_or_named() {
     }
 }
 
-/// The name, start and end of each span.
+/// Returns the name, start and end of each span.
 fn spans_of(message: &Value) -> Vec<(String, (u64, u64))> {
     let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
     let time = |value: &Value| {

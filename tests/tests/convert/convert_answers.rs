@@ -1,5 +1,5 @@
-//! What a real Tempo and a real Jaeger answered, as recorded in `tests/corpus/backends`, through `pulsetrain convert`: the
-//! very spans that were sent to them in `sent.json`, less what each store is known to lose.
+//! Responses of a real Tempo and a real Jaeger, recorded in `tests/corpus/backends`, as inputs of `pulsetrain convert`: the
+//! result is the spans of `sent.json`, except for the known losses of each store.
 
 use std::{fs, io::Write, path::PathBuf};
 
@@ -27,7 +27,7 @@ fn converted(names: &[&str]) -> Items {
     items
 }
 
-/// What was sent, with each span changed by `lose`; where `trace` is given, only its spans.
+/// Returns the sent spans, each modified by `lose`; with `trace`, only the spans of that trace.
 fn sent(trace: Option<&str>, lose: fn(&mut Value)) -> Items {
     let text = fs::read_to_string(corpus("backends/sent.json")).expect("the corpus can be read");
     let mut message: Value = serde_json::from_str(&text).expect("the corpus is JSON");
@@ -45,7 +45,7 @@ fn lists<'a>(value: &'a mut Value, key: &str) -> &'a mut Vec<Value> {
     value[key].as_array_mut().expect("the corpus has the list")
 }
 
-/// Tempo of that version forgets the flags.
+/// This version of Tempo drops the flags.
 fn without_flags(span: &mut Value) {
     span.as_object_mut().expect("a span is an object").remove("flags");
 }
@@ -56,7 +56,7 @@ fn tempo_gives_every_span_back_in_both_its_forms() {
     assert_eq!(one.len(), 6);
     converted(&["tempo_api_traces.json"]).assert_same(&one);
     converted(&["tempo_api_v2_traces.json"]).assert_same(&one);
-    // Two answers together are both traces, with the link from one into the other.
+    // Two responses together contain both traces, with the link from one to the other.
     converted(&["tempo_api_v2_traces.json", "tempo_api_v2_traces_other.json"])
         .assert_same(&sent(None, without_flags));
 }
@@ -75,7 +75,8 @@ fn jaegers_own_json_gives_every_span_back_but_for_what_it_does_not_hold() {
     assert_eq!(items.len(), 14);
 }
 
-/// Microseconds, lists and maps as text, no flags, no attributes of links; and Jaeger's warning about a clock.
+/// Applies the losses of Jaeger: microseconds, lists and maps as text, no flags, no attributes of links; adds its clock
+/// warning.
 fn as_jaeger_has_it(span: &mut Value) {
     without_flags(span);
     for time in ["startTimeUnixNano", "endTimeUnixNano"] {
@@ -107,7 +108,7 @@ fn as_jaeger_has_it(span: &mut Value) {
     }
 }
 
-/// A file, and the folder that it lives in.
+/// Writes a file, and returns it with its folder.
 fn saved(text: &[u8], name: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join(name);
@@ -129,7 +130,7 @@ fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
 #[test]
 fn an_answer_that_was_cut_or_is_an_error_reports_it() {
     let uncut = fs::read(corpus("backends/jaeger_api_v3_trace.json")).unwrap();
-    // After some complete spans, and before the first.
+    // One cut after some complete spans, one before the first.
     for (end, words, is_empty) in [
         (uncut.len() / 2, "is used", false),
         (30, "is the saved file complete?", true),

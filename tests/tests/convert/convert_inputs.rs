@@ -1,4 +1,4 @@
-//! Every form of input, compressed or not, from a file, from several, from the standard input; complete, truncated and mixed.
+//! Every input format, compressed or not, from one file, from several, and from standard input; complete, truncated and mixed.
 
 use std::{
     collections::BTreeSet,
@@ -18,14 +18,14 @@ use pulsetrain_otlp::{
 use pulsetrain_tests::{Finished, Folder, Items, command, convert, corpus};
 use serde_json::Value;
 
-/// The items of some inputs that can be read completely.
+/// Returns the items of inputs that must be read completely.
 fn items_of(folder: &Folder, inputs: &[&Path]) -> Items {
     let output = folder.path("out.jsonl");
     convert(inputs, &output, &[]).expect_code(0);
     Items::read(&output)
 }
 
-/// The items of bytes on the standard input, and the messages about them.
+/// Converts bytes from standard input; returns the process output and the items.
 fn through_stdin(folder: &Folder, bytes: &[u8]) -> (Finished, Items) {
     let output = folder.path("out.jsonl");
     let mut child = command(["convert", "--json", "-", "-o"])
@@ -37,14 +37,14 @@ fn through_stdin(folder: &Folder, bytes: &[u8]) -> (Finished, Items) {
         .expect("pulsetrain can be started");
     let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
     let output_of = thread::scope(|scope| {
-        // A process that gives up early breaks the pipe; its exit code shows that.
+        // A process that exits early breaks the pipe; its exit code shows that.
         scope.spawn(move || stdin.write_all(bytes));
         child.wait_with_output().expect("a child can be waited for")
     });
     (Finished::new(output_of), Items::read(&output))
 }
 
-/// The corpus in each form that telemetry is written in, uncompressed: a name and its bytes.
+/// Returns the corpus in each telemetry format, uncompressed: a name and its bytes.
 fn forms(folder: &Folder) -> Vec<(&'static str, Vec<u8>)> {
     let lines = fs::read(corpus("otlp/everything.jsonl")).expect("the corpus can be read");
     let mut forms = Vec::new();
@@ -86,7 +86,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).expect("memory can be written")
 }
 
-/// Each compression, and what it adds to a name.
+/// A suffix of the file name, and the compression.
 type Compressed = (&'static str, fn(&[u8]) -> Vec<u8>);
 const COMPRESSIONS: [Compressed; 3] = [("", <[u8]>::to_vec), (".gz", gzip), (".zst", zstd)];
 
@@ -103,7 +103,7 @@ fn every_form_is_read_plain_gzip_and_zstd_from_a_file_and_from_the_standard_inpu
             let summary = finished.expect_code(0).summary();
             assert_eq!(summary["inputs"][0]["lost"], 0, "{name}{ending}: {summary}");
             items.assert_same(&expected);
-            // The name has no known ending, and none is needed.
+            // The name has no known suffix, and needs none.
             let input = folder.file("telemetry", &compressed);
             items_of(&folder, &[&input]).assert_same(&expected);
         }
@@ -120,7 +120,7 @@ fn a_minus_writes_otlp_json_lines_to_the_standard_output() {
     assert_eq!(finished.summary()["bytes"], finished.stdout.len());
 }
 
-/// As Zipkin's documentation of version 2 shows a trace, with a shared span, and spans that lack something.
+/// A trace as in the documentation of Zipkin's version 2, with a shared span, and spans with missing fields.
 const ZIPKIN: &str = r#"[
   {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "bd7a977555f6b982", "name": "get /", "kind": "CLIENT",
    "timestamp": 1458702548467000, "duration": 386000,
@@ -157,7 +157,7 @@ fn zipkin_spans_are_read_and_those_without_a_time_or_an_id_are_named() {
             r#""startTimeUnixNano":"1458702548467000000","endTimeUnixNano":"1458702548853000000""#,
             r#""name":"ws""#,
             r#""message":"timeout""#,
-            // The server's side of the shared span is below the client's.
+            // The server's part of the shared span is a child of the client's.
             r#""spanId":"4285688aaa09467d","parentSpanId":"bd7a977555f6b982""#,
         ] {
             assert!(out.contains(part), "{part}: {out}");
@@ -203,7 +203,7 @@ fn a_file_that_is_an_input_twice_is_noted() {
     assert!(!second.contains("was already read"), "{second}");
 }
 
-/// The items without the text that may follow them.
+/// Returns the items without the fields that may follow the items in the text.
 fn without_what_follows(items: &Items) -> BTreeSet<String> {
     let without = |item: String| {
         let mut item: Value = serde_json::from_str(&item).expect("an item is an object");
@@ -221,7 +221,7 @@ fn what_was_cut_off_gives_what_was_complete_and_reports_where_it_ends() {
     let expected = items_of(&folder, &[&corpus("otlp/everything.jsonl")]);
     for (name, bytes) in forms(&folder) {
         for (ending, compress) in COMPRESSIONS {
-            // Compressed, the last bytes are a checksum of complete data, and an incomplete block is lost.
+            // In a compressed file, the last bytes are a checksum of complete data, and an incomplete block is lost.
             let cut = match ending {
                 "" => bytes[..bytes.len() - 9].to_vec(),
                 _ => {
@@ -255,7 +255,7 @@ fn one_document_that_was_cut_off_gives_every_span_before_the_cut_and_reports_whe
     let document: Value = serde_json::from_str(&text).unwrap();
     let sent = Items::parse(&document.to_string());
     for layout in [document.to_string(), format!("{document:#}")] {
-        // Without the brackets at its end, every span is complete.
+        // Every span is complete without the closing brackets.
         let last = layout.trim_end_matches(|end: char| end.is_whitespace() || "]}".contains(end));
         let brackets = layout.len() - last.len();
         for (cut, all) in [(layout.len() - 1, true), (layout.len() - brackets - 1, false)] {
@@ -325,7 +325,7 @@ fn what_is_no_telemetry_is_reported_with_its_place_and_hides_nothing_else() {
     }
 }
 
-/// The messages of the corpus, one after the other: one message of each signal.
+/// Returns the messages of the corpus: one of each signal.
 fn messages() -> [Vec<u8>; 3] {
     let lines = fs::read(corpus("otlp/everything.jsonl")).expect("the corpus can be read");
     let mut messages = [Vec::new(), Vec::new(), Vec::new()];
@@ -358,7 +358,7 @@ fn a_saved_message_of_any_signal_is_read_whatever_its_file_is_called() {
     }
 }
 
-/// One resource with `spans` of 1 MiB each.
+/// Returns one resource with `spans` spans of 1 MiB each.
 fn large(spans: usize) -> Vec<u8> {
     let mut span = Buffer::default();
     span.delimited(1, &[7; 16]);
@@ -400,7 +400,7 @@ fn a_message_above_the_limit_is_read_in_parts() {
 #[test]
 fn a_file_without_telemetry_is_a_problem_and_leaves_the_output_as_it_was() {
     let folder = Folder::new();
-    // One packet with events of the scheduler, as `ftrace_events`.
+    // One packet with scheduler events, as `ftrace_events`.
     let ftrace = [0x0a, 6, 0x0a, 4, 0x08, 1, 0x12, 0];
     let no_spans = br#"{"resourceSpans":[]}"#;
     for (name, bytes, words) in [

@@ -1,4 +1,4 @@
-//! Conversions of more than memory may hold: there and back they take what they were given and little more, and lose nothing.
+//! Conversions that exceed the memory budget: in both directions, their memory stays close to the budget and no item is lost.
 
 use std::{
     fmt::Write,
@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const SPANS: u64 = 24_000;
-/// A text of each span.
+/// The length of a text in each span.
 const TEXT_BYTES: usize = 2_000;
-/// What a conversion may hold, and what the program takes besides: its own pages, and what it is just working at.
+/// The memory budget of a conversion, and the overhead of the program: its own pages and its current work.
 const MEMORY_KIB: u64 = 8 << 10;
 const PROGRAM_KIB: u64 = 56 << 10;
-/// The memory where an object is read in pieces, each as text and decoded.
+/// The memory limit if an object is read in pieces, each as text and decoded.
 const PIECES_KIB: u64 = 160 << 10;
 
-/// Runs a conversion to its end; returns its output and its highest resident memory, in KiB.
+/// Runs a conversion until it exits; returns its output and its peak resident memory, in KiB.
 pub(crate) fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished, u64) {
     let mut child = command(["convert", "--json"])
         .arg(input)
@@ -51,7 +51,7 @@ pub(crate) fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished,
     (Finished::new(output), peak)
 }
 
-/// A file of `traces` traces with steps that have children, events, a point and a log record each: some 70 MB.
+/// Writes a file of `traces` traces with steps that have children, events, a point and a log record each: about 70 MB.
 fn large(folder: &TempDir, traces: u64) -> PathBuf {
     let path = folder.path().join("large.jsonl");
     let mut text = String::new();
@@ -64,7 +64,7 @@ fn large(folder: &TempDir, traces: u64) -> PathBuf {
             child => (begin + child * 1_000, begin + child * 1_000 + 900),
         };
         let parent = match number % 8 {
-            // One trace is one tree.
+            // A single trace is one tree.
             0 if traces == 1 && number > 0 => format!("{:016x}", 1),
             0 => String::new(),
             _ => format!("{:016x}", step * 8 + 1),
@@ -78,7 +78,7 @@ fn large(folder: &TempDir, traces: u64) -> PathBuf {
         .expect("a string can be written");
         if number % 8 == 0 {
             writeln!(text, r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"loss","gauge":{{"dataPoints":[{{"timeUnixNano":"{start}","asDouble":{number}}}]}}}}]}}]}}]}}"#).expect("a string can be written");
-            // Of the step, or of the span around all steps.
+            // The id of the step, or of the span that contains all steps.
             let of = if traces == 1 && step % 2 == 0 {
                 1
             } else {
@@ -91,7 +91,7 @@ fn large(folder: &TempDir, traces: u64) -> PathBuf {
     path
 }
 
-/// Converts with a small memory budget and returns how many bytes went through temporary files.
+/// Converts with a small memory budget and returns the number of bytes in temporary files.
 #[expect(clippy::print_stderr, reason = "the figures are kept in benches/results")]
 fn with_little_memory(input: &Path, output: &Path, more: &[&str]) -> u64 {
     let memory = format!("{MEMORY_KIB}KiB");
@@ -116,7 +116,7 @@ fn with_little_memory(input: &Path, output: &Path, more: &[&str]) -> u64 {
     read.as_u64().unwrap_or_default() + drawn.as_u64().unwrap_or_default()
 }
 
-/// Converts traces that together do not fit into memory to Perfetto and back.
+/// Converts traces that exceed the memory budget to Perfetto and back.
 fn goes_there_and_back(traces: u64) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let input = large(&folder, traces);
@@ -136,7 +136,7 @@ fn one_object_that_is_larger_than_a_message_may_be_is_read_in_pieces() {
     let lines = fs::read_to_string(large(&folder, 3_000)).unwrap();
     let of_line = |line| str::strip_prefix(line, "{\"resourceSpans\":[")?.strip_suffix("]}");
     let resources: Vec<&str> = lines.lines().filter_map(of_line).collect();
-    // As in a file, as Tempo responds, and as Jaeger does, each span twice.
+    // As in a file, as Tempo responds, and as Jaeger responds, each span twice.
     for (before, after) in [
         ("{\"resourceSpans\":[\n", "]}"),
         ("{\"batches\":[", "]}"),
@@ -222,7 +222,7 @@ fn endless_nesting_is_refused_before_it_takes_memory() {
     assert!((1..PIECES_KIB).contains(&peak), "{peak} KiB were taken");
 }
 
-/// What resources, their rows and their series take besides, in KiB.
+/// The additional memory of resources, their rows and their series, in KiB.
 const TRACKS_KIB: u64 = 64 << 10;
 
 fn resource(number: u64) -> Value {

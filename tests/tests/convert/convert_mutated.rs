@@ -1,4 +1,4 @@
-//! Mutated inputs through `convert`: it ends in time, without a panic, in little memory, and gives a reason for every failure.
+//! Mutated inputs of `convert`: it exits in time, without a panic, in bounded memory, and reports a reason for every failure.
 //!
 //! `MUTATED_SECONDS=600 PULSETRAIN=target/release/pulsetrain cargo test --workspace --all-features --locked --test convert -- convert_mutated --nocapture`
 //! is the long run; its figures are in `benches/results/convert.txt`.
@@ -15,14 +15,14 @@ use fastrand::Rng;
 use flate2::read::GzDecoder;
 use pulsetrain_tests::{Folder, command, corpus, repeat_for};
 
-/// How long inputs are mutated, unless `MUTATED_SECONDS` has another number.
+/// The duration of the mutations in seconds, unless `MUTATED_SECONDS` is set.
 const SECONDS: u64 = 10;
-/// The longest time that one conversion may take, in seconds.
+/// The timeout of one conversion, in seconds.
 const LONGEST: &str = "10";
-/// The most memory that one conversion may take: an allocation beyond it fails, which ends the conversion with a signal.
+/// The memory limit of one conversion: an allocation beyond it fails, which ends the conversion with a signal.
 const MOST_MEMORY: &str = "--data=1073741824";
 
-/// The options of a conversion to a trace; there are as many conversions to OTLP.
+/// The options of conversions to a trace; the number of conversions to OTLP is the same.
 const OPTIONS: [&[&str]; 8] = [
     &[],
     &["--attributes", "full"],
@@ -37,7 +37,7 @@ const OPTIONS: [&[&str]; 8] = [
 const ZIPKIN: &str = r#"[{"traceId":"5af7183fb1d4cf5f","id":"352bff9a74ca9ad2","name":"get","timestamp":1556604172355737,"duration":1431,
 "localEndpoint":{"serviceName":"web"},"annotations":[{"timestamp":1556604172355737,"value":"ws"}],"tags":{"http.method":"GET"}}]"#;
 
-/// Sound inputs of every form.
+/// Returns valid inputs of every format.
 fn seeds(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     let rich = corpus("perfetto/rich.json");
     let mut files = vec![rich.clone(), corpus("kineto/run.otlp.jsonl")];
@@ -88,7 +88,7 @@ fn seeds(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// Changes bytes in one place or in a few: single ones, and pieces that are cut out, doubled or moved.
+/// Changes bytes in one or several places: single bytes, and pieces that are removed, duplicated or moved.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
     let places = random.choice([1, 1, 1, 2, 5]).expect("there are some");
     for _ in 0..places {
@@ -115,7 +115,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
     }
 }
 
-/// Converts an input; the reason if it does what it must not.
+/// Converts an input; returns the exit code, or the rule that the conversion violates.
 fn fault(input: &Path, output: &Path, options: &[&str]) -> Result<i32, String> {
     let convert = command(["convert", "-o"]);
     let mut limited = Command::new("prlimit");

@@ -1,4 +1,4 @@
-//! `convert --open`: the trace is served to the Perfetto UI once, and nothing else is.
+//! `convert --open`: the trace, and nothing else, is served to the Perfetto UI once.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use pulsetrain_tests::{Folder, Process, command, corpus, free_port, wait_until};
 
-/// Sends a request, and returns the head of the answer and what follows it.
+/// Sends a request, and returns the head and the body of the response.
 fn ask(port: u16, request: &str) -> Option<(String, Vec<u8>)> {
     let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
     write!(
@@ -58,7 +58,7 @@ fn the_page_reads_the_trace_and_then_the_command_ends() {
     let address =
         format!("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/run.pftrace&startupCommands=");
     assert!(stderr.contains(&address), "{stderr}");
-    // The step that failed, from 1700000000000000001 to 1700000000000000101, with a microsecond around it.
+    // The failed step, from 1700000000000000001 to 1700000000000000101, with a margin of a microsecond.
     let visible = "&visStart=1699999999999999001&visEnd=1700000000000001101 ";
     assert!(stderr.contains(visible), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! Large conversions: through temporary files, in several traces, with short spans drawn together; and every way in.
+//! Large conversions: through temporary files, into several traces, with merged short spans, and with every kind of input.
 
 mod drawn;
 mod input;

@@ -1,4 +1,5 @@
-//! `pulsetrain convert` and Perfetto: traces in both directions, odd and large inputs, and stores of traces and metrics as inputs.
+//! `pulsetrain convert` and Perfetto: traces in both directions, unusual and large inputs, and stores of traces and metrics as
+//! inputs.
 
 mod backends;
 mod chrome_json;

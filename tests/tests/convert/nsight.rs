@@ -1,4 +1,4 @@
-//! Exports of Nsight Systems as an input of `convert`: alone, with the OTLP of their run, of other versions, and damaged.
+//! Exports of Nsight Systems as an input of `convert`: alone, with the OTLP of the same run, of other versions, and damaged.
 
 use std::{
     collections::BTreeMap,
@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use crate::convert_memory::measured;
 
-/// The start of the capture, and a millisecond of it.
+/// The start of the capture, and the nanoseconds of a millisecond.
 const START: i64 = 1_700_000_000_000_000_000;
 const MS: i64 = 1_000_000;
 
-/// A copy of the export after some SQL.
+/// Returns a copy of the export after executing some SQL.
 fn changed(folder: &Folder, name: &str, sql: &str) -> PathBuf {
     let bytes = fs::read(corpus("nsight/run.sqlite")).expect("the corpus can be read");
     let path = folder.file(name, bytes);
@@ -36,7 +36,7 @@ fn problems(summary: &Value) -> String {
     summary["inputs"][0]["problems"].to_string()
 }
 
-/// Every span of OTLP/JSON lines by its id, with its attributes as a map.
+/// Returns every span of OTLP/JSON lines by its id, with its attributes as a map.
 fn spans(output: &Path) -> BTreeMap<String, Value> {
     let text = fs::read_to_string(output).expect("the output can be read");
     let messages = text
@@ -110,7 +110,7 @@ fn kernels_link_to_their_launches_and_calls_are_within_ranges() {
         grid,
         &json!([{"intValue": "128"}, {"intValue": "2"}, {"intValue": "1"}])
     );
-    // Two kernels of one launch of a graph.
+    // Two kernels of one graph launch.
     for name in ["reduce_a", "reduce_b"] {
         assert_eq!(launch(named(&spans, name)[0]), "cudaGraphLaunch");
     }
@@ -132,7 +132,7 @@ fn kernels_link_to_their_launches_and_calls_are_within_ranges() {
         (&reduce["scope"], &parent(reduce)),
         (&json!("NCCL"), &json!("step 0"))
     );
-    // A mark is an event of the innermost range.
+    // A mark becomes an event of the innermost range.
     assert_eq!(reduce["events"][0]["name"], "grad norm clipped");
     assert_eq!(
         named(&spans, "step 2")[0]["attributes"]["payload"]["intValue"],
@@ -140,7 +140,7 @@ fn kernels_link_to_their_launches_and_calls_are_within_ranges() {
     );
     let query = named(&spans, "cudaEventQuery")[0];
     assert_eq!(query["attributes"]["return value"]["intValue"], "600");
-    // A range that is never popped lasts until the end; what is in it is within it.
+    // A range that is never popped lasts until the end; the ranges inside it are its children.
     let open = named(&spans, "never popped")[0];
     assert_eq!(number(&open["endTimeUnixNano"]), START + 38 * MS);
     assert_eq!(parent(named(&spans, "poll")[0]), "never popped");
@@ -197,7 +197,7 @@ fn an_export_is_in_one_trace_with_the_otlp_and_the_profile_of_its_run() {
         let (own, otlp) = (find(&format!("step {step}"), 0), find("train.step", step));
         let begin = number(&own["ts"]);
         assert_eq!(begin, START + (10 * step + 1) * MS);
-        // The step of the trainer is around the range of the profiler on the same time axis.
+        // The step of the trainer contains the range of the profiler on the same time axis.
         assert_eq!(begin - number(&otlp["ts"]), 10_000);
         assert_eq!(number(&otlp["dur"]) - number(&own["dur"]), 20_000);
         let kernel = find("gemm_kernel", step);
@@ -215,7 +215,7 @@ fn an_export_is_in_one_trace_with_the_otlp_and_the_profile_of_its_run() {
     ] {
         assert_eq!(find(name, 0)["depth"], depth, "{name}");
     }
-    // Kernels of a graph that overlap are on two rows, and neither is within the other.
+    // Overlapping kernels of a graph are on two rows, and neither is a child of the other.
     for name in ["reduce_a", "reduce_b"] {
         assert_eq!(find(name, 0)["depth"], 0);
     }
@@ -262,7 +262,7 @@ fn an_export_of_an_old_version_is_used_as_far_as_it_goes() {
     let gemm = named(&spans, "gemm_kernel")[0];
     assert_eq!(number(&gemm["startTimeUnixNano"]), START + 3 * MS + 50_000);
     assert_eq!(gemm["attributes"]["grid"], Value::Null);
-    // All calls are of one process, so the kernels are too.
+    // All calls belong to one process, so the kernels do too.
     let launch = gemm["links"][0]["spanId"].as_str().expect("it has a link");
     assert_eq!(spans[launch]["name"], "cudaLaunchKernel");
     assert_eq!(named(&spans, "Memcpy 1").len(), 3);
@@ -398,7 +398,7 @@ fn other_databases_reports_and_damaged_exports_name_what_to_do() {
         problems(&summary).contains("cannot be read to its end"),
         "{summary}"
     );
-    // Another program has not written its changes into the database yet.
+    // Another program has not yet written its changes to the database.
     let unfinished = folder.file("unfinished.sqlite", &bytes);
     folder.file("unfinished.sqlite-wal", b"frames");
     let summary = convert(&[&unfinished], &output, &[]).expect_code(1).summary();

@@ -1,4 +1,5 @@
-//! `pulsetrain convert`, run as a user runs it: there and back, filters, broken inputs, and traces of others.
+//! `pulsetrain convert` as a user runs it: in both directions, with filters, with invalid inputs, and with traces of other
+//! programs.
 
 use std::{
     fs,
@@ -9,7 +10,7 @@ use pulsetrain_perfetto::{Process, TraceWriter};
 use pulsetrain_tests::{Finished, Folder, Items, TraceProcessor, command, convert, corpus};
 use serde_json::{Value, json};
 
-/// One line of JSON, as `Items` reads it.
+/// Returns the lines of a file as one line of JSON, as `Items` reads it.
 fn items(file: &Path) -> Items {
     let text = fs::read_to_string(file).expect("the file can be read");
     match serde_json::from_str::<Value>(&text) {
@@ -51,7 +52,7 @@ fn what_makes_no_sense_is_drawn_and_counted() {
         ("same_ids", 1),
         ("without_time", 2),
         ("links_outside", 1),
-        // One link, and two children that are drawn elsewhere than their parent: another process, another device.
+        // One link, and two children on other tracks than their parent: in another process, on another device.
         ("flows", 3),
     ] {
         assert_eq!(mapped[what], count, "{what}: {mapped}");
@@ -124,7 +125,7 @@ fn steps_ranks_windows_and_attributes_can_be_asked_for() {
         let summary = convert(&[&rich()], &output, arguments).expect_code(0).summary();
         summary["mapped"]["spans"].as_u64()
     };
-    // All that one trace holds: four spans of rank 1 and one of rank 0.
+    // All spans of one trace: four of rank 1 and one of rank 0.
     assert_eq!(spans(&["--step", "100..120"]), Some(5));
     assert_eq!(spans(&["--rank", "1"]), Some(4));
     assert_eq!(spans(&["--rank", "0,1"]), Some(12));
@@ -184,7 +185,7 @@ fn a_command_line_that_makes_no_sense_is_a_usage_error() {
 #[test]
 fn what_tunix_wrote_becomes_spans_and_a_trace_again() {
     let folder = Folder::new();
-    // As many as there are SLICE_BEGIN events in the files, less the groups that version 1 has on several timelines.
+    // The number of SLICE_BEGIN events in the files, minus the groups that version 1 has on several timelines.
     for (name, spans) in [
         ("colocated/trace/perfetto_trace_1795219880.pb", 209 - 16),
         ("colocated/trace/perfetto_trace_v2_1795219880.pb", 154),
@@ -209,7 +210,8 @@ fn what_tunix_wrote_becomes_spans_and_a_trace_again() {
     }
 }
 
-/// A trace of another program: two threads with a flow between them, instants in and outside slices, a slice without an end.
+/// Returns a trace of another program: two threads with a flow between them, instants inside and outside slices, a slice
+/// without an end.
 fn foreign() -> Vec<u8> {
     let write = || -> std::io::Result<Vec<u8>> {
         let mut trace = TraceWriter::new(Vec::new());
@@ -234,7 +236,7 @@ fn foreign() -> Vec<u8> {
             event.last_of_flow(5);
         })?;
         trace.end(worker, 1_300)?;
-        // The number of the flow is used again.
+        // The id of the flow is reused.
         trace.begin(main, 1_400, "send again", |event| {
             event.flow(5);
         })?;
@@ -341,7 +343,8 @@ fn a_lean_trace_gives_back_its_resources_and_each_log_record_once() {
     assert_eq!(services(&back), services(&corpus("otlp/web_service.jsonl")));
 }
 
-/// One span on a row that sorts last by name and one on a thread, a log record, a gauge and a state, all of one process.
+/// Returns one span on a row that sorts last by name and one on a thread, a log record, a gauge and a state, all of one
+/// process.
 fn every_row() -> String {
     let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": "trainer"}}]});
     let at = "1700000000000000005";
@@ -378,7 +381,7 @@ fn the_rows_of_a_process_are_in_their_order_and_not_by_name() {
         folder.path("rows.pftrace"),
     );
     convert(&[input], &trace, &[]).expect_code(0);
-    // The order in which the viewer shows the children of the process's heading.
+    // The viewer shows the children of a process in this order.
     let [rows] = judge.query(
         &trace,
         ["include perfetto module viz.summary.track_event; \
@@ -389,7 +392,7 @@ fn the_rows_of_a_process_are_in_their_order_and_not_by_name() {
     assert_eq!(names, ["train.phase", "steps", "thread main", "metrics", "logs"]);
 }
 
-/// A span of a resource with these attributes.
+/// Returns a span of a resource with these attributes.
 fn of_resource(attributes: &[(&str, &str)]) -> Value {
     let attributes: Vec<Value> = attributes
         .iter()
@@ -478,10 +481,10 @@ fn a_selection_of_nothing_is_a_failure_and_leaves_the_file_of_before() {
     }
 }
 
-/// A trace id, as it is pasted from elsewhere.
+/// A trace id, as a user pastes it.
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// A request through two services with a failure, an event after the end of its span, and a log record.
+/// Returns a request through two services with a failure, an event after the end of its span, and a log record.
 fn request() -> String {
     let of =
         |service: &str| json!({"attributes": [{"key": "service.name", "value": {"stringValue": service}}]});
@@ -513,13 +516,13 @@ fn a_trace_id_finds_the_trees_and_log_records_of_a_lean_trace_and_comes_back() {
     let input = folder.file("request.jsonl", request());
     let (trace, back) = (folder.path("request.pftrace"), folder.path("back.jsonl"));
     let summary = convert(&[&input], &trace, &[]).expect_code(0).summary();
-    // The event after the end of its span is the latest.
+    // The event after the end of its span has the latest time.
     let range = [1_700_000_000_000_000_001_u64, 1_700_000_000_000_005_000];
     assert_eq!(summary["time_range"], json!(range));
 
     convert(&[&trace], &back, &[]).expect_code(0);
     let items = items(&back);
-    // The record, and the event that is in no slice; the row of errors repeats a span.
+    // The log record, and the event that is in no slice; the row of errors repeats a span.
     assert_eq!(items.of_kind("log").len(), 2);
     for (name, kind, status) in [
         ("GET /", json!(2), json!(null)),

@@ -1,4 +1,5 @@
-//! Exceptions of span events and log records: trace_processor has their calls as callstacks and their text as an argument.
+//! Exceptions of span events and log records: trace_processor shows their stack traces as callstacks and their text as an
+//! argument.
 
 use pulsetrain_tests::{Folder, TraceProcessor, convert};
 use serde_json::{Value, json};
@@ -64,7 +65,7 @@ fn stack_traces_are_callstacks_and_their_text_stays() {
         let shown = |nanos: u64, text: &str| json!({"nanos": nanos, "text": text});
         assert_eq!(texts, [shown(100, PYTHON), shown(200, OTHER), shown(300, JAVA)]);
     }
-    // A list of attributes without the text has no calls either.
+    // If the attribute filter excludes the text, there are no callstacks either.
     let trace = folder.path("few.pftrace");
     convert(&[&input], &trace, &["--attributes", "exception.type"]).expect_code(0);
     let [calls] = judge.query(&trace, ["select e.slice_id from __intrinsic_track_event_callstacks e join slice s on s.id = e.slice_id where s.name = 'exception'"]);

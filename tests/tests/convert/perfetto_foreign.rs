@@ -1,11 +1,11 @@
-//! OTLP that Pulsetrain did not make: a web service and an agent that asks a language model look as one would draw them.
+//! OTLP of other programs: a web service, and an agent that calls a language model, have the expected rows and parents.
 
 use std::fs;
 
 use pulsetrain_tests::{TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
 
-/// Process, row, name, parent on the row, of every span in the order of time.
+/// The process, row, name and parent on the row of every span, ordered by time.
 const SLICES: &str = "select p.name as process, t.name as track, s.name as name, u.name as parent \
     from slice s join process_track t on t.id = s.track_id join process p using (upid) \
     left join slice u on u.id = s.parent_id where s.dur > 0 order by s.ts, s.dur desc, s.name";
@@ -38,7 +38,7 @@ fn services_are_processes_and_calls_between_them_are_arrows() {
             "frontend | http | cart.Get | GET /cart",
             "cart | grpc | cart.Get | -",
             "cart | grpc | GET cart:7 | cart.Get",
-            // It crosses its sibling, so it has a row of its own.
+            // It overlaps its sibling, so it has a row of its own.
             "cart | grpc | GET price:1 | -",
             // A second request.
             "frontend | http | GET /cart | -",

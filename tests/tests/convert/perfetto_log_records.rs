@@ -1,4 +1,5 @@
-//! Log records on the rows of their spans, judged by trace_processor: in memory, and with one trace that is larger than the memory.
+//! Log records on the rows of their spans, checked by trace_processor: in memory, and with a trace that exceeds the memory
+//! budget.
 
 use std::{
     fs,
@@ -9,9 +10,9 @@ use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
 use serde_json::{Value, json};
 
 const BEGIN: u64 = 1_795_000_000_000_000_000;
-/// The spans `work`, which follow each other within `job`.
+/// The number of spans `work`, which follow each other inside `job`.
 const SPANS: u64 = 400;
-/// Enough for all, and less than the trace has.
+/// Memory budgets: one that is sufficient, and one that is smaller than the trace.
 const MEMORY: [&str; 2] = ["64MiB", "64KiB"];
 
 fn resource(name: &str) -> Value {
@@ -29,7 +30,7 @@ fn span(number: u64, name: &str, (begin, end): (u64, u64)) -> Value {
     span
 }
 
-/// A log record of the span with this number.
+/// Returns a log record of the span with this number.
 fn record(number: u64, time: u64, body: &str) -> Value {
     json!({
         "traceId": format!("{:032x}", 7), "spanId": format!("{number:016x}"),
@@ -39,7 +40,8 @@ fn record(number: u64, time: u64, body: &str) -> Value {
     })
 }
 
-/// A job with its spans, and with log records of the same process and of a collector, before the spans that they name.
+/// Returns a job with its spans, and with log records of the same process and of a collector before the spans that they refer
+/// to.
 fn job() -> String {
     let (mut own, mut collected) = (
         vec![record(1, 0, "begins"), record(1, 999_999, "ends")],
@@ -64,7 +66,7 @@ fn job() -> String {
     format!("{logs}\n{spans}")
 }
 
-/// Converts the job in this memory, and returns the summary.
+/// Converts the job with this memory budget, and returns the summary.
 fn converted(folder: &Folder, trace: &Path, memory: &str, options: &[&str]) -> Value {
     let options = [options, &["--memory", memory]].concat();
     let finished = convert(&[folder.file("job.jsonl", job())], trace, &options).expect_code(0);
@@ -79,7 +81,7 @@ fn converted(folder: &Folder, trace: &Path, memory: &str, options: &[&str]) -> V
     summary
 }
 
-/// The log records by name, each with its row, the slices around it on its track, the outermost first, and their number.
+/// The query for the log records by name, with the row, the enclosing slices on the track (outermost first) and the count.
 const PLACES: &str = "select s.name, t.name as row, count(*) as records, \
     (select group_concat(a.name, ' > ') from (select name from ancestor_slice(s.id) order by depth) a) as slices \
     from slice s join track t on t.id = s.track_id \
@@ -105,7 +107,7 @@ fn a_log_record_is_on_the_row_of_its_span_whatever_the_memory() {
             place("of a span that is not there", "logs", 1, None),
             place("of the job", row, SPANS, Some("job > work")),
             place("one", row, SPANS, Some("job > work")),
-            // trace_processor nests instants of the same time.
+            // trace_processor nests instants with the same time.
             place("two", row, SPANS, Some("job > work > one")),
         ];
         for memory in MEMORY {
@@ -159,7 +161,7 @@ fn a_lean_trace_gives_back_log_records_and_not_events_of_spans() {
     assert!(spans.iter().all(|item| item["span"].get("events").is_none()));
 }
 
-/// The files of a trace in a folder.
+/// Returns the files of a trace in a folder.
 fn parts_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder is there");
     let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
@@ -205,7 +207,7 @@ fn log_records_of_merged_spans_are_on_the_row_of_logs() {
             |row: &str, records: u64, nested: u64| json!({"row": row, "records": records, "nested": nested});
         assert_eq!(
             rows,
-            // `two` is within `one`, which has the same time.
+            // `two` is inside `one`, because they have the same time.
             [
                 row("logs", SPANS * 6 + 1, SPANS),
                 row("spans", SPANS + 2, SPANS + 2)
@@ -260,7 +262,7 @@ fn an_arrow_leads_from_a_span_to_a_log_record_outside_of_its_time_whatever_the_m
     }
 }
 
-/// Two ranks with two steps of a microsecond each, and log records of each step, in the middle of it.
+/// Returns two ranks with two steps of a microsecond each, with log records in the middle of each step.
 fn steps() -> String {
     let numbered = |key: &str, value: u64| json!([{"key": key, "value": {"intValue": value.to_string()}}]);
     let (mut spans, mut logs) = (Vec::new(), Vec::new());
@@ -298,7 +300,7 @@ fn log_records_of_selected_spans_are_on_their_rows() {
     let (input, trace) = (folder.file("steps.jsonl", steps()), folder.path("steps.pftrace"));
     let window = "..2026-11-18T11:06:40.000015Z";
     let on = |row: &str, name: &str| json!({"row": row, "name": name});
-    // A log record whose span is not selected is kept unless its own time or rank is not selected.
+    // A log record whose span is not selected is kept if its own time and rank are selected.
     let cases = [
         (
             ["--step", "2"],

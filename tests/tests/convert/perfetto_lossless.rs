@@ -1,5 +1,5 @@
-//! OTLP through a full Perfetto trace and back is the OTLP that it was, but for what the documentation lists; the list is
-//! complete and true.
+//! OTLP that is converted to a full Perfetto trace and back is unchanged, except for the losses in the documentation; that list
+//! is complete and correct.
 
 use std::{
     collections::BTreeSet,
@@ -11,11 +11,11 @@ use pulsetrain_otlp::{Signal, frames, write::Buffer};
 use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
 
-/// Where the documentation lists what is lost.
+/// The section of the documentation that lists the losses.
 const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/convert/PERFETTO.md");
 const HEADING: &str = "## What a full trace does not give back";
 
-/// The items of an input, and those that a full trace gives back.
+/// Returns the items of an input, and those after a conversion to a full trace and back.
 fn there_and_back(folder: &Folder, input: &Path) -> (Items, Items) {
     let (lines, trace, back) = (
         folder.path("in.jsonl"),
@@ -57,7 +57,7 @@ fn a_metric_without_points_comes_back_too() {
     assert!(text.contains(r#"{"name":"empty","gauge":{}}"#), "{text}");
 }
 
-/// A file with one message of traces, whose one span has these fields besides its ids.
+/// Writes a file with one message of traces, whose only span has these fields in addition to its ids.
 fn one_span(folder: &Folder, copies: usize, fields: impl Fn(&mut Buffer)) -> PathBuf {
     let mut span = Buffer::default();
     span.delimited(1, &[1; 16]);
@@ -80,7 +80,7 @@ fn name_of(items: &Items) -> &Value {
     &items.of_kind("span")[0]["span"]["name"]
 }
 
-/// A row of the list, by its first words, with a case that shows it.
+/// A row of the list, by its first words, with a case that demonstrates it.
 type Loss = (&'static str, fn(&Folder));
 
 fn losses() -> Vec<Loss> {
@@ -190,7 +190,7 @@ fn dots_in_keys_are_underscores_in_sql_and_one_value_of_equal_keys_is_shown() {
         keys,
         [json!({"key": "debug.a_b"}), json!({"key": "debug.http_route"})]
     );
-    // The trace itself has all three.
+    // The trace itself contains all three.
     let back = folder.path("back.jsonl");
     convert(&[&trace], &back, &[]).expect_code(0);
     Items::read(&back).assert_same(&Items::read(&input));

@@ -1,11 +1,11 @@
-//! Metrics and logs as counters, states and log lines: hand-made ones of every kind, and those of a real run.
+//! Metrics and logs as counters, states and log lines: synthetic ones of every kind, and those of a real run.
 
 use std::fs;
 
 use pulsetrain_tests::{Import, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
 
-/// A metric of each kind, one state set, and a log record, in the first nanoseconds of 2023-11-14T22:13:20Z.
+/// Returns a metric of each kind, one state set, and a log record, in the first nanoseconds of 2023-11-14T22:13:20Z.
 fn every_kind() -> String {
     let at = |nanos: u64| (1_700_000_000_000_000_000 + nanos).to_string();
     let metrics = json!([
@@ -134,7 +134,7 @@ fn a_bucket_that_is_empty_again_reports_it() {
     let points = [point(1, [1, 1, 0]), point(2, [3, 0, 0]), point(3, [0, 0, 0])];
     let folder = tempfile::tempdir().unwrap();
     let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
-    // Counts of an interval, and counts that begin again at zero.
+    // Delta counts, and cumulative counts with a reset.
     for (temporality, counts) in [(1, [2, 5, 5]), (2, [2, 3, 0])] {
         let metric = json!({"name": "wait", "histogram": {"aggregationTemporality": temporality, "dataPoints": points}});
         let text = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]}).to_string();

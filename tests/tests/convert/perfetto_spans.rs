@@ -1,5 +1,5 @@
-//! Random trees of spans that overlap in every way, judged by trace_processor: each keeps its time, its duration, and the
-//! parent and depth that the rule of lanes gives it. The rule is written down here once more, as plainly as it can be.
+//! Random trees of overlapping spans, checked by trace_processor: each span keeps its time and duration, and gets the parent
+//! and depth that the rule of lanes defines. This test implements the rule a second time, as simply as possible.
 
 use std::{collections::HashMap, fs};
 
@@ -18,7 +18,7 @@ const NOON: u64 = 1_700_000_000_000_000_000;
 const FILES: u32 = 8;
 const TREES_A_FILE: usize = 1_250;
 
-/// A span of a random tree; times are in a few coarse ticks, so that ties are everywhere.
+/// A span of a random tree; times are in a few coarse ticks, so that ties are frequent.
 #[derive(Clone, Debug)]
 struct Drawn {
     parent: Index,
@@ -78,7 +78,7 @@ fn spans(trees: &[Vec<Drawn>]) -> Vec<Span> {
     spans
 }
 
-/// The spans as OTLP/JSON, a message for each process, children before their parents.
+/// Returns the spans as OTLP/JSON, one message per process, children before their parents.
 fn otlp(spans: &[Span]) -> String {
     let mut lines = String::new();
     for process in 0..2 {
@@ -113,7 +113,7 @@ fn span_json(spans: &[Span], number: usize) -> Value {
     })
 }
 
-/// What a slice is to look like: time, duration, depth, and the number of the span that it lies in.
+/// The expected slice: time, duration, depth, and the number of the enclosing span.
 type Expected = (u64, u64, u64, Option<usize>);
 
 fn expected(spans: &[Span]) -> Vec<Expected> {
@@ -198,7 +198,7 @@ fn ten_thousand_random_trees_keep_their_times_and_their_nesting() {
         ..Config::default()
     };
     let trees = vec(tree(), TREES_A_FILE);
-    // In memory, and without memory, where the sweep over time makes each tree.
+    // In memory, and with a minimal budget, in which the sweep over time builds each tree.
     for through_files in [false, true] {
         TestRunner::new(config.clone())
             .run(&trees, |trees| {

@@ -1,4 +1,5 @@
-//! The SQL modules in `exporter/convert/sql`, on a simulated job, on a trace with failures and on a request of several services.
+//! The SQL modules in `exporter/convert/sql`, on a simulated job, on a trace with failures and on a request to several
+//! services.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +19,7 @@ fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/convert/sql/pulsetrain")
 }
 
-/// trace_processor prints numbers that JavaScript cannot hold as text.
+/// Parses a number; trace_processor prints numbers that JavaScript cannot represent as strings.
 fn number(value: &Value) -> i64 {
     let text = value
         .as_str()
@@ -27,7 +28,7 @@ fn number(value: &Value) -> i64 {
     text.parse().expect("a number")
 }
 
-/// Converts a simulated job.
+/// Simulates and converts a job.
 fn job(folder: &Folder) -> PathBuf {
     let (job, trace) = (folder.path("job"), folder.path("job.pftrace"));
     let [ranks, steps] = [RANKS, STEPS].map(|count| count.to_string());
@@ -207,7 +208,7 @@ fn failed_spans_and_spans_without_a_scope_are_in_the_views() {
     assert_eq!(elsewhere, [Value::Null; 0]);
 }
 
-/// A span of a request: its name, its number, that of its parent, and its begin and end in microseconds.
+/// A span of a request: its name, its id, the id of its parent, and its start and end in microseconds.
 type Call = (&'static str, u64, u64, u64, u64);
 
 /// A checkout that waits for a cart and then for the slower of two calls, which calls other services.
@@ -217,7 +218,7 @@ const REQUEST: [Call; 6] = [
     ("email", 3, 1, 20, 40),
     ("shipping", 4, 1, 20, 90),
     ("quote", 5, 4, 30, 80),
-    // As long as its parent.
+    // It ends together with its parent.
     ("tax", 6, 5, 30, 80),
 ];
 
@@ -239,7 +240,7 @@ fn request() -> String {
     spans.join("\n")
 }
 
-/// Log records in the middle of the spans of the request, which are on their rows.
+/// Returns log records in the middle of the spans of the request, on the rows of the spans.
 fn logs_of_request() -> Value {
     let records = REQUEST.map(|(name, id, _, start, end)| {
         json!({
@@ -290,7 +291,7 @@ fn the_critical_path_of_a_request_follows_its_calls_through_the_services() {
     }
 }
 
-/// The queries of PERFETTO.md, each with its statements.
+/// Returns the queries of PERFETTO.md, each with its statements.
 fn queries_of_the_page() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/convert/PERFETTO.md");
     let page = fs::read_to_string(page).expect("the page can be read");

@@ -1,4 +1,4 @@
-//! Threads of OTLP spans: a row for each, judged by trace_processor, and their names and numbers on the way back.
+//! Threads of OTLP spans: one row per thread, checked by trace_processor, and their names and ids after a conversion back.
 
 use std::{collections::BTreeSet, fs};
 
@@ -22,7 +22,7 @@ fn threads_of_one_name_have_a_row_each_and_come_back() {
     let id = |number: u64| ("thread.id", json!({"intValue": number.to_string()}));
     let spans = [
         span(1, 0, &[name("worker"), id(41)]),
-        // The other order of attributes, after the first thread is free again.
+        // The attributes in reverse order, after the first thread is free again.
         span(2, 200, &[id(42), name("worker")]),
         span(3, 400, &[name("worker"), id(41)]),
         span(4, 0, &[name("exec-7"), id(7)]),

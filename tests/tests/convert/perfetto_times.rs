@@ -1,13 +1,13 @@
-//! Times that viewers cannot show, points without a time, and clocks that differ: each is drawn, counted and comes back.
+//! Times that viewers cannot show, points without a time, and clock skew: each is drawn, counted and converted back.
 
 use std::{fs, path::PathBuf};
 
 use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
 use serde_json::{Value, json};
 
-/// When the items begin that have a time: 2026-11-23.
+/// The start of the items that have a time: 2026-11-23.
 const BEGIN: u64 = 1_795_000_000_000_000_000;
-/// The first time that does not fit into a signed number of 64 bits.
+/// The first time that does not fit into a signed 64-bit number.
 const BEYOND: u64 = 1 << 63;
 
 fn span(id: u64, parent: u64, start: u64, end: u64) -> Value {
@@ -36,7 +36,7 @@ fn written(folder: &Folder, lines: &[Value]) -> PathBuf {
     path
 }
 
-/// Converts to a full trace and back, which must give the same items; returns the summary of the way there.
+/// Converts to a full trace and back, which must give the same items; returns the summary of the first conversion.
 fn there_and_back(folder: &Folder, lines: &[Value]) -> Value {
     let (input, trace, back) = (
         written(folder, lines),
@@ -51,7 +51,7 @@ fn there_and_back(folder: &Folder, lines: &[Value]) -> Value {
     summary
 }
 
-/// Points and a log record at a time, one point of each kind.
+/// Returns one point of each kind and a log record, all at this time.
 fn points_and_a_log(time: u64) -> [Value; 2] {
     let time = time.to_string();
     let number = json!({"timeUnixNano": time, "asInt": "3"});
@@ -120,7 +120,7 @@ fn points_and_records_of_time_zero_come_back() {
     assert_eq!(summary["mapped"]["without_time"], 7, "{summary}");
 }
 
-/// In memory, and where not even what trees are made of fits into it.
+/// In memory, and with a budget that is too small even for the nodes of the trees.
 #[test]
 fn children_that_begin_before_their_parents_are_counted_with_the_skew() {
     const CHILDREN: u64 = 40_000;

@@ -1,4 +1,4 @@
-//! What belongs to one trace in a Perfetto trace: rows (`convert --by trace`) and colours, judged by trace_processor.
+//! The grouping by OTLP trace in a Perfetto trace: rows (`convert --by trace`) and colours, checked by trace_processor.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const BEGIN: u64 = 1_795_000_000_000_000_000;
 const TRACES: u64 = 40;
-/// Services of a shop, in the order in which each calls the next.
+/// Services of a shop, in the order of their calls.
 const SERVICES: [&str; 15] = [
     "frontend-proxy",
     "frontend",
@@ -26,7 +26,7 @@ const SERVICES: [&str; 15] = [
     "ad",
 ];
 
-/// The spans of one service: in each trace it is within the service before, and traces overlap.
+/// Returns the spans of one service: in each trace, its span is inside that of the previous service, and traces overlap.
 fn of_service(place: u64, name: &str) -> Value {
     let spans: Vec<Value> = (1..=TRACES)
         .map(|trace| {
@@ -48,7 +48,7 @@ fn of_service(place: u64, name: &str) -> Value {
     json!({"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "test"}, "spans": spans}]}]})
 }
 
-/// Services come one after the other, the last first, so that children come before their parents.
+/// Returns the services in reverse order, so that children come before their parents.
 fn shop() -> String {
     let mut text = String::new();
     for (place, name) in SERVICES.into_iter().enumerate().rev() {
@@ -134,7 +134,7 @@ fn spans_of_one_trace_have_one_colour_where_it_is_asked_for() {
     };
     let folder = Folder::new();
     let (input, trace) = (folder.file("shop.jsonl", shop()), folder.path("shop.pftrace"));
-    // The viewer takes the colour of a slice from this argument.
+    // The viewer derives the colour of a slice from this argument.
     let query = "select count(distinct a.display_value) as colors, count(*) as slices from slice s \
                  join args a using (arg_set_id) where a.key = 'correlation_id' or a.flat_key = 'track_event.correlation_id'";
     for (options, colors, slices) in [
@@ -147,7 +147,7 @@ fn spans_of_one_trace_have_one_colour_where_it_is_asked_for() {
     }
 }
 
-/// A gauge with this number of series.
+/// Returns a gauge with this number of series.
 fn gauge_of(series: u32) -> String {
     let points: Vec<Value> = (0..series)
         .map(|number| {

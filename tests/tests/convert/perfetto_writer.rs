@@ -1,4 +1,4 @@
-//! The Perfetto writer, judged by trace_processor: what was written is what it finds, exactly, without a complaint.
+//! The Perfetto writer, checked by trace_processor, which must find exactly the written content, without errors.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ struct Written {
     group: GroupTrack,
 }
 
-/// A trace with one process and one heading, whose state is set up again after every few events.
+/// Writes a trace with one process and one heading, whose incremental state is reset after every few events.
 fn written() -> Written {
     let config = WriterConfig {
         clear_every_bytes: 150,
@@ -78,7 +78,7 @@ fn slices_keep_their_times_their_nesting_and_their_arguments() {
     ) else {
         return;
     };
-    // Numbers that JSON's readers would round are text.
+    // Numbers that JSON parsers would round are strings.
     let at = |nanos: u64| nanos.to_string();
     assert_eq!(
         slices,
@@ -88,7 +88,7 @@ fn slices_keep_their_times_their_nesting_and_their_arguments() {
             json!({"ts": at(NOON + 10), "dur": 10, "depth": 1, "name": "child", "category": null, "parent": "train.step"}),
         ]
     );
-    // Dots in names are underscores in keys, where a dot leads into a map.
+    // Dots in names are underscores in keys, because a dot denotes a nested key.
     let argument = |key: &str, kind: &str, value: &str| json!({"key": format!("debug.{key}"), "value_type": kind, "display_value": value});
     assert_eq!(
         arguments,
@@ -183,7 +183,7 @@ fn slices_of_thousands_of_lanes_that_cross_in_time_are_exact() {
     let lanes: Vec<_> = (0..3_000)
         .map(|_| trace.lane(group, "steps", 0).unwrap())
         .collect();
-    // Two slices a lane, written lane by lane: time goes back at every lane.
+    // Two slices per lane, written lane by lane: the time decreases at every lane.
     for (number, lane) in (0..).zip(lanes) {
         for (start, name) in [(NOON + number, "first"), (NOON + 50_000 + number, "second")] {
             trace.begin(lane, start, name, |_| {}).unwrap();

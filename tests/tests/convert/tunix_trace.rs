@@ -1,5 +1,5 @@
-//! Tunix's Perfetto traces as a user meets them: imported and converted, asked for in a real Tempo and a real Jaeger, and
-//! drawn again as Perfetto traces.
+//! Tunix's Perfetto traces as a user processes them: imported and converted, queried in a real Tempo and a real Jaeger, and
+//! converted back to Perfetto traces.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -61,7 +61,7 @@ fn import_and_convert_give_the_same_and_give_it_again() {
     }
 }
 
-/// The ids of an item, and when it began.
+/// Returns the ids of the items with their start times.
 fn ids(items: &Items) -> BTreeSet<(String, u64)> {
     let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
     let start = |span: &Value| {
@@ -123,7 +123,7 @@ fn a_trace_of_another_name_asks_for_its_beginning_and_keeps_its_ids() {
     }
 }
 
-/// The nesting in the file is that of the trace of a step: what is on one thread is drawn on one row.
+/// The nesting of the spans equals that of the trace of a step: one thread has one row.
 #[test]
 fn the_drawn_trace_nests_as_the_groups_do() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
@@ -178,7 +178,7 @@ fn attribute<'a>(span: &'a Value, key: &str) -> Option<&'a Value> {
     found["value"].as_object()?.values().next()
 }
 
-/// The traces of the spans that are so, with 32 digits each, sorted.
+/// Returns the traces of the spans that match, with 32 digits each, sorted.
 fn traces(items: &Items, is: impl Fn(&Value) -> bool) -> Vec<String> {
     let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
     let ids: BTreeSet<_> = spans

@@ -1,4 +1,4 @@
-//! Bad input is an answer: a clear message with what to do, the exit code of the command's help, no panic.
+//! Bad input: a clear message with the fix, the documented exit code, no panic.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "
 #[test]
 fn garbage_is_distinguished_from_a_log() {
     let folder = folder();
-    // Every byte value, in an order in which no text is.
+    // Every byte value, in an order that is not valid text.
     let garbage: Vec<u8> = (0..100_000_u32)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
@@ -54,7 +54,7 @@ fn a_directory_without_logs_is_named_with_what_to_do() {
         .expect_words(&["is a directory", "no file in it", "--format"]);
 }
 
-/// As `--follow` does. The rest of what is in a folder of a run is ignored.
+/// As with `--follow`. All other files in the folder of a run are ignored.
 #[test]
 fn of_a_directory_the_logs_are_read_and_the_rest_is_left_alone() {
     let folder = folder();
@@ -85,7 +85,7 @@ fn of_a_directory_the_logs_are_read_and_the_rest_is_left_alone() {
             let path = input["input"].as_str().expect("an input has a name");
             path.rsplit('/').next().unwrap_or_default().to_owned()
         };
-        // They are listed as they end.
+        // They are listed in the order in which they are finished.
         let names: std::collections::BTreeSet<String> = inputs.iter().map(name).collect();
         names.into_iter().collect::<Vec<_>>()
     };
@@ -246,7 +246,7 @@ fn a_broken_record_costs_only_itself() {
     assert_eq!(Items::read(&out).values("train.loss").len(), 2);
 }
 
-/// What the input reads is of no interest where only the message is.
+/// Creates an import for tests that check only the messages.
 fn import(path: &Path) -> Import {
     Import::of(path).to("-")
 }

@@ -1,5 +1,6 @@
-//! Text logs as users have them: with zeros where a machine went down, with garbage, cut off, with messages of others between the
-//! lines, with two runs in one file. Faults are reported with their place, the rest is read, and no value is made up.
+//! Text logs as users have them: with zeros after a crash of the machine, with garbage, truncated, with messages of other
+//! programs between the lines, with two runs in one file. Faults are reported with their position, the rest is parsed, and no
+//! value is invented.
 
 use std::{fs, path::PathBuf};
 
@@ -95,10 +96,10 @@ fn messages_of_others_between_the_lines_and_a_second_run_are_no_loss() {
         let noisy: Vec<u8> = lines.flat_map(|line| [noise, line].concat()).collect();
         let (finished, losses) = import(&noisy);
         assert_eq!(losses, expected, "{log}: {}", finished.stderr);
-        // A file that the trainer alone writes has no messages of others.
+        // A file that only the trainer writes has no messages of other programs.
         finished.expect_code(i32::from(log.ends_with(".jsonl")));
         let (finished, losses) = import(&bytes.repeat(2));
-        // Those of one time are next to each other.
+        // Losses with the same time are adjacent.
         let twice = [&expected[..], &expected].concat();
         assert_eq!(losses.len(), twice.len(), "{log}: {}", finished.stderr);
         assert!(is_part(&losses, &twice), "{log}: {losses:?} and not {twice:?}");
@@ -147,7 +148,7 @@ fn the_logs_of_two_systems_in_one_file_ask_for_the_format() {
     assert_eq!(shown(&Items::read(&out)), losses_of("kempnerforge/dense.stdout"));
 }
 
-/// The messages of an import, and its losses.
+/// Imports bytes; returns the process output and the losses.
 fn import(bytes: &[u8]) -> (Finished, Vec<String>) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("out.jsonl");
@@ -167,7 +168,7 @@ fn losses_of(log: &str) -> Vec<String> {
     losses
 }
 
-/// As text, for one that is no number is not equal to itself.
+/// Returns the losses as strings, because NaN is not equal to itself.
 fn shown(items: &Items) -> Vec<String> {
     items
         .values("train.loss")
@@ -186,19 +187,19 @@ fn file(folder: &TempDir, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// Where the next line begins.
+/// Returns the offset of the next line.
 fn after_line(bytes: &[u8], at: usize) -> usize {
     let end = bytes[at..].iter().position(|byte| *byte == b'\n');
     at + end.expect("lines follow") + 1
 }
 
-/// Bytes in an order in which no text is; the first is zero.
+/// Returns bytes that are not valid text; the first is zero.
 fn garbage() -> Vec<u8> {
     let byte = |n: u32| (n.wrapping_mul(2_654_435_761) >> 13) as u8;
     (0..5000).map(byte).collect()
 }
 
-/// Whether `complete` has all of `part`, each as often. What has lost the rank that its line began with may go out later.
+/// Returns whether the multiset `complete` contains `part`. A line that has lost its rank prefix may be sent later.
 fn is_part(part: &[String], complete: &[String]) -> bool {
     let mut rest = complete.to_vec();
     part.iter().all(|one| {

@@ -1,4 +1,4 @@
-//! What the options of `import` do, and its summary.
+//! The options of `import`, and its summary.
 
 use std::fs;
 

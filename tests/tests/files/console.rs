@@ -1,4 +1,4 @@
-//! The step line on a terminal that belongs to the trainer.
+//! The step line in a terminal that the trainer also writes to.
 
 use std::{fs, process::Command};
 
@@ -24,7 +24,7 @@ fn every_step_has_a_line_between_the_lines_of_the_trainer() {
     }
 }
 
-/// Surogate's own console and its training.json are of the same run. Our line has what the console has of a step.
+/// Surogate's console and its training.json are from the same run. Our line has the values of a step in the console.
 #[test]
 fn the_line_of_a_surogate_log_has_what_the_console_of_surogate_has() {
     let (lines, console) = surogate_lines("");
@@ -36,7 +36,7 @@ fn the_line_of_a_surogate_log_has_what_the_console_of_surogate_has() {
         };
         let (step, loss) = step_and_loss.split_once('[').unwrap();
         let step = step.trim_start_matches(':');
-        // The two percent of theirs are of an epoch.
+        // The percentage in their line is that of an epoch.
         let loss = loss.split_once("] ").unwrap().1;
         for stderr_text in [step.trim_end(), loss, norm, tps, ms] {
             assert!(
@@ -45,7 +45,7 @@ fn the_line_of_a_surogate_log_has_what_the_console_of_surogate_has() {
             );
         }
         let [ours, theirs] = [ours.as_str(), sol].map(|line| number_after(line, "sol "));
-        // They round the expected time of a token down to nanoseconds.
+        // They round the expected time per token down to nanoseconds.
         assert!((ours - theirs).abs() < 0.5, "{ours} and {theirs}");
     }
     assert!(
@@ -58,7 +58,7 @@ fn the_line_of_a_surogate_log_has_what_the_console_of_surogate_has() {
 #[test]
 fn a_run_with_a_planned_length_has_progress_and_the_time_that_is_left() {
     let by_steps = surogate_lines(&option("max_steps", "60")).0;
-    // 2,000,000 tokens, 16,384 in a step: 122 steps an epoch.
+    // 2,000,000 tokens, 16,384 per step: 122 steps per epoch.
     let by_epochs = surogate_lines(&(option("num_epochs", "3") + &option("max_steps", "-1"))).0;
     for (lines, all) in [(by_steps, 60.0), (by_epochs, 366.0)] {
         for (number, line) in lines.iter().enumerate() {
@@ -89,7 +89,7 @@ fn where_there_is_no_terminal_there_is_no_line() {
     assert!(!String::from_utf8_lossy(&output.stderr).contains(":: demo step"));
 }
 
-/// A run of a trainer that prints the log of MaxText.
+/// Returns a run of a trainer that prints a log of MaxText.
 fn run(folder: &TempDir, step_line: bool) -> Command {
     let mut command = command(["run", "--format=maxtext", "--to"]);
     command.arg(folder.path().join("sent.jsonl"));
@@ -100,7 +100,7 @@ fn run(folder: &TempDir, step_line: bool) -> Command {
     command
 }
 
-/// Our lines of the steps of a Surogate log, with more records among its options, and those of Surogate's console.
+/// Returns our step lines of a Surogate log, with additional option records, and those of Surogate's console.
 fn surogate_lines(options: &str) -> (Vec<String>, Vec<String>) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let [written, followed, sent] =

@@ -1,4 +1,4 @@
-//! Derived signals on recorded logs: equal to what the trainers themselves show, case by case.
+//! Derived signals of recorded logs, compared with the values that the trainers themselves show.
 
 use std::{collections::BTreeMap, path::Path, process::Stdio};
 
@@ -11,11 +11,11 @@ use pulsetrain_tests::{Import, Items, command, convert, corpus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How far the lines of a step are apart in TorchSpec's standard error.
+/// The interval between the two lines of a step in TorchSpec's standard error.
 const LINES_APART_NANOS: u64 = 1_000_000;
 
-/// Surogate's console and its training.json are of the same run: the console shows `!` next to a norm, the gap of an
-/// evaluation, tokens a second and the speed of light, and the JSON has the numbers that these follow from.
+/// Surogate's console and its training.json are from the same run: the console shows `!` next to a norm, the gap of an
+/// evaluation, tokens per second and the speed of light; these are derived from the numbers in the JSON.
 #[test]
 fn surogate_console_shows_what_is_derived_from_its_log() {
     for (log, console) in [
@@ -47,7 +47,7 @@ fn surogate_console_shows_what_is_derived_from_its_log() {
                 line.contains(&format!("| {:5.1}k tps", rate.1 / 1e3)),
                 "{rate:?}: {line}"
             );
-            // The console cuts the expected milliseconds down to an integer.
+            // The console truncates the expected milliseconds to an integer.
             let shown = (light.1 * millis).floor() / millis * 100.0;
             assert!(line.contains(&format!("| sol {shown:4.1}")), "{shown}: {line}");
         }
@@ -70,9 +70,11 @@ fn surogate_console_shows_what_is_derived_from_its_log() {
     }
 }
 
-/// The importers of TorchSpec's wandb files and of its standard error read the state from each step by TorchSpec's documented rules.
+/// The importers of TorchSpec's wandb files and of its standard error derive the state of each step by TorchSpec's documented
+/// rules.
 ///
-/// In the standard error a step has two lines, a millisecond apart: our state has the time of the first, theirs that of the second.
+/// In the standard error a step has two lines, a millisecond apart: our state has the time of the first, theirs has the time of
+/// the second.
 #[test]
 fn bottleneck_of_torchspec_is_that_of_its_own_metrics() {
     for log in ["torchspec/perf.wandb", "torchspec/perf.stderr"] {
@@ -97,10 +99,10 @@ fn bottleneck_of_torchspec_is_that_of_its_own_metrics() {
     }
 }
 
-/// The recorded run of MaxText, next to Google's calculator on its log (`tests/goodput/maxtext.py`).
+/// The recorded run of MaxText, compared with Google's calculator on its log (`tests/goodput/maxtext.py`).
 ///
-/// MaxText prints a step while the next one runs, so its steps are read late by one, and the first two overlap. The time of the second
-/// step is all that is missing in our account.
+/// MaxText prints a step during the next one, so its steps are read one step late, and the first two overlap. Our account lacks
+/// only the time of the second step.
 #[test]
 fn wall_time_of_maxtext_is_that_of_google_but_for_the_step_that_is_printed_late() {
     const SECOND_STEP_SECS: f64 = 0.672;
@@ -131,7 +133,7 @@ fn wall_time_of_maxtext_is_that_of_google_but_for_the_step_that_is_printed_late(
 
 #[test]
 fn value_that_the_log_gives_is_not_derived() {
-    // This log gives its speed of light, its tokens a second and its gap.
+    // This log contains the speed of light, the tokens per second and the gap.
     let (_folder, derived) = import_derived("surogate/console_dense.log");
     let by_scope = points_by_scope(&derived, "pulsetrain.derive");
     assert!(by_scope.contains_key("train.smoothed.loss"), "{by_scope:?}");
@@ -172,7 +174,7 @@ fn conversion_of_an_imported_log_derives_what_its_import_derives() {
     }
 }
 
-/// A job leaves one file for each rank, or one for all of them: the signals across ranks are the same.
+/// A job writes one file per rank, or one for all ranks: the signals across ranks are the same.
 #[test]
 fn files_of_single_ranks_derive_what_one_file_of_all_ranks_derives() {
     let folder = tempfile::tempdir().unwrap();
@@ -270,7 +272,7 @@ fn run_derives_signals_of_its_trainer() {
     }
 }
 
-/// Returns the seconds of the wall time by use.
+/// Returns the wall time in seconds by use.
 fn wall_time(items: &Items) -> BTreeMap<String, f64> {
     let mut uses: BTreeMap<String, f64> = BTreeMap::new();
     for item in items.of_kind("point") {
@@ -309,7 +311,7 @@ fn import_derived(log: &str) -> (TempDir, Items) {
     (folder, items)
 }
 
-/// Returns, for every step, whether the counter of a type of anomaly grew at its time.
+/// Returns, for every step, whether the counter of a type of anomaly increased at its time.
 fn grown(items: &Items, kind: &str) -> Vec<bool> {
     let counted: BTreeMap<u64, u64> = items
         .of_kind("point")
@@ -329,7 +331,7 @@ fn grown(items: &Items, kind: &str) -> Vec<bool> {
     steps.iter().map(is_grown).collect()
 }
 
-/// Returns the milliseconds of every step: the growth of the sum of its histogram.
+/// Returns the duration of every step in milliseconds: the increase of the sum of its histogram.
 fn durations(items: &Items) -> Vec<f64> {
     let sums = items.values("train.step.duration");
     let mut before = 0.0;
@@ -337,7 +339,7 @@ fn durations(items: &Items) -> Vec<f64> {
     sums.iter().map(grow).map(f64::round).collect()
 }
 
-/// Returns the changes of the bottleneck: the time, and the state that begins then.
+/// Returns the changes of the bottleneck: the time, and the new state.
 fn states(items: &Items) -> Vec<(u64, String)> {
     let mut states: Vec<(u64, String)> = items
         .of_kind("point")
@@ -353,7 +355,7 @@ fn states(items: &Items) -> Vec<(u64, String)> {
     states
 }
 
-/// Returns what is derived from an imported log without one of its metrics.
+/// Returns the derived items of an imported log without one of its metrics.
 fn derive_without(imported: &Path, metric: &str) -> Items {
     let mut stage = SignalsStage::new(SignalsConfig::offline());
     let mut out = Vec::new();

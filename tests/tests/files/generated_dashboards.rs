@@ -1,4 +1,4 @@
-//! Dashboards and alerts in `grafana/` are what the generator writes from `grafana/definitions`.
+//! The dashboards and alerts in `grafana/` equal the output of the generator for `grafana/definitions`.
 
 use std::path::Path;
 

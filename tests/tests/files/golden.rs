@@ -1,4 +1,4 @@
-//! The complete output of an import is the one that was checked in; `UPDATE_GOLDEN=1` rewrites it.
+//! The complete output of an import equals the checked-in file; `UPDATE_GOLDEN=1` rewrites it.
 
 use std::{env, fs, path::Path};
 
@@ -33,7 +33,7 @@ fn becomes_the_golden_file(name: &str) {
     Items::parse(&finished.stdout).assert_same(&Items::parse(&expected));
 }
 
-/// The messages with a line a field, so that a change shows where it is.
+/// Returns the messages with one line per field, so that a diff shows the changed field.
 fn pretty(lines: &str) -> String {
     messages(lines).map(|message| format!("{message:#}\n")).collect()
 }

@@ -1,4 +1,4 @@
-//! The same file imported twice is the same telemetry: the same ids, the same times, the same bytes.
+//! Importing the same file twice gives the same telemetry: the same ids, the same times, the same bytes.
 
 use std::fs;
 

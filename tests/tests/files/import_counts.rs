@@ -1,6 +1,6 @@
-//! The program's import of a Surogate log: its steps, their spans, and the summary that counts them.
+//! The import of a Surogate log: its steps, their spans, and the counts in the summary.
 //!
-//! What is expected is worked out from the log with plain serde_json and by nothing of ours.
+//! The expected values are computed from the log with plain serde_json, independently of our code.
 
 use pulsetrain_tests::{Finished, Import, Items, SurogateLog, corpus};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
-//! What is no point arrives too: every word and number of a command, an option, a message, a GPU's model and a list of
-//! maxima is in the one event that its record became.
+//! Records that become events instead of points: each word and number of a command, an option, a message, a GPU model and a
+//! list of maxima is in the event of its record.
 
 use pulsetrain_tests::{Import, Items, SurogateLog, corpus};
 use serde_json::Value;
 
-/// Kinds of records that become one event each, and its name.
+/// Kinds of records that become one event each, and the name of the event.
 const EVENTS: [(&str, &str); 5] = [
     ("cmd", "run.command"),
     ("option", "run.option"),
@@ -13,7 +13,7 @@ const EVENTS: [(&str, &str); 5] = [
     ("abs-maxes", "train.tensor_abs_max"),
 ];
 
-/// Fields for type and time of the record, which the event has in fields of its own.
+/// The type and time fields of a record, for which the event has dedicated fields.
 const HEAD: [&str; 3] = ["log", "time", "step"];
 
 #[test]
@@ -47,7 +47,7 @@ fn all_in(leaves: &[String], event: &[String]) {
     }
 }
 
-/// The words and numbers of a record or an event, each in one spelling: numbers as doubles, yes and no as 1 and 0,
+/// Returns the words and numbers of a record or an event in normalized form: numbers as doubles, booleans as 1 and 0,
 /// milliseconds as seconds.
 fn leaves(value: &Value) -> Vec<String> {
     match value {

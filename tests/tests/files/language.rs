@@ -1,5 +1,5 @@
-//! The words of comments, messages and docs: words that are not terms of the field may become fewer in each part of the
-//! repository, never more. `UPDATE_GOLDEN=1` lowers the limits to what is there.
+//! The words of comments, messages and docs: the number of banned words in each part of the repository may decrease, but not
+//! increase. `UPDATE_GOLDEN=1` lowers the limits to the current numbers.
 
 use std::{
     collections::BTreeMap,
@@ -9,8 +9,8 @@ use std::{
 
 use serde_json::Value;
 
-/// Words and phrases with a plain or technical word instead: `told` for `reported`, `stands for` for `represents`, `behind` for
-/// `after`, `whole` for `complete`.
+/// Banned words and phrases; each has a plain or technical replacement: `reported` for `told`, `represents` for `stands for`,
+/// `after` for `behind`, `complete` for `whole`.
 const WORDS: [&str; 22] = [
     "told",
     "tell",
@@ -38,7 +38,7 @@ const WORDS: [&str; 22] = [
 
 const LIMITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/language_limits.json");
 
-/// Folders that hold no prose of ours.
+/// Folders without prose of ours.
 const SKIPPED: [&str; 7] = [
     "target",
     ".git",
@@ -79,7 +79,7 @@ fn words_are_found_in_comments_and_strings_and_not_in_code() {
     assert_eq!(count("What it says\ngoes on."), 2);
 }
 
-/// The banned words of each crate and folder of the repository.
+/// Counts the banned words of each crate and folder of the repository.
 fn counts() -> BTreeMap<String, u64> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut counts = BTreeMap::new();
@@ -116,7 +116,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             .extension()
             .is_some_and(|ending| ending == "rs" || ending == "md")
         {
-            // The list of the words itself.
+            // This file contains the list of banned words.
             if name != "language.rs" {
                 files.push(path);
             }
@@ -125,7 +125,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The banned words in the comments and strings of a source file.
+/// Counts the banned words in the comments and strings of a source file.
 fn count_rust(source: &str) -> u64 {
     let lines = source.lines().map(|line| {
         let (code, comment) = line.split_once("//").unwrap_or((line, ""));

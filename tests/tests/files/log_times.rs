@@ -1,4 +1,4 @@
-//! When the records of a finished log were written: what the log itself shows, and what the summary reports where it shows nothing.
+//! The times of the records of a finished log: from the log itself, or reported as unknown in the summary.
 
 use std::{
     fs::File,
@@ -9,10 +9,10 @@ use std::{
 use pulsetrain_tests::{Finished, Folder, Import, Items};
 
 const SECOND: u64 = 1_000_000_000;
-/// When the logs were written last, in seconds since 1970.
+/// The time of the last write to the logs, in Unix seconds.
 const WRITTEN: u64 = 1_795_262_400;
 
-/// A log with this text that was written at [`WRITTEN`].
+/// Writes a log with this text and the modification time [`WRITTEN`].
 fn log(folder: &Folder, text: &str) -> PathBuf {
     let log = folder.file("own.log", text);
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(WRITTEN);
@@ -22,7 +22,7 @@ fn log(folder: &Folder, text: &str) -> PathBuf {
     log
 }
 
-/// Imports the log; the times of the losses in seconds before or after [`WRITTEN`].
+/// Imports the log; returns the times of the losses in seconds relative to [`WRITTEN`].
 fn import(text: &str, arguments: &[&str]) -> (Finished, Vec<f64>) {
     let folder = Folder::new();
     let out = folder.path("out.jsonl");

@@ -1,4 +1,5 @@
-//! What needs no server: files in, files or text out, and the rules of the repository. `tests/run --quick` runs it.
+//! Tests without servers: files as input, files or text as output, and the rules of the repository. `tests/run --quick` runs
+//! them.
 
 mod bad_input;
 mod bad_text;

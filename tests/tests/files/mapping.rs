@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use pulsetrain_tests::{Import, command, semconv};
 use serde_json::Value;
 
-/// The blocks of code below a heading of the page, with their languages.
+/// Returns the code blocks below a heading of the page, with their languages.
 fn blocks(heading: &str) -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/mapping/MAPPING.md");
     let page = fs::read_to_string(path).expect("the page can be read");
@@ -23,7 +23,8 @@ fn blocks(heading: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Imports the log of a section by its mapping. Returns the points as `name{sorted attributes}=value`, histograms by their sums.
+/// Imports the log of a section by its mapping. Returns the points as `name{sorted attributes}=value`, histograms by their
+/// sums.
 fn imported(heading: &str, format: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let [log, mapping, out] = ["log", "mapping.yaml", "out.jsonl"].map(|name| folder.path().join(name));
@@ -43,7 +44,7 @@ fn imported(heading: &str, format: &str) -> Vec<String> {
     points_of(&out)
 }
 
-/// The points of a file of OTLP/JSON.
+/// Returns the points of a file of OTLP/JSON.
 fn points_of(out: &Path) -> Vec<String> {
     let text = fs::read_to_string(out).expect("the output can be read");
     let messages = text

@@ -1,4 +1,4 @@
-//! The pictures in the documentation are what their script draws today of the traces that they name.
+//! The pictures in the documentation equal the current output of their script for the traces that they name.
 
 use std::{
     path::{Path, PathBuf},
@@ -63,7 +63,7 @@ fn the_picture_of_a_request_is_drawn_from_its_trace() {
     );
 }
 
-/// Panics unless the trace that the command writes to its last argument is drawn as the picture that is kept.
+/// Panics unless the picture of the trace that the command writes to its last argument equals the checked-in one.
 #[track_caller]
 fn expect_drawn(name: &str, make_trace: &mut Command, arguments: &[&str]) {
     if TraceProcessor::require_or_skip().is_none() {

@@ -1,5 +1,5 @@
-//! Pipes on both sides: one that ends within a record, one that only Ctrl-C ends, one with a line that never ends, and one
-//! whose reader goes away.
+//! Pipes on both sides: one that ends within a record, one that only Ctrl-C ends, one with an endless line, and one whose
+//! reader exits.
 
 use std::{
     fs,
@@ -73,7 +73,7 @@ fn a_pipe_that_pauses_before_the_name_of_its_run_is_waited_for() {
     Items::read(&paused).assert_same(&Items::read(&complete));
 }
 
-/// A line that never ends is skipped at a limit; what comes after it is read.
+/// An endless line is skipped beyond a limit; the lines after it are parsed.
 #[test]
 fn a_line_of_a_gibibyte_is_skipped_in_bounded_memory() {
     const CHUNK: usize = 1 << 20;
@@ -112,7 +112,7 @@ fn a_reader_that_goes_away_is_reported_and_no_panic() {
     assert!(finished.total("dropped") > 0);
 }
 
-/// Imports a pipe that stays open until the import has ended, which an interrupt makes it do once the first step is out.
+/// Imports a pipe that stays open until the import has exited; an interrupt is sent after the first step is in the output.
 fn interrupted(log: &str) -> (Finished, Items) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("out.jsonl");
@@ -128,7 +128,7 @@ fn interrupted(log: &str) -> (Finished, Items) {
     (finished, Items::read(&out))
 }
 
-/// An import that reads what the test writes.
+/// An import that reads from the test.
 struct Fed {
     child: Child,
     pipe: ChildStdin,
@@ -159,7 +159,7 @@ impl Fed {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a pid fits"))
     }
 
-    /// The most memory that the process has had resident so far.
+    /// Returns the peak resident memory of the process so far.
     fn peak_memory_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()));
         let status = status.expect("a running process has a status");

@@ -1,4 +1,4 @@
-//! The progress bar: for people who wait at a terminal for a long file, and for nobody else.
+//! The progress bar: shown only to a user who waits at a terminal for a large file.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 use pulsetrain_tests::{Import, command, corpus, on_terminal};
 use tempfile::TempDir;
 
-/// What the bar shows and no other line does: how fast it goes.
+/// The unit of the speed, which only the progress bar shows.
 const SPEED: &str = "iB/s";
 
 #[test]
@@ -48,14 +48,14 @@ fn a_long_conversion_at_a_terminal_has_a_progress_bar_and_a_summary_for_people_a
     let (code, shown) = convert(&[]);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains(SPEED) && shown.contains("spans 8"), "{shown}");
-    // A machine reads one line of JSON, whatever it is shown on.
+    // With `--json`, the output is one line of JSON, also in a terminal.
     let (code, shown) = convert(&["--json"]);
     assert!(code == Some(0) && !shown.contains(SPEED), "{shown}");
     let summary: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(summary["mapped"]["spans"], 8);
 }
 
-/// 17 MiB, mostly the white space that is allowed between records.
+/// Writes a log of 17 MiB, mostly the white space that is allowed between records.
 fn long_log() -> (TempDir, PathBuf) {
     const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -66,7 +66,7 @@ fn long_log() -> (TempDir, PathBuf) {
     (folder, log)
 }
 
-/// Runs the import with a terminal as its standard error, as `script` makes one.
+/// Runs the import with a terminal as its standard error, created by `script`.
 fn at_a_terminal(import: Import) -> Output {
     let command = import.into_command();
     let words = [command.get_program()].into_iter().chain(command.get_args());

@@ -1,11 +1,11 @@
-//! One log per rank: each becomes a rank of its own, and logs that claim the same rank are named.
+//! One log per rank: each becomes a separate rank, and logs that claim the same rank are reported.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
 use pulsetrain_tests::{Finished, Folder, Import, Items, command};
 use serde_json::Value;
 
-/// What a rank logs in two steps.
+/// Returns the log of a rank with two steps.
 fn log(rank: usize) -> String {
     let line = |step| {
         format!(
@@ -25,7 +25,7 @@ fn logs(folder: &Folder, name: impl Fn(usize) -> String) -> Vec<PathBuf> {
     (0..4).map(log).collect()
 }
 
-/// Imports logs as one run by a mapping that reads the time at their beginning.
+/// Imports logs as one run with a mapping that parses the time at the start of a line.
 fn import(folder: &Folder, logs: &[PathBuf], arguments: &[&str]) -> (Finished, Items) {
     let mapping = folder.file("m.yaml", "line: '^(?<time>\\S+ \\S+) (?<record>.*)'\n");
     let out = folder.path("out.jsonl");
@@ -40,7 +40,7 @@ fn import(folder: &Folder, logs: &[PathBuf], arguments: &[&str]) -> (Finished, I
     (finished, Items::read(&out))
 }
 
-/// The values of an attribute of the resources.
+/// Returns the value of a resource attribute of an item.
 fn resource(item: &Value, key: &str) -> Option<String> {
     let attributes = item["resource"]["attributes"].as_array()?;
     let found = attributes.iter().find(|attribute| attribute["key"] == key)?;
@@ -137,7 +137,7 @@ fn the_option_goes_before_the_environment_and_both_before_rank_zero() {
     assert_eq!(rank_of(&["--rank=7"], &torchrun), ["7", "", "2"]);
 }
 
-/// Runs a trainer that prints what a rank logs, as a launcher that sets these variables would.
+/// Runs a trainer that prints the log of a rank, with the environment variables of a launcher.
 fn run_rank(folder: &Folder, rank: usize, variables: &[(&str, &str)]) -> (Finished, Items) {
     let mapping = folder.file("m.yaml", "line: '^(?<time>\\S+ \\S+) (?<record>.*)'\n");
     let out = folder.path(&format!("out_{rank}.jsonl"));

@@ -22,7 +22,7 @@ fn everything_that_an_import_writes_is_in_the_registry() {
     }
 }
 
-/// On two threads, because it takes longest of all tests on files.
+/// Uses two threads, because this is the slowest of the tests on files.
 #[test]
 fn every_sample_of_the_corpus_becomes_what_the_registry_has() {
     let mut files = Vec::new();
@@ -43,14 +43,14 @@ fn every_sample_of_the_corpus_becomes_what_the_registry_has() {
     assert!(checked > 30, "only {checked} samples were recognised");
 }
 
-/// Imports files and checks the result. Returns how many of them have a format.
+/// Imports files and checks the result. Returns the number of files with a known format.
 fn check_samples(files: &[PathBuf]) -> usize {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("out.jsonl");
     let mut checked = 0;
     for path in files {
         let imported = Import::of(path).to(&out).run();
-        // A Perfetto trace, an expectation, a note: what no format has is reported as such.
+        // A Perfetto trace, an expectation, a note: a file of no known format is reported as such.
         if imported.stderr.contains("none of the formats") || imported.stdout.contains("none of the formats")
         {
             continue;

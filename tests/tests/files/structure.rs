@@ -1,4 +1,4 @@
-//! The plan of the house, checked: which crate may import which, and how files are named and how long they are.
+//! Checks of the architecture: the allowed imports of each crate, and the names and lengths of files.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// Who may import whom; every other import inside the workspace is forbidden.
+/// The allowed imports of each crate; every other import inside the workspace is forbidden.
 const MAY_IMPORT: [(&str, &[&str]); 24] = [
     (
         "agent",
@@ -135,7 +135,7 @@ fn source_files_are_named_and_sized_as_agreed() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Level and format of the log hold for every message of the program.
+/// Level and format of the log apply to every message of the program.
 #[test]
 fn messages_of_the_program_are_written_by_its_log_alone() {
     let agent = workspace_root().join("exporter/agent/src");
@@ -202,7 +202,7 @@ fn a_function_that_is_no_test_is_no_proof() {
     assert!(!has_test("#[test]\nfn other() {}\n\nfn waits() {}", "waits"));
 }
 
-/// Whether a function of this name has the attribute of a test.
+/// Returns whether a function of this name has a test attribute.
 fn has_test(text: &str, name: &str) -> bool {
     text.match_indices(&format!("fn {name}(")).any(|(at, _)| {
         let before = &text[..at];
@@ -211,7 +211,7 @@ fn has_test(text: &str, name: &str) -> bool {
     })
 }
 
-/// What `cargo metadata` shows that the table forbids, one line each.
+/// Returns the imports in `cargo metadata` that the table forbids, one line each.
 fn forbidden_imports(metadata: &Value) -> Vec<String> {
     let table = BTreeMap::from(MAY_IMPORT);
     let mut faults = Vec::new();
@@ -239,7 +239,7 @@ fn forbidden_imports(metadata: &Value) -> Vec<String> {
     faults
 }
 
-/// The dependency's room, where it is a crate of this workspace.
+/// Returns the name of a dependency without its prefix, if it is a crate of this workspace.
 fn workspace_crate(dependency: &Value) -> Option<&str> {
     dependency["path"].as_str()?;
     dependency["name"].as_str().map(room)
@@ -249,7 +249,7 @@ fn room(package: &str) -> &str {
     package.strip_prefix("pulsetrain-").unwrap_or(package)
 }
 
-/// The crate itself and all that it may import, directly or through others.
+/// Returns the crate itself and all crates that it may import, directly or through others.
 fn stands_on<'a>(importer: &'a str, table: &BTreeMap<&'a str, &'a [&'a str]>) -> Vec<&'a str> {
     let mut reached = vec![importer];
     let mut next = 0;
@@ -281,7 +281,7 @@ fn cargo_metadata() -> Value {
     serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON")
 }
 
-/// The metadata of a workspace with these imports: (importer, imported, kind).
+/// Returns the metadata of a workspace with these imports: (importer, imported, kind).
 fn workspace(imports: &[(&str, &str, Option<&str>)]) -> Value {
     let packages = imports.iter().map(|(importer, imported, kind)| {
         json!({"name": importer, "dependencies": [{"name": imported, "kind": kind, "path": "/workspace"}]})
@@ -295,7 +295,7 @@ fn workspace_root() -> &'static Path {
         .expect("the tests are in a folder of the workspace")
 }
 
-/// What is wrong with a file of that path and length.
+/// Returns the violation of a file with that path and length, or `None`.
 fn file_fault(path: &Path, lines: usize) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     if BANNED_FILES.contains(&name) {

@@ -1,4 +1,4 @@
-//! Times without a zone: the right instants of a finished log whose zone is named, and of one that is being written.
+//! Times without a zone: the correct instants for a finished log with a given zone, and for one that is being written.
 
 use std::{
     fs::{self, OpenOptions},
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const ZONE: &str = "America/New_York";
 
-/// A line of Megatron-LM that was written at a time, in local time.
+/// Returns a line of Megatron-LM that was written at this time, in local time.
 fn line(time: Timestamp, step: i64) -> String {
     let time = time.to_zoned(TimeZone::get(ZONE).expect("the zone is known"));
     let time = time.strftime("%Y-%m-%d %H:%M:%S%.6f");
@@ -22,7 +22,7 @@ fn line(time: Timestamp, step: i64) -> String {
     )
 }
 
-/// Lines a second apart, the last one written at a given time, and their instants.
+/// Returns lines a second apart, the last one at a given time, and their instants.
 fn lines(last: Timestamp, steps: std::ops::RangeInclusive<i64>) -> (String, Vec<u64>) {
     let end = *steps.end();
     let time = |step| last - SignedDuration::from_secs(end - step);
@@ -54,7 +54,7 @@ fn time(text: &str) -> Timestamp {
 fn a_finished_log_has_the_instants_of_the_zone_that_is_named() {
     let folder = folder();
     let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
-    // Over the end of daylight-saving time.
+    // Across the end of daylight-saving time.
     for last in ["2026-07-01T12:00:00Z", "2026-11-21T12:00:00Z"] {
         let (text, expected) = lines(time(last), 1..=20);
         fs::write(&log, text).expect("a log can be written");
@@ -133,7 +133,7 @@ fn a_log_that_is_being_written_has_the_instants_of_its_writers_clock_also_after_
         .to_offset(Timestamp::now());
     let named = format!("times without a zone in {offset}:00 (from the clock when the log was written)");
     assert!(printed.contains(&named), "{named} is missing:\n{printed}");
-    // The zone is kept: these lines alone do not have it.
+    // The zone is kept: it cannot be derived from these lines alone.
     let (text, older) = lines(Timestamp::now() - SignedDuration::from_mins(7), 21..=25);
     append(&log, &text);
     expected.extend(older);

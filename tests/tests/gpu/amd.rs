@@ -1,4 +1,4 @@
-//! AMD GPUs, from the files of a machine that has them.
+//! AMD GPUs, read from the files in `/sys`.
 
 use std::{collections::BTreeSet, fs};
 
@@ -8,10 +8,10 @@ use pulsetrain_tests::{AmdModel, FakeNvml, FakeSysfs, GpuMetrics, wait_until};
 
 use crate::watch::{INTERVAL, Watch};
 
-/// A metric, attributes of its series, and the value.
+/// A metric, attributes of its series, and the expected value.
 type Expected = (&'static str, &'static [(&'static str, &'static str)], f64);
 
-/// A machine without NVML.
+/// Returns the configuration for a machine without NVML.
 fn config(machine: &FakeSysfs) -> GpuConfig {
     GpuConfig {
         library: Some(machine.root().join("libnvidia-ml.so.1")),
@@ -93,7 +93,7 @@ fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
         watch.notices().first().map(ToString::to_string).as_deref(),
         Some(observed)
     );
-    // What it does not have is named once for all of them, and XID errors are NVIDIA's.
+    // Unsupported metrics are reported once for all GPUs, without XID errors, which exist only on NVIDIA GPUs.
     let lacks = watch.notices().into_iter().find_map(|notice| match notice {
         GpuNotice::Unavailable {
             gpus,
@@ -154,7 +154,7 @@ fn gpus_of_both_vendors_are_observed() {
         "{:?}",
         watch.notices()
     );
-    // A GPU of AMD that goes is forgotten, and the others are read on.
+    // A removed AMD GPU is dropped, and reading of the others continues.
     machine.remove(1);
     watch.wait_for("gpu.power", &[("gpu.index", "3")], |point| point.ends);
     wait_until("it is gone", || watch.inventory().gpus.len() == 3);
@@ -308,7 +308,7 @@ fn an_mi300x_names_what_held_its_clocks_and_for_how_long() {
         };
         set(100, 1_000_000, [5, 5, 5, 5, 5]);
         let watch = Watch::start(config(&machine));
-        // A value that stays is sent seldom, so the last one counts.
+        // An unchanged value is sent only occasionally, so the last one counts.
         let last = |name, reason| {
             let points = watch.points(name, &[("gpu.throttle.reason", reason)]);
             points.last().map(|point| point.value)
@@ -330,7 +330,7 @@ fn an_mi300x_names_what_held_its_clocks_and_for_how_long() {
         wait_for([2.5, 5.0, 0.0], [1.0, 1.0, 0.0]);
         set(112, 1_012_000, [505, 2505, 1005, 5, 5005]);
         wait_for([2.5, 5.0, 0.5], [0.0, 0.0, 1.0]);
-        // A reset of the GPU begins the counters again.
+        // A reset of the GPU restarts the counters.
         set(120, 100, [0; 5]);
         watch.wait_passes(2);
         set(121, 1100, [0, 0, 0, 250, 0]);
@@ -349,8 +349,8 @@ fn partitions_that_change_are_seen() {
     watch.wait_for("gpu.info", &split, |_| true);
 }
 
-/// Keeps the counter of GPU 0 moving at 300 W in a format of the table, with a factor on its unit, until `done`; returns all of its
-/// values in joules.
+/// Advances the energy counter of GPU 0 at 300 W in a format of the table, with a factor on its unit, until `done`; returns all
+/// of its values in joules.
 fn burn(machine: &FakeSysfs, revision: u8, scale: f64, mut done: impl FnMut() -> bool) -> Vec<f64> {
     let (begin, mut values) = (clock::now(), vec![0.0]);
     wait_until("the energy is judged", || {
@@ -376,7 +376,7 @@ fn energy_is_recorded_once_it_agrees_with_the_power() {
             points.len() >= 5
                 && points.last().map(|last| last.value) > points.first().map(|first| first.value)
         });
-        // A unit of the counter is 2^-16 J.
+        // One unit of the counter is 2^-16 J.
         let is_one = |value: f64| values.iter().any(|written| (written - value).abs() < 1e-4);
         for point in &points {
             assert!(

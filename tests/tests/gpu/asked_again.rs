@@ -1,4 +1,4 @@
-//! What has no answer: asked again, later and later, and never given up.
+//! Unsupported calls: retried with a backoff, without a limit of attempts.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn what_is_refused_is_asked_again_after_waits_that_double() {
     drop(watch);
     for (number, pair) in asked.windows(2).take(4).enumerate() {
         let least = first * f64::from(1 << number);
-        // What is due is asked in the pass after, sooner or later in it.
+        // A call that is due is made at some time in the next pass.
         assert!(
             pair[1] - pair[0] > least - INTERVAL.as_secs_f64(),
             "wait {number} of {asked:?} is below {least} s"

@@ -1,14 +1,14 @@
-//! The driver's sample buffers: every sample is in a histogram, once, and its time is the driver's.
+//! The driver's sample buffers: every sample is in a histogram exactly once, with the driver's timestamp.
 
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};
 
-/// As the scenario keeps them.
+/// The interval and the capacity of the scenario's buffers.
 const EVERY: f64 = 0.1;
 const KEPT: usize = 120;
 
-/// The power at a sample, as the scenario has it.
+/// Returns the power of a sample according to the scenario.
 fn watts(sample: usize) -> f64 {
     let second = sample as f64 * EVERY;
     // NVML has integer milliwatts.
@@ -23,7 +23,7 @@ fn every_sample_of_power_is_in_the_histogram_once_with_the_time_of_the_last() {
     let (mut count, mut sum) = (1, watts(0));
     watch.wait_for(metric, &[], |point| point.value == 1.0);
     let mut newest = 0;
-    // Uneven looks: less than a sample between two, a few, and more than a second.
+    // Irregular reads: less than one sample apart, a few, and more than a second.
     for second in [0.05, 0.2, 0.75, 2.0, 7.55, 7.61, 9.99] {
         fake.at(second);
         let last = (second / EVERY).floor() as usize;
@@ -60,6 +60,6 @@ fn of_a_buffer_that_ran_over_what_is_left_is_counted() {
     let complete = (1 + KEPT) as f64;
     let point = watch.wait_for(metric, &[], |point| point.value > 1.0);
     assert_eq!(point.value, complete);
-    // The GPU is busy for 60 %, give or take 40 in waves of 20 s: the last 12 s of a thousand.
+    // The utilization is 60 %, plus or minus 40 in waves of 20 s; these are the samples of the 12 s before second 1,000.
     assert!((point.sum / complete - 0.6).abs() < 0.2, "{}", point.sum);
 }

@@ -1,5 +1,5 @@
-//! Real GPUs as `nvidia-smi` printed them (`tests/corpus/nvidia-smi`): a driver with these values, and without those that were
-//! `N/A`, gives our metrics these values, and no others.
+//! Captured output of `nvidia-smi` on real GPUs (`tests/corpus/nvidia-smi`): with a driver that has these values, and lacks
+//! those that are `N/A`, our metrics have exactly these values.
 
 use std::{collections::BTreeMap, fmt::Write, fs};
 
@@ -10,11 +10,11 @@ use crate::watch::{Watch, config};
 /// A field of `nvidia-smi`.
 struct Field {
     name: &'static str,
-    /// The reading of the scenario, and its unit in units of the field.
+    /// The reading of the scenario, and the size of its unit in units of the field.
     reading: (&'static str, f64),
     metric: &'static str,
     attributes: &'static [(&'static str, &'static str)],
-    /// Our unit in units of the field.
+    /// The size of our unit in units of the field.
     scale: f64,
 }
 
@@ -127,7 +127,7 @@ const TOGETHER: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The number of a cell: `631.95 W`, `Yes`, `Enabled`. `None` for what the GPU does not have.
+/// Parses a cell: `631.95 W`, `Yes`, `Enabled`. Returns `None` if the GPU does not have the value.
 fn number(cell: &str) -> Option<f64> {
     match cell {
         "Enabled" | "Yes" => Some(1.0),
@@ -136,7 +136,7 @@ fn number(cell: &str) -> Option<f64> {
     }
 }
 
-/// A driver with the values of a capture, and ours against them.
+/// Compares our metrics with a capture, on a driver with its values.
 fn assert_like(capture: &str, scenario: &str) {
     let text =
         fs::read_to_string(corpus(&format!("nvidia-smi/{capture}.tsv"))).expect("a capture can be read");

@@ -1,5 +1,5 @@
-//! The standard names against OpenTelemetry's own definitions: of every entry of our registry, and of every series that the
-//! fake H100 gives.
+//! The standard names, compared with OpenTelemetry's own definitions: every entry of our registry, and every series of the fake
+//! H100.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -12,11 +12,11 @@ use crate::{
     watch::{Point, Watch, config},
 };
 
-/// What upstream has and NVML does not provide: the highest speed of a fan in revolutions, and what share of its speed an
-/// NVLink uses.
+/// Upstream metrics that NVML does not provide: the maximum speed of a fan in revolutions, and the bandwidth utilization of an
+/// NVLink.
 const NOT_TOLD: [&str; 2] = ["hw.fan.speed.limit", "hw.network.bandwidth.utilization"];
-/// Values of ours besides those of an attribute of upstream, which are not all that there can be: GPUs have more engines
-/// than the conventions list.
+/// Values of ours in addition to the listed values of an upstream attribute; the upstream list is open, and GPUs have more
+/// engines.
 const OWN_VALUES: [(&str, &str); 2] = [("hw.gpu.task", "jpeg"), ("hw.gpu.task", "ofa")];
 
 #[test]
@@ -53,7 +53,7 @@ fn every_hw_series_of_the_fake_h100_is_what_upstream_has() {
     assert!(faults.is_empty(), "{faults:#?}");
     assert_documented(&points);
     let seen: BTreeSet<&str> = points.iter().map(|point| point.name.as_str()).collect();
-    // An H100 of a server has no fan; its links count no packets.
+    // A server H100 has no fan; its links do not count packets.
     let unseen = ["hw.fan.speed", "hw.fan.speed_ratio", "hw.network.packets"];
     for own in metric::ALL.iter().filter(|own| is_hw(own.name)) {
         let expected = !unseen.contains(&own.name);
@@ -61,7 +61,7 @@ fn every_hw_series_of_the_fake_h100_is_what_upstream_has() {
     }
 }
 
-/// The conventions ask for a list of the errors that there can be.
+/// The conventions require documentation of the possible error types.
 fn assert_documented(points: &[&Point]) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/gpu/GPU.md");
     let page = std::fs::read_to_string(page).expect("the page about GPUs can be read");
@@ -81,7 +81,7 @@ fn is_hw(name: &str) -> bool {
     name.starts_with("hw.")
 }
 
-/// What of an entry is not as upstream has it.
+/// Returns the differences between an entry and its upstream definition.
 fn entry_faults(own: &Metric, upstream: &Conventions) -> Vec<String> {
     let definition = upstream.metric(own.name);
     let mut faults = differences(
@@ -115,8 +115,8 @@ fn entry_faults(own: &Metric, upstream: &Conventions) -> Vec<String> {
     faults
 }
 
-/// What of a point is not as upstream has it. More attributes than the metric has are no fault, as long as upstream knows
-/// them: those of a GPU are on all of its parts.
+/// Returns the differences between a point and its upstream definition. Additional attributes are allowed if upstream has them:
+/// those of a GPU are on all of its parts.
 fn point_faults(point: &Point, upstream: &Conventions) -> Vec<String> {
     let definition = upstream.metric(&point.name);
     let mut faults = differences(
@@ -126,7 +126,7 @@ fn point_faults(point: &Point, upstream: &Conventions) -> Vec<String> {
             (point.instrument, &definition.instrument),
         ],
     );
-    // One that ends its series has no value.
+    // A point that ends its series has no value.
     if !point.ends {
         faults.extend(differences(
             &point.name,
@@ -143,7 +143,8 @@ fn point_faults(point: &Point, upstream: &Conventions) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a value of an attribute that upstream knows; `hw.*` that it does not know is wrong by itself.
+/// Returns the error in an attribute value, or `None` if upstream lists it; a `hw.*` attribute that upstream does not have is
+/// an error.
 fn value_fault(attribute: &str, value: &str, upstream: &Conventions) -> Option<String> {
     if is_hw(attribute) && !upstream.has(attribute) {
         return Some(format!("{attribute}: no such attribute upstream"));

@@ -1,4 +1,4 @@
-//! Counters only grow: through 32 bits, through a reset, and whatever numbers the driver gives its fields.
+//! Counters never decrease: across a 32-bit wrap, across a reset, and with any field ids of the driver.
 
 use pulsetrain_tests::FakeNvml;
 
@@ -87,7 +87,7 @@ fn a_thousand_xid_errors_with_repeats_are_a_thousand_and_each_an_event() {
 
 #[test]
 fn events_other_than_xid_errors_are_counted_by_type_and_each_an_event() {
-    // Poisoned data, and a changed recovery action; a change of the performance state is nobody's concern.
+    // Poisoned data, and a changed recovery action; a change of the performance state is not reported.
     let fake = FakeNvml::with(
         "h100x8",
         "events: [{at: 1, gpu: 0, type: 8192, data: 0, count: 2, every: 0.1}, {at: 2, gpu: 0, type: 32768, data: 1}, \

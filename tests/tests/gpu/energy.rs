@@ -10,7 +10,7 @@ use crate::watch::{Point, Watch, config};
 const CHANGES: &str = "record_calls: true
 gpus: {count: 1, all: {readings: {energy_mj: {counter: {rate: 500000, updates_every: 0.1}}}}}";
 
-/// The updates that are waited for, and how far the readings around one may be apart.
+/// The number of exact updates to wait for, and the maximum time between the two readings of one.
 const UPDATES: usize = 20;
 const EXACT_NANOS: u64 = 20_000_000;
 
@@ -23,7 +23,7 @@ fn updates_of_the_energy_counter_are_known_to_milliseconds() {
         energy_interval: Duration::from_millis(100),
         ..config(&fake)
     });
-    // A busy machine wakes a thread late now and then: the number of exact updates is waited for.
+    // A busy machine wakes a thread late at times, so the test waits for a number of exact updates.
     let exact = || {
         let points: Vec<Point> = watch.points("gpu.energy", &[]);
         let energies: Vec<_> = points.iter().filter(|point| !point.ends).collect();
@@ -39,7 +39,7 @@ fn updates_of_the_energy_counter_are_known_to_milliseconds() {
         .iter()
         .filter(|call| call.name == "nvmlDeviceGetFieldValues")
         .count();
-    // To read all the time takes 500 calls a second.
+    // Continuous polling makes 500 calls per second.
     let most = 300.0 * seconds;
     assert!((calls as f64) < most, "{calls} calls in {seconds} s");
 }

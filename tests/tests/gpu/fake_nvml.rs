@@ -1,4 +1,4 @@
-//! The fake NVML, looked at through the real wrapper: a fake that answers otherwise than it declares would judge nothing.
+//! The fake NVML, checked through the real wrapper: tests on a fake that differs from its declaration would prove nothing.
 
 mod buffers;
 mod driver;

@@ -1,4 +1,4 @@
-//! What goes wrong below: a driver that hangs, a GPU that is lost, a driver that is reloaded.
+//! Faults of the driver: it hangs, a GPU is lost, the driver is reloaded.
 
 use std::time::Duration;
 
@@ -286,7 +286,7 @@ fn healthy_gpus_next_to_three_in_trouble_keep_one_point_a_second() {
         assert!(points.len() >= 8, "GPU {index} has {} points", points.len());
         for pair in points.windows(2) {
             let apart = Duration::from_nanos(pair[1].time - pair[0].time);
-            // One that is missed is two seconds.
+            // A missed pass would be two seconds.
             assert!(
                 apart < Duration::from_millis(1_900),
                 "GPU {index} has a gap of {apart:?}"
@@ -296,7 +296,7 @@ fn healthy_gpus_next_to_three_in_trouble_keep_one_point_a_second() {
     fake.at(70.0);
 }
 
-/// Each of these is a line of the log, once.
+/// Asserts that each of these lines is in the log exactly once.
 fn assert_lines<const N: usize>(watch: &Watch, expected: [&str; N]) {
     let lines: Vec<String> = watch.notices().iter().map(ToString::to_string).collect();
     for line in expected {

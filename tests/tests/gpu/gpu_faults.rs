@@ -1,5 +1,5 @@
-//! What goes wrong with GPUs, from end to end: a fake driver below, and above it what an OTLP file and a real Prometheus
-//! have of it before, during and after.
+//! Faults of GPUs, end to end: a fake driver as the source, and the results in an OTLP file and in a real Prometheus before,
+//! during and after the fault.
 
 mod absent;
 mod amd;

@@ -1,4 +1,4 @@
-//! The state of IMEX by a fake `nvidia-imex-ctl`, whose output has the forms of DCGM's `DcgmImexManagerTests.cpp`.
+//! The state of IMEX from a fake `nvidia-imex-ctl`, whose output has the formats of DCGM's `DcgmImexManagerTests.cpp`.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ const DEGRADED: &str = r#"{"nodes":{
 const DOMAIN: &str = "gpu.imex.domain_state";
 const DAEMON: &str = "gpu.imex.daemon_state";
 
-/// A program with its answers.
+/// A program with scripted output.
 struct Program(TempDir);
 
 impl Program {
@@ -42,7 +42,7 @@ impl Program {
         self.0.path().join(name)
     }
 
-    /// Changes a file at once: the program never reads a part of it.
+    /// Replaces a file atomically: the program never reads a partial file.
     fn write(&self, name: &str, text: &str) {
         let next = self.path("next");
         fs::write(&next, text).expect("the file can be written");
@@ -53,7 +53,7 @@ impl Program {
         fs::remove_file(self.path(name)).expect("the file can be removed");
     }
 
-    /// The processes that were started so far.
+    /// Returns the pids that were started so far.
     fn started(&self) -> Vec<u32> {
         let lines = fs::read_to_string(self.path("started")).unwrap_or_default();
         lines.lines().filter_map(|line| line.parse().ok()).collect()
@@ -79,7 +79,7 @@ fn holds(watch: &Watch, metric: &str, state: &str) -> Point {
     watch.wait_for(metric, &[(metric, state)], |point| point.value == 1.0)
 }
 
-/// The messages about IMEX so far.
+/// Returns the messages about IMEX so far.
 fn failures(watch: &Watch) -> Vec<String> {
     let notices = watch.notices();
     let all = notices.iter().filter_map(|notice| match notice {

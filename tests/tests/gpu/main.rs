@@ -1,5 +1,5 @@
-//! The GPU source on a fake driver and on the files of AMD GPUs: its metrics, its faults from end to end, the energy of steps,
-//! and the fake driver itself.
+//! The GPU source on a fake driver and on the files of AMD GPUs: its metrics, its faults end to end, the energy of steps, and
+//! the fake driver itself.
 
 mod amd;
 mod asked_again;

@@ -1,4 +1,4 @@
-//! Bytes over PCI Express: those of the link where the GPU counts them, and nowhere a number that only looks right.
+//! Bytes over PCI Express: the link's own counters if the GPU has them, and no plausible but wrong values.
 
 use std::{f64::consts::TAU, time::Duration};
 
@@ -7,15 +7,15 @@ use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{Point, Watch, config};
 
-/// 20 GB/s, between 10 and 30.
+/// 20 GB/s on average, between 10 and 30.
 const MEAN: f64 = 20e9;
 const AMPLITUDE: f64 = 10e9;
 const PERIOD: f64 = 3.0;
 const SENT: &[(&str, &str)] = &[("gpu.index", "0"), ("gpu.io.direction", "transmit")];
-/// How long bytes are counted.
+/// The duration of the count.
 const RUN_NANOS: u64 = 5_000_000_000;
 
-/// One H100 that sends at that rate; the driver's counters have 32 bits and another rate.
+/// Starts one H100 that sends at that rate; the driver's own counters have 32 bits and another rate.
 fn busy_link(changes: &str) -> FakeNvml {
     const MIB: f64 = 1_048_576.0;
     let rate = format!(
@@ -31,7 +31,7 @@ fn busy_link(changes: &str) -> FakeNvml {
     )
 }
 
-/// Bytes up to a second of the scenario.
+/// Returns the bytes up to a second of the scenario.
 fn bytes_until(second: f64) -> f64 {
     MEAN * second + AMPLITUDE * PERIOD / TAU * (1.0 - (TAU * second / PERIOD).cos())
 }

@@ -1,4 +1,4 @@
-//! The power of a GPU: one series at a time, with the best reading that the driver has.
+//! The power of a GPU: one series at a time, from the best reading of the driver.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +7,7 @@ use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Point, Watch, config};
 
-/// The field of the power at the moment.
+/// A fault of the field for instantaneous power.
 const NO_INSTANT: &str =
     "faults: [{what: answers, error: NOT_SUPPORTED, from: 10, until: 20, fields: [186]}]";
 
@@ -49,7 +49,7 @@ fn a_gpu_without_a_reading_of_the_moment_has_its_average_as_both_metrics() {
 
 #[test]
 fn an_a100_reads_the_power_of_the_moment_alone() {
-    // Without the fields of later drivers there is one call, which reads the moment on this chip.
+    // Without the fields of newer drivers there is one call, which returns instantaneous power on this chip.
     for driver in ["", "missing_symbols: [nvmlDeviceGetFieldValues]"] {
         let fake = FakeNvml::with("a100x8", &format!("gpus: {{count: 1}}\n{driver}"));
         let watch = Watch::start(config(&fake));
@@ -121,7 +121,7 @@ fn a_superchip_whose_sensors_measure_the_module_has_no_power_and_no_energy_of_th
     assert!(wrong.is_none(), "{wrong:?} is of the module");
 }
 
-/// After each point, in the order in which they were sent, at most one series has a value.
+/// Asserts that, after each point in the order of sending, at most one series has a value.
 fn assert_one_at_a_time(points: &[Point]) {
     let mut live = BTreeMap::new();
     for point in points {

@@ -1,4 +1,4 @@
-//! Power smoothing: settings and limits in base units for those who may read them, and one reason for everybody else.
+//! Power smoothing: settings and limits in base units for privileged users, and one reason for all others.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::watch::{Point, Watch, config};
 
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
-/// The metrics of power smoothing, without their common beginning.
+/// The metrics of power smoothing, without their common prefix.
 const METRICS: [&str; 13] = [
     "activation_offset",
     "active_profile",

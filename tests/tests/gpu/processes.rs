@@ -1,4 +1,4 @@
-//! Processes on a GPU: those that are idle, clients of MPS, and those that may only be seen by instance.
+//! Processes on a GPU: idle ones, MPS clients, and those that are visible only per instance.
 
 use pulsetrain_tests::FakeNvml;
 

@@ -1,4 +1,4 @@
-//! The driver is released by itself for a reset that the kernel would refuse.
+//! The driver is released automatically for a reset that the kernel would otherwise refuse.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn a_gpu_without_processes_that_needs_a_reset_has_the_driver_released_once() {
         let is_read = |notice: &&GpuNotice| matches!(notice, GpuNotice::Observed { gpus: 2, .. });
         notices.iter().filter(is_read).count() == 2
     });
-    // The GPU was not reset: that is no cause for another release.
+    // The GPU was not reset, which must not cause another release.
     wait_until("the GPU needs a reset after its series ended", || {
         let points = watch.points("gpu.recovery_action", &RESET);
         let mut after_end = points.iter().skip_while(|point| !point.ends);

@@ -1,4 +1,4 @@
-//! Eight H100 at work: every row of the table has a value or a reason, and reading them costs the driver little.
+//! Eight busy H100: every row of the table has a value or a reason, and reading them makes few driver calls.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Point, Watch, config};
 
-/// The first GPU.
+/// The attribute of the first GPU.
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
@@ -33,7 +33,7 @@ fn every_metric_has_a_value_or_a_reason_on_other_gpus_and_drivers() {
     }
 }
 
-/// Each GPU has, of every metric of the table, either a value or a reason why it has none.
+/// Asserts that each GPU has, for every metric of the table, a value or a reason why there is none.
 fn assert_value_or_reason(scenario: &str, gpus: usize) {
     let fake = FakeNvml::start(scenario);
     fake.run_from(0.0);
@@ -171,8 +171,9 @@ fn no_call_sleeps_and_fields_are_asked_together() {
     };
     let passes = count("nvmlDeviceGetUtilizationRates");
     assert!(passes >= 6);
-    // One asks what the power sensors measure, two ask for the numbers of links, one for the errors of lanes; the first pass asks more
-    // than fits into one call; another asks what is seldom due. On a slow machine that value is due again.
+    // One call for the scopes of the power sensors, two for the numbers of links, one for the errors of lanes; the first pass
+    // needs more than fits into one call, and another call reads the rarely read values. On a slow machine those are read
+    // again.
     let rounds = 1 + passes / 40;
     assert!(
         count("nvmlDeviceGetFieldValues") <= passes + 10 * rounds,

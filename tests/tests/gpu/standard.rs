@@ -1,4 +1,4 @@
-//! The standard names: what of the GPUs goes out as OpenTelemetry's `hw.*`, instead of ours or in addition.
+//! The standard names: GPU metrics sent as OpenTelemetry's `hw.*`, instead of ours or in addition to them.
 
 use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use pulsetrain_tests::FakeNvml;
@@ -7,7 +7,7 @@ use crate::watch::{Watch, config};
 
 #[test]
 fn faults_of_programs_are_no_errors_of_the_gpu_in_the_standard_names() {
-    // A memory page fault of a program, a change of the recovery action, and a double bit error.
+    // A memory page fault of a program, a change of the recovery action, and a double-bit error.
     let events = "events: [{at: 5, gpu: 0, data: 31}, {at: 5, gpu: 0, data: 154}, {at: 6, gpu: 0, data: 48}]";
     let fake = FakeNvml::with("h100x8", &format!("gpus: {{count: 1}}\n{events}"));
     let watch = Watch::start(GpuConfig {

@@ -1,4 +1,4 @@
-//! States that later drivers add: an unknown state is no fault.
+//! States that newer drivers add: an unknown state is not a fault.
 
 use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use pulsetrain_tests::FakeNvml;
@@ -19,7 +19,7 @@ fn value(watch: &Watch, name: &str, index: &str, label: (&str, &str)) -> f64 {
         .value
 }
 
-/// Waits for the state that `hw.status` has of a GPU.
+/// Waits for the state of a GPU in `hw.status`.
 fn status(watch: &Watch, index: &str) -> String {
     let name = format!("GPU {index}");
     let of_gpu = [("hw.name", name.as_str()), ("hw.type", "gpu")];
@@ -76,7 +76,7 @@ fn a_recovery_action_that_needs_no_reset_is_no_failure() {
 
 #[test]
 fn a_fabric_is_degraded_by_mask_or_summary_and_unknown_without_either() {
-    // Bits of health: all well, no partition (a kind of wrong configuration), none assigned; the summary of later drivers.
+    // Health bits: all healthy, no partition (a kind of misconfiguration), none assigned; the summary of newer drivers.
     let fake = FakeNvml::with(
         "h100x8",
         r#"gpus: {count: 6, each: {

@@ -1,5 +1,5 @@
-//! Energy of steps, end to end on a fake driver: its counters are read as they are on a GPU, and what each step took is known to
-//! the joule beforehand.
+//! Energy of steps, end to end on a fake driver: its counters are read as on a real GPU, and the energy of each step is known
+//! exactly in advance.
 
 mod agent;
 mod import;

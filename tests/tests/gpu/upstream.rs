@@ -1,4 +1,4 @@
-//! OpenTelemetry's conventions of `hw.*`: their own files, which `corpus/hw-conventions` has copies of.
+//! OpenTelemetry's `hw.*` conventions, read from copies of their own files in `corpus/hw-conventions`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 /// The upstream conventions.
 pub(crate) struct Conventions {
     metrics: BTreeMap<String, Definition>,
-    /// The values of an enumerated attribute; `None` for free text.
+    /// The values of an enumerated attribute; `None` if any value is allowed.
     attributes: BTreeMap<String, Option<BTreeSet<String>>>,
 }
 
-/// A metric of upstream.
+/// An upstream metric.
 pub(crate) struct Definition {
     pub(crate) instrument: String,
     pub(crate) value_type: String,
     pub(crate) unit: String,
-    /// Its attributes, and whether each is required.
+    /// The attributes, and whether each is required.
     pub(crate) attributes: BTreeMap<String, bool>,
 }
 
@@ -40,23 +40,23 @@ impl Conventions {
         }
     }
 
-    /// The names of all metrics.
+    /// Returns the names of all metrics.
     pub(crate) fn names(&self) -> BTreeSet<&str> {
         self.metrics.keys().map(String::as_str).collect()
     }
 
-    /// A metric by its name; panics where upstream has none of that name.
+    /// Returns a metric by its name; panics if upstream has none of that name.
     pub(crate) fn metric(&self, name: &str) -> &Definition {
         let found = self.metrics.get(name);
         found.unwrap_or_else(|| panic!("{name}: no such metric upstream"))
     }
 
-    /// Whether upstream knows an attribute.
+    /// Returns whether upstream has an attribute.
     pub(crate) fn has(&self, attribute: &str) -> bool {
         self.attributes.contains_key(attribute)
     }
 
-    /// Whether upstream lists a value of an attribute, or lists none of it.
+    /// Returns whether upstream lists a value of an attribute, or lists no values of it.
     pub(crate) fn lists(&self, attribute: &str, value: &str) -> bool {
         match self.attributes.get(attribute) {
             Some(Some(values)) => values.contains(value),
@@ -75,7 +75,7 @@ fn definition(metric: &Value, attributes: BTreeMap<String, bool>) -> Definition 
     }
 }
 
-/// The attributes of a metric or a group, with those of the groups that it refers to.
+/// Returns the attributes of a metric or a group, with those of the groups that it refers to.
 fn attributes_of(entry: &Value, groups: &BTreeMap<&str, &Value>) -> BTreeMap<String, bool> {
     let mut all = BTreeMap::new();
     for used in list(&entry["attributes"]) {
@@ -90,7 +90,7 @@ fn attributes_of(entry: &Value, groups: &BTreeMap<&str, &Value>) -> BTreeMap<Str
     all
 }
 
-/// The values that an attribute is listed with.
+/// Returns the listed values of an attribute.
 fn members(attribute: &Value) -> Option<BTreeSet<String>> {
     let members = attribute["type"]["members"].as_array()?;
     Some(

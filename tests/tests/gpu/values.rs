@@ -1,12 +1,12 @@
-//! What the driver declares, and its metrics: each value in base units, of an H100, of a GPU with NVLink of the fifth
-//! generation, and of one with fans.
+//! The metrics of the driver's declared values, each in base units: of an H100, of a GPU with fifth-generation NVLink, and of
+//! one with fans.
 
 use pulsetrain_gpu::GpuConfig;
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};
 
-/// A series of the first GPU, by its attributes, and its value at rest at second zero.
+/// A series of the first GPU, by its attributes, and its value at second zero.
 type Expected = (&'static str, &'static [(&'static str, &'static str)], f64);
 
 const H100: &[Expected] = &[
@@ -220,7 +220,7 @@ const FANS: &[Expected] = &[
     ("gpu.fan.target_ratio", &[("gpu.fan.index", "0")], 0.65),
 ];
 
-/// Two fans as a card in a workstation has them.
+/// Two fans, as on a workstation card.
 const WITH_FANS: &str = "gpus: {count: 1, all: {readings: {fan.count: 2, fan.0.percent: 60, fan.0.rpm: 1800, \
     fan.0.target_percent: 65, fan.1.percent: 30, fan.1.rpm: 513, fan.1.target_percent: 30}}}";
 
@@ -254,7 +254,7 @@ fn a_driver_that_does_not_add_up_links_is_read_by_link() {
 fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
     let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
     let watch = Watch::start(config(&fake));
-    // Eighteen links. The fifth has more of some counters.
+    // Eighteen links. The fifth has higher values of some counters.
     let sums: &[Expected] = &[
         ("gpu.nvlink.io", &[("gpu.io.direction", "transmit")], 18_000.0),
         ("gpu.nvlink.packets", &[("gpu.io.direction", "receive")], 360.0),
@@ -266,7 +266,7 @@ fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
         ("gpu.nvlink.errors", &[("error.type", "recovery_attempt")], 3.0),
     ];
     expect_all(&watch, sums);
-    // States, speeds and bit error ratios have no sum.
+    // States, speeds and bit error ratios are not summed.
     watch.wait_for("gpu.nvlink.up", &[("gpu.link.index", "17")], |_| true);
     watch.wait_for("gpu.nvlink.bit_error_ratio", &[("gpu.link.index", "17")], |_| {
         true

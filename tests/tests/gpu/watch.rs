@@ -1,4 +1,4 @@
-//! The GPU source at work on a fake driver, and what it sent, point by point.
+//! The GPU source on a fake driver, and the points that it sends.
 
 use std::{
     collections::BTreeMap,
@@ -14,26 +14,26 @@ use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipelin
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
 
-/// One point, or one event, as it was sent.
+/// A point or an event that was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
-    /// The metric, or the event.
+    /// The name of the metric or the event.
     pub(crate) name: String,
     /// Its attributes.
     pub(crate) attributes: BTreeMap<String, String>,
-    /// The unit of its metric.
+    /// The unit of the metric.
     pub(crate) unit: String,
-    /// How its metric behaves over time, as the conventions call instruments; nothing of an event.
+    /// The instrument of the metric, in the terms of the conventions; empty for an event.
     pub(crate) instrument: &'static str,
-    /// The type of its value, as the conventions call types.
+    /// The type of the value, in the terms of the conventions.
     pub(crate) value_type: &'static str,
-    /// Its value; the count of a histogram.
+    /// The value; the count for a histogram.
     pub(crate) value: f64,
     /// The sum of a histogram.
     pub(crate) sum: f64,
-    /// From when it counts.
+    /// The start time, in Unix nanoseconds.
     pub(crate) start: u64,
-    /// When it was measured.
+    /// The time of the measurement, in Unix nanoseconds.
     pub(crate) time: u64,
     /// Whether it only ends its series.
     pub(crate) ends: bool,
@@ -48,15 +48,15 @@ pub(crate) struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// As fast as the performance counters can.
+/// The shortest interval that the performance counters allow.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(120);
 
-/// The source on this driver, at that interval.
+/// Returns a configuration for this driver, with that interval.
 pub(crate) fn config(fake: &FakeNvml) -> GpuConfig {
     GpuConfig {
         library: Some(fake.library()),
         interval: INTERVAL,
-        // Readings between passes have tests of their own.
+        // Readings between passes have separate tests.
         energy_interval: 2 * INTERVAL,
         release_for_reset: None,
         imex: ImexConfig {
@@ -98,22 +98,22 @@ impl Watch {
         }
     }
 
-    /// All that was sent so far.
+    /// Returns all points sent so far.
     pub(crate) fn sent(&self) -> Vec<Point> {
         lock(&self.sent).clone()
     }
 
-    /// The notices so far.
+    /// Returns the notices so far.
     pub(crate) fn notices(&self) -> Vec<GpuNotice> {
         lock(&self.notices).clone()
     }
 
-    /// What GPUs there are.
+    /// Returns the current GPUs.
     pub(crate) fn inventory(&self) -> Arc<Inventory> {
         Arc::clone(&self.inventory.borrow())
     }
 
-    /// The points of a metric with these attributes, in the order in which they were sent.
+    /// Returns the points of a metric with these attributes, in the order of sending.
     pub(crate) fn points(&self, name: &str, attributes: &[(&str, &str)]) -> Vec<Point> {
         let is = |point: &Point| point.is(name, attributes);
         lock(&self.sent)
@@ -123,7 +123,7 @@ impl Watch {
             .collect()
     }
 
-    /// The last point of a metric with these attributes, as soon as there is one that `wanted` wants.
+    /// Waits for a point of a metric with these attributes for which `wanted` returns true, and returns the last such point.
     pub(crate) fn wait_for(
         &self,
         name: &str,
@@ -138,7 +138,7 @@ impl Watch {
         found.expect("it was waited for")
     }
 
-    /// Waits for further passes.
+    /// Waits for this number of further passes.
     pub(crate) fn wait_passes(&self, passes: usize) {
         let of_first = |point: &Point| point.is("gpu.memory.used", &[("gpu.index", "0")]);
         let count = || lock(&self.sent).iter().filter(|point| of_first(point)).count();
@@ -146,7 +146,7 @@ impl Watch {
         wait_until("more passes were made", || count() >= before + passes);
     }
 
-    /// Stops the source, waits for its end, and returns all that was sent.
+    /// Stops the source, waits for its end, and returns all points sent.
     pub(crate) fn end(mut self) -> Vec<Point> {
         self.stop.cancel();
         let thread = self.thread.take().expect("it ends once");
@@ -156,13 +156,13 @@ impl Watch {
 }
 
 impl Point {
-    /// Whether it is of that metric and has all of these attributes.
+    /// Returns whether it belongs to that metric and has all of these attributes.
     pub(crate) fn is(&self, name: &str, attributes: &[(&str, &str)]) -> bool {
         let has = |(key, value): &(&str, &str)| self.attributes.get(*key).is_some_and(|own| own == value);
         self.name == name && attributes.iter().all(has)
     }
 
-    /// Identifies its series.
+    /// Returns an identifier of its series.
     pub(crate) fn series(&self) -> String {
         format!("{} {:?}", self.name, self.attributes)
     }
@@ -174,7 +174,7 @@ impl Drop for Watch {
     }
 }
 
-/// A sink that keeps everything.
+/// A sink that keeps all points.
 struct Collected(Arc<Mutex<Vec<Point>>>);
 
 impl Sink for Collected {

@@ -1,4 +1,4 @@
-//! A Surogate log arrives in a real Collector, every item of it: what the Collector writes is what our own file has.
+//! A Surogate log is sent to a real Collector: the Collector writes exactly the items of our own file.
 
 use std::path::Path;
 
@@ -160,7 +160,7 @@ fn arrives_over_tls(url: impl Fn(&Collector) -> String) {
     }
 }
 
-/// Runs the import with a file as a second target; both must have the same items, and some.
+/// Runs the import with a file as a second target; both must have the same items, and at least one.
 fn compare(import: Import, collector: Collector) {
     let folder = folder();
     let ours = folder.path().join("out.jsonl");

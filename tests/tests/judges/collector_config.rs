@@ -1,4 +1,4 @@
-//! `collector-config/`: every file is run by the program that reads it, with the telemetry of a simulated job through it.
+//! `collector-config/`: the target program of every file runs it with the telemetry of a simulated job.
 
 mod files;
 mod gateway;

@@ -1,4 +1,4 @@
-//! `pulsetrain demo`: the simulated job through the real pipeline, into files and real backends.
+//! `pulsetrain demo`: the simulated job with the real pipeline, to files and to real backends.
 
 mod backends;
 mod command;

@@ -1,4 +1,4 @@
-//! `grafana/`: dashboards, alerts and what goes with them, held to the programs that read them.
+//! `grafana/`: dashboards, alerts and their other files, checked with the programs that read them.
 
 mod agent_faults;
 mod alerts;

@@ -1,4 +1,4 @@
-//! What a user does with a finished run: its history in a real Prometheus, by each way that leads there.
+//! The history of a finished run in a real Prometheus, through each supported path.
 
 mod convert;
 mod openmetrics;

@@ -1,5 +1,5 @@
-//! What foreign programs make of our output: Prometheus, the Collector, Tempo, Jaeger, Grafana and SDKs of OpenTelemetry. `proofs`
-//! tests the programs themselves.
+//! Checks of our output with third-party programs: Prometheus, the Collector, Tempo, Jaeger, Grafana and SDKs of OpenTelemetry.
+//! `proofs` tests the programs themselves.
 
 mod collector;
 mod collector_config;

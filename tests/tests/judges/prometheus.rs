@@ -1,4 +1,4 @@
-//! The Prometheus endpoint, judged by a real Prometheus, by promtool and by the Collector's own Prometheus exporter.
+//! The Prometheus endpoint, checked with a real Prometheus, promtool and the Collector's own Prometheus exporter.
 
 mod agent;
 mod day;

@@ -1,4 +1,4 @@
-//! The judges themselves, before anything of ours is judged by them: what goes in comes out, and nothing else.
+//! The third-party programs themselves, before they check our output: the output equals the input.
 
 use std::{
     io::{Read, Write},
@@ -76,7 +76,7 @@ fn alertmanager_has_the_alert_that_it_is_sent() {
     assert_eq!(alerts.as_array().map(Vec::len), Some(1));
 }
 
-/// A dashboard of Grafana with one panel.
+/// Returns a dashboard of Grafana with one panel.
 fn grafana_dashboard(panel: &Value) -> String {
     json!({"uid": "a", "title": "A", "schemaVersion": 42, "panels": [panel]}).to_string()
 }
@@ -178,7 +178,7 @@ fn the_panels_of_perses_draw_data_and_show_errors() {
     assert!(shot.exists());
 }
 
-/// Whether the classes of Python can read some OTLP/JSON, what they read, and their output.
+/// Returns whether the Python classes can parse some OTLP/JSON, the parsed content, and their output.
 fn read_by(python: &Path, text: &str) -> (bool, String, String) {
     let folder = Folder::new();
     let output = Command::new(python)
@@ -191,7 +191,7 @@ fn read_by(python: &Path, text: &str) -> (bool, String, String) {
     (output.status.success(), out, errors)
 }
 
-/// One message on one line: a NaN point with an exemplar.
+/// Returns one message on one line: a NaN point with an exemplar.
 fn one_point(trace_id: &str) -> String {
     json!({"resourceMetrics": [{
         "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "trainer"}}]},
@@ -207,7 +207,7 @@ fn one_point(trace_id: &str) -> String {
     .to_string()
 }
 
-/// The status of a plain HTTP POST of JSON.
+/// Returns the status of a plain HTTP POST of JSON.
 fn post(address: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     write!(

@@ -1,4 +1,4 @@
-//! The OpenTelemetry SDK's own protobuf classes, in Python, read both of our file forms and find the same in them.
+//! The OpenTelemetry SDK's own protobuf classes, in Python, parse both of our file formats with the same result.
 
 use std::{fs, path::Path, process::Command};
 

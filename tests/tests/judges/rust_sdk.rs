@@ -1,5 +1,5 @@
-//! What the OpenTelemetry SDK for Rust records of a small program, as its own transforms write it, through a full Perfetto trace
-//! and back: the same spans, points and log records.
+//! Telemetry of a small program with the OpenTelemetry SDK for Rust, encoded by its own transforms, through a full Perfetto
+//! trace and back: the same spans, points and log records.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ use prost::Message;
 use pulsetrain_otlp::frames;
 use pulsetrain_tests::{Items, TraceProcessor, convert};
 
-/// Where everything is exported to.
+/// The exporter of all signals, which appends to a file in memory.
 #[derive(Clone, Debug)]
 struct Exported {
     file: Arc<Mutex<Vec<u8>>>,

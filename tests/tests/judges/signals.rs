@@ -1,5 +1,4 @@
-//! Signals that go their own way: to endpoints of their own, to targets that receive some of them, and to receivers that
-//! support some of them.
+//! Routing by signal: to different endpoints, to targets that receive some signals, and to receivers that support some signals.
 
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use serde_json::json;
 
 const LOG: &str = "surogate/training_dense.json";
 
-/// What an import of the log gives.
+/// Returns the items of an import of the log.
 fn complete_log() -> Items {
     let folder = Folder::new();
     let file = folder.path("out.jsonl");
@@ -33,7 +32,7 @@ fn paths(endpoint: &FakeEndpoint) -> Vec<String> {
     paths
 }
 
-/// The lines of a summary for people that are about a target.
+/// Returns the lines of a text summary about a target.
 fn lines_of<'a>(finished: &'a Finished, target: &str) -> Vec<&'a str> {
     let of_target = |line: &&str| line.starts_with(&format!("otlp {target} "));
     finished.stderr.lines().filter(of_target).collect()
@@ -205,7 +204,7 @@ fn jaeger_and_prometheus_each_receive_their_signal_and_nothing_is_lost() {
     assert_eq!(finished.summary()["dropped"], json!({}));
     assert_eq!(jaeger_spans(&jaeger), complete_log().of_kind("span").len());
 
-    // Prometheus takes a sample once.
+    // Prometheus accepts a sample only once.
     let other = start_prometheus();
     let metrics = format!("{}/api/v1/otlp", other.url());
     for (target, supported) in [
@@ -217,7 +216,7 @@ fn jaeger_and_prometheus_each_receive_their_signal_and_nothing_is_lost() {
     }
 }
 
-/// Imports into a receiver of one signal, without a choice of signals.
+/// Imports into a receiver of one signal, without a selection of signals.
 fn assert_others_are_unsupported(target: &str, supported: &str, log: &Path) {
     let finished = Import::for_people(log).to(target).run().expect_code(0);
     for signal in ["traces", "metrics", "logs"] {

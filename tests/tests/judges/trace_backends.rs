@@ -1,4 +1,4 @@
-//! Traces that our OTLP sink sends to a real Tempo and a real Jaeger come back, each by its id and by a question.
+//! Traces that our OTLP sink sends to a real Tempo and a real Jaeger are found there by id and by query.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ fn send(traces: &str) -> Items {
     send_traces(&corpus("surogate/training_dense.json"), traces)
 }
 
-/// The ids of traces, and the names of their spans with the time at which they begin.
+/// Returns the ids of traces, and the names of their spans with their start times.
 fn ids(items: &Items) -> BTreeSet<String> {
     let id = |item: &Value| item["span"]["traceId"].as_str().map(str::to_owned);
     items.of_kind("span").into_iter().filter_map(id).collect()
@@ -24,7 +24,7 @@ fn spans(items: &Items, trace: &str) -> BTreeSet<[String; 2]> {
         .collect()
 }
 
-/// The same of an answer; ids are not looked at, since Tempo has them in base64.
+/// Returns the same for a response, without ids, because Tempo has them in base64.
 fn answered(trace: &Value) -> BTreeSet<[String; 2]> {
     let lists = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     let resources = lists(trace, "resourceSpans");

@@ -1,4 +1,4 @@
-//! Drives a simulated job through the stage in simulated time, and reads what comes out.
+//! Drives a simulated job through the stage in simulated time, and reads the output.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::{Batch, Stage, clock};
 use pulsetrain_semconv::{attribute, event, metric};
 
-/// A verdict as its event has it.
+/// A verdict, as decoded from its event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) kind: String,
@@ -19,7 +19,7 @@ pub(crate) struct Verdict {
     pub(crate) is_open: bool,
     pub(crate) severity_number: i32,
     pub(crate) time_unix_nanos: UnixNanos,
-    /// When the event came out of the stage, in simulated time.
+    /// The simulated time at which the stage emitted the event.
     pub(crate) seen_unix_nanos: UnixNanos,
     pub(crate) step: Option<i64>,
     pub(crate) rank: Option<i64>,
@@ -27,7 +27,7 @@ pub(crate) struct Verdict {
     pub(crate) reason: String,
 }
 
-/// What became of a job.
+/// The results of a job.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) truths: Vec<Truth>,
@@ -37,11 +37,11 @@ pub(crate) struct Finished {
     has_wall_time: bool,
     /// The last value of each series of `train.wall_time`, by its attributes.
     pub(crate) wall_time: BTreeMap<String, f64>,
-    /// From the first telemetry to the last, in seconds.
+    /// The time from the first telemetry to the last, in seconds.
     pub(crate) wall_secs: f64,
 }
 
-/// A job with its stage.
+/// A simulated job with its stage.
 pub(crate) struct Job;
 
 impl Job {

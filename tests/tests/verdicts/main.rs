@@ -1,7 +1,7 @@
-//! Verdicts on the simulated job: every fault gets the right one, of the right subject, in time, until the fault has ended; a
-//! healthy day gets none.
+//! Verdicts on the simulated job: every fault gets the correct verdict, for the correct subject, in time, until the fault has
+//! ended; a healthy day gets none.
 //!
-//! The job's telemetry passes through the stage that derives signals, in simulated time. `job` drives it.
+//! The job's telemetry passes through the stage that derives signals, in simulated time; see `job`.
 
 mod job;
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 use job::{Finished, Job, Verdict};
 use pulsetrain_demo::{DemoConfig, Fault, FaultRow, Subject, Workload};
 
-/// The delay of a verdict after the start of its fault, in steps and in seconds; the later one counts. A step is closed
-/// when the next one ends.
+/// Returns the maximum delay of a verdict after the start of its fault, in steps and in seconds; the later one counts. A step
+/// is closed when the next one ends.
 fn stated_delay(verdict: &str) -> (i64, u64) {
     match verdict {
         "nonfinite_loss" | "grad_norm_spike" => (1, 0),
@@ -19,7 +19,7 @@ fn stated_delay(verdict: &str) -> (i64, u64) {
         "straggler" | "data_starved" | "inference_bound" => (20, 0),
         "gpu_throttled" => (0, 60),
         "gpu_xid" => (0, 17),
-        // With the interval of the readings.
+        // Including the interval of the readings.
         "gpu_lost" => (0, 7),
         "stalled" | "collective_hang" => (0, 36),
         // From the start of the save.
@@ -30,29 +30,29 @@ fn stated_delay(verdict: &str) -> (i64, u64) {
     }
 }
 
-/// The delay of the end of a verdict after the end of its fault, in steps and in seconds; the later one counts.
+/// Returns the maximum delay of the end of a verdict after the end of its fault, in steps and in seconds; the later one counts.
 fn stated_end(verdict: &str) -> (i64, u64) {
     match verdict {
         "grad_norm_spike" | "loss_spike" => (12, 0),
         "straggler" | "data_starved" | "inference_bound" => (20, 0),
-        // With the time in which the GPU cools down.
+        // Including the time in which the GPU cools down.
         "gpu_throttled" => (0, 75),
         // From the error itself.
         "gpu_xid" => (0, 305),
-        // With the interval of the readings.
+        // Including the interval of the readings.
         "gpu_lost" => (0, 7),
         "stalled" | "collective_hang" => (2, 5),
         // The next save: the trainer saves every 50 steps.
         "checkpoint_slow" => (52, 0),
         "memory_leak" => (148, 0),
         "telemetry_lost" => (2, 0),
-        // Lasts to the end.
+        // Lasts until the end of the job.
         "nonfinite_loss" => (i64::MAX, 0),
         _ => panic!("no end is stated for {verdict}"),
     }
 }
 
-/// How many steps the job continues after the beginning of a fault: until its verdict has ended.
+/// Returns the number of steps that the job continues after the start of a fault, until its verdict has ended.
 fn steps_of(fault: &FaultRow, step_time: Duration) -> u64 {
     let lasts = fault.lasts;
     if lasts == 0 {
@@ -71,7 +71,7 @@ fn workload(fault: &FaultRow, seed: u64) -> Workload {
 }
 
 fn job_with(fault: &'static FaultRow, seed: u64) -> DemoConfig {
-    // A fault of the start is one from the first step on.
+    // A fault at the start applies from the first step on.
     let step = if fault.step > 1 {
         fault.step + seed * 7
     } else {
@@ -83,7 +83,7 @@ fn job_with(fault: &'static FaultRow, seed: u64) -> DemoConfig {
         ranks: [4, 8, 2][seed as usize % 3],
         steps: step + steps_of(fault, step_time),
         seed,
-        // The first seed has the interval that live GPUs are read at.
+        // The first seed has the sampling interval of live GPUs.
         gpu_interval: Duration::from_secs(if seed == 0 { 1 } else { 5 }),
         faults: vec![Fault {
             step: Some(step),
@@ -93,7 +93,7 @@ fn job_with(fault: &'static FaultRow, seed: u64) -> DemoConfig {
     }
 }
 
-/// Whether every fault has its verdict in time, and nothing else has one.
+/// Asserts that every fault has its verdict in time, and that there are no others.
 fn assert_right(finished: &Finished, what: &str) {
     let opened = finished.opened();
     let with_verdict = || {
@@ -132,7 +132,7 @@ fn assert_right(finished: &Finished, what: &str) {
     );
 }
 
-/// Whether the verdict of every fault that has ended is resolved in time, and its series is 0.
+/// Asserts that the verdict of every fault that has ended is resolved in time, and that its series is 0.
 fn assert_resolved(finished: &Finished, what: &str) {
     let ended = finished
         .truths
@@ -234,7 +234,8 @@ fn other_faults_open_no_verdict() {
     }
 }
 
-/// A rank that is slow from the first step on may have more work than the others: it is named, but without a warning.
+/// A rank that is slow from the first step on may have more work than the others: it is reported as information, not as a
+/// warning.
 #[test]
 fn straggler_from_the_first_step_on_is_information() {
     const INFO: i32 = 9;
@@ -291,7 +292,7 @@ fn faults_that_follow_each_other_each_have_their_verdict() {
         };
         let config = DemoConfig {
             workload,
-            // The last fault, too, ends before the job.
+            // The last fault also ends before the job.
             steps: 350 * names.len() as u64 + 400,
             seed,
             gpu_interval: Duration::from_secs(5),
@@ -305,7 +306,7 @@ fn faults_that_follow_each_other_each_have_their_verdict() {
     }
 }
 
-/// The buckets of the wall time add up to it, exactly, through restarts, stalls and checkpoints.
+/// The buckets of the wall time add up to it exactly, through restarts, stalls and checkpoints.
 #[test]
 fn wall_time_has_one_use_each_moment() {
     let config = DemoConfig {
@@ -334,7 +335,7 @@ fn wall_time_has_one_use_each_moment() {
             finished.wall_time
         );
     };
-    // Steps of half a second: the table of faults has their durations in steps, a save takes two and an evaluation three.
+    // Steps of half a second: the table of faults has durations in steps; a save has two and an evaluation three.
     expected("stall", 60.0, "stall/idle");
     expected("recovery", 25.0, "infrastructure_recovery_from_disruption/wasted");
     expected(

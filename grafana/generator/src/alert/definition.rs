@@ -1,4 +1,4 @@
-//! The files of definitions, as they are read.
+//! The file formats of `definitions/alerts/*.yaml`, `recording.yaml` and `links.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct Group {
     /// Name of the group; the name of its file.
     #[serde(skip)]
     pub name: String,
-    /// How often its rules are evaluated, such as `30s`.
+    /// Evaluation interval of the rules, such as `30s`.
     pub interval: String,
     /// The alerts.
     pub alerts: Vec<Alert>,
@@ -25,31 +25,31 @@ pub struct Alert {
     pub name: String,
     /// PromQL that returns a series for each thing that is wrong; `${threshold.NAME}` is a number of `thresholds.yaml`.
     pub expr: String,
-    /// How long the expression must hold, such as `10m`; absent where one evaluation is enough.
+    /// Time for which the expression must hold, such as `10m`; `None` if one evaluation is enough.
     #[serde(rename = "for", default)]
     pub pending: Option<String>,
-    /// How long the alert stays on after the expression has ended.
+    /// Time for which the alert keeps firing after the expression has ended.
     #[serde(default)]
     pub keep_firing_for: Option<String>,
-    /// Who has to act, and when.
+    /// The urgency of the alert.
     pub severity: Severity,
-    /// One line: what is wrong, and where. Texts may refer to thresholds as well.
+    /// One line: the problem, and where it is. Texts may refer to thresholds as well.
     pub summary: String,
-    /// What it means and what to do first.
+    /// The meaning of the alert, and the first step of the operator.
     pub description: String,
     /// `uid` of the dashboard that shows it.
     pub dashboard: String,
     /// Cases for promtool.
     pub tests: Vec<AlertTest>,
-    /// How the demo makes it fire.
+    /// The way to make it fire in the demo.
     #[serde(default)]
     pub demo: Demo,
-    /// Fault of a real agent that makes it fire, where the demo cannot: a name in `tests/tests/judges/grafana/agent_faults.rs`.
+    /// Fault of a real agent that makes it fire, if the demo cannot: a name in `tests/tests/judges/grafana/agent_faults.rs`.
     #[serde(default)]
     pub agent: Option<String>,
 }
 
-/// Who has to act, and when.
+/// The urgency of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -57,7 +57,7 @@ pub enum Severity {
     Critical,
     /// The run is slow or in danger: act today.
     Warning,
-    /// Worth knowing; nobody is called.
+    /// Worth knowing; no one is paged.
     Info,
 }
 
@@ -72,18 +72,18 @@ impl Severity {
     }
 }
 
-/// Series over time, and when the alert fires on them.
+/// Series over time, and the times at which the alert fires on them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlertTest {
-    /// What happens.
+    /// The scenario of the test.
     pub name: String,
-    /// Time between two values of a series; a minute where absent.
+    /// Time between two values of a series; one minute by default.
     #[serde(default)]
     pub interval: Option<String>,
     /// Series and their values in promtool's notation, such as `0x10 1x20`.
     pub series: BTreeMap<String, String>,
-    /// Times at which nothing fires.
+    /// Times at which the alert does not fire.
     #[serde(default)]
     pub silent: Vec<String>,
     /// A time at which it fires.
@@ -106,17 +106,17 @@ pub struct Fires {
     pub value: f64,
 }
 
-/// How the demo makes an alert fire, or why it cannot.
+/// The way to make an alert fire in the demo, or the reason why the demo cannot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Demo {
     /// Faults of `pulsetrain demo`, as on its command line; the first one is that of the alert.
     #[serde(default)]
     pub faults: Vec<String>,
-    /// The workload, `sft` where absent.
+    /// The workload; `sft` by default.
     #[serde(default)]
     pub workload: Option<String>,
-    /// Why the demo has no such fault.
+    /// The reason why the demo has no such fault.
     #[serde(default)]
     pub none: Option<String>,
 }
@@ -129,7 +129,7 @@ pub struct Recording {
     pub record: String,
     /// PromQL.
     pub expr: String,
-    /// What it is for; a comment in the definition only.
+    /// The purpose of the rule; a comment in the definition only.
     pub description: String,
 }
 
@@ -137,13 +137,13 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordingFile {
-    /// How often the rules are evaluated.
+    /// Evaluation interval of the rules.
     pub(super) interval: String,
     /// The rules.
     pub(super) rules: Vec<Recording>,
 }
 
-/// Where alerts link to: `definitions/links.yaml`.
+/// The targets of the links in alerts: `definitions/links.yaml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Links {

@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     (!text.is_empty()).then_some(millis)
 }
 
-/// Returns the notation of milliseconds.
+/// Returns milliseconds in Prometheus' notation.
 pub(crate) fn format(millis: u64) -> String {
     if millis == 0 {
         return "0s".to_owned();

@@ -93,7 +93,7 @@ fn nodes(rules: &Rules, group: &Group, alert: &Alert) -> Vec<Yaml> {
         ("conditions", Yaml::List(vec![above_zero])),
         ("datasource", expression_source()),
     ]);
-    // An instant query needs no past; Grafana wants a range all the same.
+    // An instant query has no range, but Grafana requires one.
     let seconds = duration::parse(&group.interval).unwrap_or_default() / 1000;
     let node = |id: &str, source: &str, seconds: u64, model: Yaml| {
         Yaml::map([

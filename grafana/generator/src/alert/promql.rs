@@ -1,4 +1,4 @@
-//! Expressions in shorter time: every range, offset and step divided by a factor.
+//! Scaled expressions: every range, offset and step divided by a factor.
 
 use promql_parser::parser::{self, Expr, Offset, VectorSelector};
 use std::time::Duration;

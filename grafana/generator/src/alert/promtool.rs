@@ -1,4 +1,4 @@
-//! Unit tests for promtool: of each alert that it fires with exactly these labels and annotations, is silent, and resolves.
+//! Unit tests for promtool: each alert fires with exactly these labels and annotations, is silent at other times, and resolves.
 
 use std::collections::BTreeMap;
 

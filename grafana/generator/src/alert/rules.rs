@@ -15,7 +15,7 @@ use crate::{DefinitionError, Thresholds, Vocabulary};
 const RECORDING: &str = "recording.yaml";
 /// File of the links.
 const LINKS: &str = "links.yaml";
-/// The most rules of a group: Mimir's default limit (`ruler_max_rules_per_rule_group`).
+/// The maximum number of rules in a group: Mimir's default limit (`ruler_max_rules_per_rule_group`).
 const LARGEST_GROUP: usize = 20;
 /// The longest name that Grafana accepts as the `uid` of a rule, with a dash for each capital letter.
 const LONGEST_NAME: usize = 40;
@@ -27,9 +27,9 @@ pub struct Rules {
     pub groups: Vec<Group>,
     /// The recording rules.
     pub recordings: Vec<Recording>,
-    /// How often recording rules are evaluated.
+    /// Evaluation interval of the recording rules.
     pub recording_interval: String,
-    /// Where alerts link to.
+    /// The targets of the links in alerts.
     pub links: Links,
 }
 
@@ -65,8 +65,8 @@ impl Rules {
         if errors.is_empty() { Ok(rules) } else { Err(errors) }
     }
 
-    /// Reads the files of a folder of definitions and divides every duration by `factor`: in queries, in `for` and in thresholds
-    /// in seconds. With it, a test sees in a minute what takes hours.
+    /// Reads the files of a folder of definitions and divides every duration by `factor`: in queries, in `for` and in
+    /// thresholds in seconds. A test can then check in a minute a rule that needs hours.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// Returns why the file cannot be read.
+    /// Returns the reason why the file cannot be read.
     pub fn recorded_names(definitions: &Path) -> Result<Vec<String>, DefinitionError> {
         let file: RecordingFile = read(definitions, RECORDING)?;
         Ok(file.rules.into_iter().map(|rule| rule.record).collect())
@@ -205,7 +205,7 @@ impl Rules {
     }
 }
 
-/// Returns what is wrong with an alert.
+/// Returns the problems of an alert.
 fn check_alert(alert: &Alert, vocabulary: &Vocabulary) -> Vec<String> {
     let mut wrong = vocabulary.check(&alert.expr).err().unwrap_or_default();
     let mut times = vec![alert.pending.as_ref(), alert.keep_firing_for.as_ref()];

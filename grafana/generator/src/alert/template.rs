@@ -1,4 +1,4 @@
-//! The templates of annotations, as Prometheus renders them: only what the definitions use.
+//! Renders the templates of annotations as Prometheus does; supports only the expressions that the definitions use.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 ///
-/// Returns what cannot be rendered: a label that the alert does not have, or an expression that is not supported.
+/// Returns the action that cannot be rendered: a label that the alert does not have, or an expression that is not supported.
 pub(super) fn render(
     template: &str,
     labels: &BTreeMap<String, String>,
@@ -41,14 +41,14 @@ fn evaluate(action: &str, labels: &BTreeMap<String, String>, value: f64) -> Resu
     }
 }
 
-/// `printf "%.Nf"`.
+/// Renders `printf "%.Nf"`, or returns `None` for another action.
 fn printed(action: &str, value: f64) -> Option<String> {
     let digits = action.strip_prefix("$value | printf \"%.")?.strip_suffix("f\"")?;
     let digits: usize = digits.parse().ok()?;
     Some(format!("{value:.digits$}"))
 }
 
-/// `%.4g` of C for numbers that need no exponent.
+/// Formats a number as `%.4g` of C does, without exponents.
 fn four_digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

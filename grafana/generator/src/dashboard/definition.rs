@@ -9,7 +9,7 @@ pub(crate) struct DashboardDefinition {
     /// Stable id of the dashboard in Grafana; links and alerts refer to it.
     pub(crate) uid: String,
     pub(crate) title: String,
-    /// The question that it answers, and for whom.
+    /// The question that the dashboard answers, and its audience.
     pub(crate) description: String,
     /// Names of `variables.yaml`, in the order of the page; a variable follows those that it depends on.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub(crate) struct RowDefinition {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PanelDefinition {
     pub(crate) title: String,
-    /// What it means, and what to do when it is bad.
+    /// The meaning of the panel, and the action if the value is bad.
     pub(crate) description: String,
     pub(crate) kind: Kind,
     /// The unit in UCUM, as in the registry; `none` for text, traces and states. `unit.rs` has the list.
@@ -43,25 +43,25 @@ pub(crate) struct PanelDefinition {
     pub(crate) thresholds: Option<Limits>,
     pub(crate) min: Option<f64>,
     pub(crate) max: Option<f64>,
-    /// Columns of 24.
+    /// Width, in columns of 24 per page.
     pub(crate) width: Option<u32>,
-    /// Rows of the grid, some 30 pixels each.
+    /// Height, in rows of the grid of about 30 pixels each.
     pub(crate) height: Option<u32>,
-    /// The dashboard to go to from here, by the name of its file.
+    /// The dashboard that the panel links to, by the name of its file.
     pub(crate) link: Option<String>,
-    /// An attribute with a closed set of values. The query selects one of them as `$state`; it is repeated for each.
+    /// An attribute with a closed set of values. The query selects one value as `$state`; the query is repeated for each value.
     pub(crate) states: Option<String>,
-    /// The labels by which the queries of a table aggregate: its first columns.
+    /// The labels by which the queries of a table aggregate; they are its first columns.
     #[serde(default)]
     pub(crate) columns: Vec<String>,
     /// The Markdown of a text panel.
     pub(crate) text: Option<String>,
-    /// What has to run so that the panel has data.
+    /// The program that must run so that the panel has data.
     #[serde(default)]
     pub(crate) data: Data,
 }
 
-/// How a panel draws.
+/// The visualization of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -71,7 +71,7 @@ pub(crate) enum Kind {
     Gauge,
     /// Lines over time.
     Timeseries,
-    /// Areas over time, one on the other.
+    /// Areas over time, stacked.
     Stacked,
     /// The newest values as bars.
     Bars,
@@ -101,7 +101,7 @@ pub(crate) struct QueryDefinition {
     /// The labels that the mean or quantile keeps.
     #[serde(default)]
     pub(crate) by: Vec<String>,
-    /// Whether the mean is that of all values since the start of the series, for what is too rare for a rate.
+    /// Whether to draw the mean of all values since the start of the series, for values that are too rare for a rate.
     #[serde(default)]
     pub(crate) since_start: bool,
     /// The name of a series, with `{{label}}` for the value of a label; the name of a column in a table.
@@ -110,10 +110,10 @@ pub(crate) struct QueryDefinition {
     /// Whether exemplars are shown, which link to traces.
     #[serde(default)]
     pub(crate) exemplar: bool,
-    /// Whether it has data only where the query before has none.
+    /// Whether the query applies only where the previous query has no data.
     #[serde(default)]
     pub(crate) fallback: bool,
-    /// The unit of a column, where it differs from that of the table.
+    /// The unit of a column, if it differs from that of the table.
     pub(crate) unit: Option<String>,
 }
 
@@ -143,7 +143,7 @@ pub(crate) enum Number {
     Reference(String),
 }
 
-/// What has to run so that a panel has data; the test against a real Prometheus reads it.
+/// The program that must run so that a panel has data; the test against a real Prometheus reads this value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Data {
@@ -160,10 +160,10 @@ pub enum Data {
     Agent,
     /// An agent with a sink whose receiver cannot be reached.
     DeadSink,
-    /// An agent that follows the log of a mixture of experts by Surogate (`tests/corpus/surogate/training_moe.json`) in which one
-    /// record is broken.
+    /// An agent that follows a Surogate log of a mixture of experts (`tests/corpus/surogate/training_moe.json`) with one broken
+    /// record.
     Surogate,
-    /// An agent that watches GPUs, real ones or those of `tests/fake-nvml`.
+    /// An agent that monitors GPUs, real ones or those of `tests/fake-nvml`.
     Gpus,
     /// A Tempo that receives the spans of a demo of the workload rl.
     Tempo,
@@ -173,24 +173,24 @@ pub enum Data {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Variable {
-    /// The name in queries and links, where it differs from the key of the entry.
+    /// The name in queries and links, if it differs from the key of the entry.
     pub(crate) name: Option<String>,
     /// The name on the page.
     pub(crate) label: String,
     pub(crate) description: String,
-    /// The label whose values it lists; with `of`.
+    /// The label that provides the values; requires `of`.
     pub(crate) values: Option<String>,
-    /// The series whose label it is, which may refer to other variables.
+    /// The series that have the label; the selector may refer to other variables.
     pub(crate) of: Option<String>,
-    /// What "All" means.
+    /// The meaning of "All".
     #[serde(default)]
     pub(crate) all: All,
     /// Whether the values are numbers.
     #[serde(default)]
     pub(crate) numeric: bool,
-    /// The initial value of a text that the user writes; instead of `values`.
+    /// The initial value of a text variable, which the user can edit; instead of `values`.
     pub(crate) text: Option<String>,
-    /// What has to run so that there are values.
+    /// The program that must run so that the variable has values.
     #[serde(default)]
     pub(crate) data: Data,
 }
@@ -202,12 +202,12 @@ pub(crate) enum All {
     /// The regular expression `.*`, which also matches series without the label.
     #[default]
     Any,
-    /// The values of the list, so that the filter of a variable before it holds.
+    /// The values of the list, so that the filters of earlier variables apply.
     Listed,
 }
 
 impl All {
-    /// Returns the value of "All", or `None` where it is the list of values.
+    /// Returns the value of "All", or `None` if it is the list of values.
     pub(crate) fn value(self) -> Option<&'static str> {
         match self {
             Self::Any => Some(".*"),
@@ -216,7 +216,7 @@ impl All {
     }
 }
 
-/// An annotation of `annotations.yaml`: a mark on every panel where a query has a value.
+/// An annotation of `annotations.yaml`: a mark on every panel at each time at which a query has a value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Annotation {
@@ -227,7 +227,7 @@ pub(crate) struct Annotation {
     pub(crate) text: String,
     /// A color by its name in Grafana.
     pub(crate) color: String,
-    /// What has to run so that there are marks.
+    /// The program that must run so that there are marks.
     #[serde(default)]
     pub(crate) data: Data,
 }

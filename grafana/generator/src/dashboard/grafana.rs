@@ -18,12 +18,12 @@ const SCHEMA_VERSION: u32 = 42;
 /// The tag that all dashboards have, by which they link to each other.
 const TAG: &str = "pulsetrain";
 
-/// What refers to the Prometheus that the user has chosen.
+/// Returns a reference to the Prometheus that the user has selected.
 fn prometheus() -> Value {
     json!({"type": "prometheus", "uid": "${datasource}"})
 }
 
-/// What refers to the Tempo that the user has chosen.
+/// Returns a reference to the Tempo that the user has selected.
 fn tempo() -> Value {
     json!({"type": "tempo", "uid": "${tempo}"})
 }
@@ -152,11 +152,11 @@ fn variable(name: &str, variable: &Variable) -> Value {
         "name": name,
         "options": [],
         "query": {"qryType": 1, "query": query, "refId": format!("variable-{name}")},
-        // On every change of the time range.
+        // Refresh on every change of the time range.
         "refresh": 2,
         "regex": "",
         "skipUrlSync": false,
-        // Ascending, by alphabet or by number.
+        // Ascending, in alphabetical or numerical order.
         "sort": if variable.numeric { 3 } else { 1 },
         "type": "query",
     });

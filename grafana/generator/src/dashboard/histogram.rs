@@ -1,8 +1,8 @@
 //! Means and quantiles of histograms, of classic and of native ones.
 //!
 //! A histogram with explicit buckets arrives in Prometheus as `_bucket`, `_sum` and `_count`; an exponential one, and one that
-//! Prometheus converts, as a native histogram under its own name. One query has to work for all of them, so it asks for the
-//! classic series first and then, for what these lack, for the native ones.
+//! Prometheus converts, as a native histogram under its own name. One query has to work for all of them, so it selects the
+//! classic series first and, for those that are missing, the native ones.
 
 use super::definition::QueryDefinition;
 
@@ -12,7 +12,7 @@ const WINDOW: &str = "$__rate_interval";
 ///
 /// # Errors
 ///
-/// Returns what is wrong where the keys do not fit together.
+/// Returns the problem if the keys do not fit together.
 pub(crate) fn expression(query: &QueryDefinition) -> Result<String, String> {
     match (&query.expr, &query.mean, query.quantile, &query.of) {
         (Some(expr), None, None, None) if query.by.is_empty() => Ok(expr.trim().to_owned()),

@@ -1,4 +1,4 @@
-//! Where panels are: they flow from left to right in 24 columns.
+//! The layout of panels, which flow from left to right in 24 columns.
 
 use super::definition::{Kind, PanelDefinition};
 

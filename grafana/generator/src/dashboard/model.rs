@@ -1,4 +1,4 @@
-//! A dashboard that has been checked: with numbers for thresholds, states for `$state` and a place for each panel.
+//! A dashboard after the checks: with numbers for thresholds, states for `$state` and a position for each panel.
 
 use std::collections::BTreeSet;
 
@@ -44,10 +44,10 @@ pub(crate) struct Panel {
     pub(crate) steps: Vec<Step>,
     pub(crate) min: Option<f64>,
     pub(crate) max: Option<f64>,
-    /// Its place, from the top of its row.
+    /// The position, relative to the top of the row.
     pub(crate) position: Position,
     pub(crate) link: Option<Link>,
-    /// The names of the values 1, 2, ... of a state timeline; empty where a series is a state of its own.
+    /// The names of the values 1, 2, ... of a state timeline; empty if each series is a state of its own.
     pub(crate) states: Vec<&'static str>,
     /// The labels of a table: its first columns.
     pub(crate) columns: Vec<String>,
@@ -61,7 +61,7 @@ pub(crate) struct PanelQuery {
     pub(crate) expr: String,
     pub(crate) legend: String,
     pub(crate) exemplar: bool,
-    /// Whether it has data only where the query before has none.
+    /// Whether the query applies only where the previous query has no data.
     pub(crate) fallback: bool,
     /// The unit of its column in a table.
     pub(crate) unit: &'static Unit,
@@ -69,15 +69,15 @@ pub(crate) struct PanelQuery {
     pub(crate) metrics: BTreeSet<String>,
 }
 
-/// A color from a value on.
+/// The color of values from a limit up to the next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
-    /// The value, or `None` for all below the next step.
+    /// The lower limit, or `None` for all values below the next step.
     pub(crate) from: Option<f64>,
     pub(crate) color: Color,
 }
 
-/// How good a value is.
+/// The state of a value as a color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Color {
     Good,
@@ -110,7 +110,7 @@ impl Dashboard {
         self.rows.iter().flat_map(|row| &row.panels)
     }
 
-    /// Whether a panel queries traces or shows exemplars.
+    /// Returns whether a panel queries traces or shows exemplars.
     pub(crate) fn needs_tempo(&self) -> bool {
         self.panels()
             .any(|panel| panel.kind == Kind::Traces || panel.queries.iter().any(|query| query.exemplar))

@@ -11,7 +11,7 @@ use super::{definition::Variable, model::Dashboard};
 /// The project that the dashboards belong to.
 const PROJECT: &str = "pulsetrain";
 
-/// The time of creation, which is the same in every generation.
+/// The time of creation; constant, so that the generated files do not change.
 const CREATED: &str = "2026-01-01T00:00:00Z";
 
 /// Returns the dashboard as Perses stores it.

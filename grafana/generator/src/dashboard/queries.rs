@@ -16,9 +16,9 @@ pub struct DashboardQuery {
     pub expr: String,
     /// The language of the query.
     pub language: Language,
-    /// What has to run so that the query has data.
+    /// The program that must run so that the query has data.
     pub data: Data,
-    /// Whether it has data only where the query before has none.
+    /// Whether the query applies only where the previous query has no data.
     pub fallback: bool,
 }
 

@@ -19,7 +19,7 @@ use crate::{DefinitionError, Thresholds, Vocabulary};
 /// The placeholder of one value of an attribute in the query of a state timeline.
 const STATE: &str = "$state";
 
-/// Resolves definitions, and collects what is wrong with them.
+/// Resolves definitions, and collects their errors.
 pub(crate) struct Resolver<'a> {
     thresholds: &'a Thresholds,
     vocabulary: &'a Vocabulary,
@@ -30,7 +30,7 @@ pub(crate) struct Resolver<'a> {
     /// The file and the entry that are being resolved.
     file: String,
     entry: String,
-    /// The variables that queries of the present dashboard use.
+    /// The variables that queries of the current dashboard use.
     used: BTreeSet<String>,
     pub(crate) errors: Vec<DefinitionError>,
 }
@@ -57,7 +57,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Resolves a dashboard. Errors are added to `errors`; the result is of use only if there are none.
+    /// Resolves a dashboard. Errors are added to `errors`; the result is valid only if there are none.
     pub(crate) fn dashboard(&mut self, name: &str, definition: &DashboardDefinition) -> Dashboard {
         self.file = format!("dashboards/{name}.yaml");
         self.entry.clear();
@@ -386,7 +386,7 @@ fn ascending(lowest: Color, rest: [Option<(f64, Color)>; 2]) -> Vec<Step> {
     std::iter::once(first).chain(rest).collect()
 }
 
-/// Repeats a query for each state, with the number of the state as its value. Where several states hold, the last one wins.
+/// Repeats a query for each state, with the number of the state as its value. If several states hold, the last one wins.
 fn each_state(expr: &str, states: &[&str]) -> String {
     let one = |(index, state): (usize, &&str)| format!("{} * {}", expr.replace(STATE, state), index + 1);
     let parts: Vec<_> = states.iter().enumerate().rev().map(one).collect();

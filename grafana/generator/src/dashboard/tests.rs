@@ -29,7 +29,7 @@ impl Copy {
         Self(copy)
     }
 
-    /// Replaces the first occurrence of a text in a file, which has to have it.
+    /// Replaces the first occurrence of a text in a file; panics if there is none.
     fn replace(self, file: &str, old: &str, new: &str) -> Self {
         let path = self.0.path().join(file);
         let text = fs::read_to_string(&path).unwrap();
@@ -44,7 +44,7 @@ impl Copy {
     }
 }
 
-/// Returns the errors after `old` in the definition of the mixture of experts has become `new`.
+/// Returns the errors after replacing `old` by `new` in the definition of the mixture of experts.
 fn errors_of_moe(old: &str, new: &str) -> String {
     errors(&Copy::new().replace("dashboards/moe.yaml", old, new))
 }
@@ -203,7 +203,7 @@ fn every_metric_is_either_shown_or_excused() {
     assert!(list("reason: Only MIG devices have it, which", "reason: \"\"\n  #").contains("has no reason"));
 }
 
-/// Returns every value under a key, at any depth, that is a text.
+/// Returns every string value under a key, at any depth.
 fn texts<'a>(json: &'a Value, key: &str, found: &mut BTreeSet<&'a str>) {
     match json {
         Value::Array(items) => items.iter().for_each(|item| texts(item, key, found)),
@@ -222,7 +222,7 @@ fn perses_has_the_queries_of_grafana() {
         let (mut of_grafana, mut of_perses) = (BTreeSet::new(), BTreeSet::new());
         texts(&grafana["panels"], "expr", &mut of_grafana);
         texts(&perses["spec"]["panels"], "query", &mut of_perses);
-        // A heatmap of Perses has no fallback, and its TraceQL has values in place of variables.
+        // A heatmap of Perses has no fallback, and TraceQL queries have values in place of variables.
         let fallbacks = dashboard
             .panels()
             .flat_map(|panel| &panel.queries)
@@ -271,7 +271,7 @@ fn a_link_of_a_series_narrows_the_selection_to_its_labels() {
     assert!(url.contains("${attempt:queryparam}"), "{url}");
 }
 
-/// The lines that the README adds to the overview of a run.
+/// Returns the lines that the README adds to the overview of a run.
 fn entry_of_readme() -> String {
     let readme = fs::read_to_string(repository().join("../README.md")).unwrap();
     let (_, section) = readme.split_once("## A new panel is one entry").unwrap();

@@ -1,11 +1,11 @@
-//! The names in TraceQL queries, checked against the semantic conventions.
+//! Checks the names in TraceQL queries against the semantic conventions.
 
 use pulsetrain_semconv::{attribute, span};
 
-/// Returns what is wrong with a query: attributes and spans that the conventions do not have, and brackets without a partner.
+/// Returns the problems of a query: attributes and spans that the conventions do not have, and unbalanced brackets.
 ///
-/// An attribute is `span.NAME` or `resource.NAME`; a span is `name = "NAME"`. The syntax is left to Tempo, against which a
-/// test runs every query.
+/// An attribute is `span.NAME` or `resource.NAME`; a span is `name = "NAME"`. The syntax is not checked here: a test runs every
+/// query against Tempo.
 pub(crate) fn check(query: &str) -> Vec<String> {
     let mut errors = Vec::new();
     for (open, close) in [('{', '}'), ('(', ')')] {

@@ -1,4 +1,4 @@
-//! Units: from UCUM, as in the registry, to those of Grafana and Perses.
+//! Maps units in UCUM, as in the registry, to those of Grafana and Perses.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ pub(crate) struct Unit {
     pub(crate) ucum: &'static str,
     /// Its id in Grafana.
     pub(crate) grafana: &'static str,
-    /// Its name in Perses; `decimal` where Perses has none.
+    /// Its name in Perses; `decimal` if Perses has none.
     pub(crate) perses: &'static str,
-    /// The symbol to show in Perses, where Perses does not know the unit.
+    /// The symbol to show in Perses if Perses does not know the unit.
     pub(crate) symbol: &'static str,
 }
 
@@ -30,7 +30,7 @@ pub(crate) static NONE: Unit = unit("none", "none", "decimal", "");
 /// A number of things, `{thing}`: numbers with K and Mil.
 static COUNT: Unit = unit("{}", "short", "decimal", "");
 
-/// Every other unit. The ids of Grafana are those that dashboard-linter knows; it refuses custom units such as `si:token/s`.
+/// Every other unit. The ids of Grafana are those that dashboard-linter knows; it rejects custom units such as `si:token/s`.
 static UNITS: [Unit; 25] = [
     unit("1", "percentunit", "percent-decimal", ""),
     unit("s", "s", "seconds", ""),
@@ -60,7 +60,7 @@ static UNITS: [Unit; 25] = [
 ];
 
 impl Unit {
-    /// Returns the unit of this UCUM code, or `None` if pages have none for it.
+    /// Returns the unit of this UCUM code, or `None` if there is no such unit here.
     pub(crate) fn of(ucum: &str) -> Option<&'static Self> {
         if let Some(unit) = [&NONE].into_iter().chain(&UNITS).find(|unit| unit.ucum == ucum) {
             return Some(unit);

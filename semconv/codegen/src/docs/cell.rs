@@ -6,7 +6,7 @@ use crate::registry::Registry;
 
 const BREAK: &str = "<br>";
 
-/// Text that cannot end its cell.
+/// Escapes text so that it cannot end its cell.
 pub(super) fn text(text: &str) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()
@@ -37,7 +37,7 @@ pub(super) fn name(definition: &Definition<'_>) -> String {
     lines.join(BREAK)
 }
 
-/// Which system fills it from which of its names.
+/// Returns the source systems of a definition, each with its own names for it.
 pub(super) fn sources(definition: &Definition<'_>) -> String {
     let line = |(system, names): (&String, &Vec<String>)| {
         let names: Vec<String> = names.iter().map(|name| code(name)).collect();
@@ -53,7 +53,7 @@ pub(super) fn sources(definition: &Definition<'_>) -> String {
         .join(BREAK)
 }
 
-/// The attributes; a plain name is recommended.
+/// Returns the attributes with their requirement levels; a name without a level is recommended.
 pub(super) fn attributes(registry: &Registry, references: &[AttributeRef]) -> String {
     let line = |(key, level): (&str, &RequirementLevel)| match level {
         RequirementLevel::Recommended => code(key),
@@ -69,7 +69,7 @@ pub(super) fn attributes(registry: &Registry, references: &[AttributeRef]) -> St
     lines.join(BREAK)
 }
 
-/// The type of an attribute, with the values of an enum.
+/// Returns the type of an attribute, with the values of an enum.
 pub(super) fn kind(kind: &AttributeType) -> String {
     match kind {
         AttributeType::Enum { members } => members.iter().map(member).collect::<Vec<_>>().join(BREAK),

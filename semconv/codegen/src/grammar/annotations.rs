@@ -1,10 +1,10 @@
-//! Annotations: what the grammar leaves to its users.
+//! Annotations: keys that the grammar leaves to the authors of a registry.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// What Weaver leaves to us; a key that is not here is a mistake.
+/// The annotations of an entry; Weaver does not interpret them, and an unknown key is an error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Annotations {
@@ -30,17 +30,17 @@ pub(crate) struct NamingConventions {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Pulsetrain {
-    /// Who fills the entry, from which of their names.
+    /// The source systems that fill the entry, with their own names for it.
     pub(crate) sources: BTreeMap<String, Vec<String>>,
     /// The name of a histogram's set of bounds.
     pub(crate) buckets: Option<String>,
     /// For a metric in `1`: numerator and denominator.
     pub(crate) ratio: Option<String>,
-    /// Of a metric: how its values are aggregated over all of its attributes.
+    /// For a metric: how its values are aggregated over all of its attributes.
     pub(crate) aggregation: Option<Aggregation>,
-    /// Of an attribute: its values never end (a step number, an identity), so that no metric may carry it.
+    /// For an attribute: its set of values is unbounded (a step number, an id), so no metric may carry it.
     pub(crate) unbounded: bool,
-    /// Of an attribute: it describes the value of a series and has one value at a time, so that it makes no second series.
+    /// For an attribute: it describes a series without identifying it. A series has one value of it at a time.
     pub(crate) descriptive: bool,
 }
 
@@ -50,9 +50,9 @@ pub(crate) struct Pulsetrain {
 pub(crate) enum Aggregation {
     /// The sum is a value of the same kind.
     Sum,
-    /// The mean is.
+    /// The mean is a value of the same kind.
     Average,
-    /// Neither is: select one value of an attribute first.
+    /// Neither the sum nor the mean is meaningful: select one value of an attribute first.
     None,
 }
 

@@ -102,7 +102,7 @@ pub(crate) enum RequirementLevel {
 }
 
 impl SimpleType {
-    /// The type as the grammar spells it.
+    /// Returns the type as the grammar spells it.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -119,7 +119,7 @@ impl SimpleType {
 }
 
 impl Member {
-    /// The value on the wire.
+    /// Returns the value on the wire.
     pub(crate) fn value(&self) -> &str {
         self.value.as_ref().unwrap_or(&self.id)
     }

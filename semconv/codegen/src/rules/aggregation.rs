@@ -1,12 +1,12 @@
-//! Aggregation: a sum or a mean over all attributes of a metric means something, or the metric is annotated with `none`.
+//! Aggregation: a sum or a mean over all attributes of a metric is meaningful, or the metric is annotated with `none`.
 
 use super::{Finding, metrics_with};
 use crate::grammar::{Aggregation, AttributeType, Instrument, Member, MetricDef};
 use crate::registry::Registry;
 
-/// Values that hold the other values of their attribute in them.
+/// Values that include the other values of their attribute.
 const TOTALS: [&str; 3] = ["all", "sum", "total"];
-/// Values that are statistics or readings of one quantity. One of them alone may be a plain word, as `max` is of a level.
+/// Values that are statistics or readings of one quantity. A single one may be a plain word, as `max` is of a level.
 const STATISTICS: [&str; 11] = [
     "average", "current", "instant", "max", "mean", "median", "min", "p50", "p95", "p99", "std",
 ];
@@ -40,7 +40,7 @@ pub(super) fn additive_attributes(registry: &Registry) -> Vec<Finding<'_>> {
     })
 }
 
-/// The first attribute of a metric whose values overlap.
+/// Returns a message about the first attribute of a metric whose values overlap.
 fn overlap(registry: &Registry, metric: &MetricDef) -> Option<String> {
     let references = registry.resolve(&metric.attributes);
     references.iter().find_map(|reference| {

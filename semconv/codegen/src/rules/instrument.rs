@@ -1,4 +1,4 @@
-//! Instruments: what goes with a counter, a histogram, a state set.
+//! Instruments: requirements of counters, histograms and state sets.
 
 use super::{Finding, metrics_with};
 use crate::buckets;
@@ -41,7 +41,7 @@ pub(super) fn counter_name(registry: &Registry) -> Vec<Finding<'_>> {
     })
 }
 
-/// What is called a duration is a histogram in seconds.
+/// A metric whose name ends in `.duration` is a histogram in seconds.
 pub(super) fn duration_histogram(registry: &Registry) -> Vec<Finding<'_>> {
     metrics_with(registry, |metric| {
         let is_duration = metric.name.value.ends_with(".duration");
@@ -50,7 +50,7 @@ pub(super) fn duration_histogram(registry: &Registry) -> Vec<Finding<'_>> {
     })
 }
 
-/// A histogram names a known set of bounds; nothing else does.
+/// A histogram names a known set of bounds; no other instrument names one.
 pub(super) fn buckets(registry: &Registry) -> Vec<Finding<'_>> {
     metrics_with(registry, |metric| {
         match (metric.instrument, &metric.annotations.pulsetrain.buckets) {

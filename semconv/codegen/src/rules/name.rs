@@ -1,4 +1,4 @@
-//! Names: how they are spelled, that they are unique, and that none is the namespace of another of its kind.
+//! Names: their spelling, their uniqueness, and no name that is the namespace of another of its kind.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ fn is_well_formed(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.split(['.', '_']).all(is_word)
 }
 
-/// Two entries of one kind must differ in more than a dot for an underscore: they share a constant otherwise.
+/// Two names of one kind must differ by more than a dot for an underscore, or they share a constant.
 pub(super) fn duplicates(registry: &Registry) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
     for kind in Kind::ALL {

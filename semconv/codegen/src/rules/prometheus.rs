@@ -1,4 +1,4 @@
-//! Prometheus: no two metrics may end in one series.
+//! Prometheus: no two metrics may have a series name in common.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::registry::Registry;
 /// The suffixes of the series of a histogram.
 const HISTOGRAM_SUFFIXES: [&str; 3] = ["_bucket", "_count", "_sum"];
 
-/// Two names that differ here may be one there: `a.b` in `s` and `a.b.seconds`.
+/// Names that differ here may be equal in Prometheus: `a.b` in `s`, and `a.b.seconds`.
 pub(super) fn equal_names(registry: &Registry) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
     let mut seen: HashMap<String, &str> = HashMap::new();

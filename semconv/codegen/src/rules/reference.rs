@@ -7,7 +7,7 @@ use crate::definition::{Definition, Kind};
 use crate::grammar::{AttributeDef, AttributeRef, AttributeType, Member, SimpleType};
 use crate::registry::Registry;
 
-/// Every attribute, group and entity that is named is defined.
+/// Every referenced attribute, group and entity is defined.
 pub(super) fn unknown(registry: &Registry) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
     for definition in registry.definitions() {
@@ -25,7 +25,7 @@ pub(super) fn unknown(registry: &Registry) -> Vec<Finding<'_>> {
     findings
 }
 
-/// What is wrong with a reference, or with one inside its group; `path` holds the groups that are open.
+/// Returns the problem of a reference, or of one inside its group; `path` has the groups that enclose it.
 fn problem<'a>(
     registry: &'a Registry,
     reference: &'a AttributeRef,
@@ -66,7 +66,7 @@ fn has_entity(registry: &Registry, name: &str) -> bool {
         .any(|entity| entity.def.name.value == name)
 }
 
-/// Every attribute is carried by something.
+/// Every attribute is referenced.
 pub(super) fn unused(registry: &Registry) -> Vec<Finding<'_>> {
     let definitions = registry.definitions();
     let lists = definitions
@@ -86,7 +86,7 @@ pub(super) fn unused(registry: &Registry) -> Vec<Finding<'_>> {
         .collect()
 }
 
-/// No metric carries an attribute whose values never end: each value would be a series of its own.
+/// No metric carries an attribute with unbounded values: each value would be a new series.
 pub(super) fn unbounded(registry: &Registry) -> Vec<Finding<'_>> {
     let is_unbounded = |key: &str| registry.attribute(key).is_some_and(is_unbounded);
     let mut findings = Vec::new();
@@ -113,7 +113,7 @@ fn is_unbounded(attribute: &AttributeDef) -> bool {
     !is_label || attribute.annotations.pulsetrain.unbounded
 }
 
-/// An enum has members, and no two of them are spelled alike.
+/// An enum has members, and no two of them have the same spelling.
 pub(super) fn enum_members(registry: &Registry) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
     for entry in &registry.attributes {

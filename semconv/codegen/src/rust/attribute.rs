@@ -1,4 +1,4 @@
-//! `generated/attribute.rs`: one constant an attribute.
+//! `generated/attribute.rs`: one constant per attribute.
 
 use super::{HEADER, literal, table};
 use crate::grammar::{AttributeDef, AttributeType, Member, SimpleType};

@@ -1,4 +1,4 @@
-//! `generated/event.rs`: one constant an event.
+//! `generated/event.rs`: one constant per event.
 
 use super::{HEADER, literal, table};
 use crate::grammar::EventDef;

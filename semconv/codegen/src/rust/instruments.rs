@@ -1,4 +1,4 @@
-//! `generated/instruments.rs`: one function a metric that builds its instrument on a meter.
+//! `generated/instruments.rs`: one function per metric, which builds its instrument on a meter.
 
 use super::{HEADER, literal};
 use crate::grammar::{Instrument, MetricDef, Number};
@@ -40,7 +40,7 @@ fn function(metric: &MetricDef) -> String {
     )
 }
 
-/// `tests/generated/record.rs`: every instrument built and used once, so that a test sees what comes out.
+/// Returns `tests/generated/record.rs`: every instrument, built and used once, so that a test can check the exported metrics.
 pub(super) fn record_one_of_each(registry: &Registry) -> String {
     let calls: String = registry.metrics.iter().map(|entry| call(&entry.def)).collect();
     format!(
@@ -66,7 +66,7 @@ fn call(metric: &MetricDef) -> String {
     format!("instruments::{function}(meter).{method}({value}, &[]);\n")
 }
 
-/// The type of an instrument and the method of `Meter` that starts its builder.
+/// Returns the type of an instrument and the method of `Meter` that starts its builder.
 fn api(instrument: Instrument, number: Number) -> (&'static str, &'static str) {
     match (instrument, number) {
         (Instrument::Counter, Number::Int) => ("Counter<u64>", "u64_counter"),

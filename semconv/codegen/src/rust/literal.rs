@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use crate::grammar::{AttributeRef, RequirementLevel, Stability};
 use crate::registry::Registry;
 
-/// The constant's name of a definition: `train.step.duration` is `TRAIN_STEP_DURATION`.
+/// Returns the name of a definition's constant: `train.step.duration` becomes `TRAIN_STEP_DURATION`.
 pub(super) fn constant(name: &str) -> String {
     name.replace('.', "_").to_uppercase()
 }
 
-/// A doc comment; every line of `text` is one.
+/// Returns a doc comment with one line for each line of `text`.
 pub(super) fn doc(text: &str) -> String {
     text.trim()
         .lines()
@@ -18,7 +18,7 @@ pub(super) fn doc(text: &str) -> String {
         .collect()
 }
 
-/// Returns a brief as in docs and on the wire: one line.
+/// Returns a brief in one line, as in docs and on the wire.
 pub(super) fn brief(text: Option<&String>) -> String {
     text.map_or(String::new(), |text| {
         text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! `generated/metric.rs`: one constant a metric, and the sets of histogram bounds.
+//! `generated/metric.rs`: one constant per metric, and the sets of histogram bounds.
 
 use super::{HEADER, literal, table};
 use crate::buckets::{self, Buckets};

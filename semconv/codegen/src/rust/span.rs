@@ -1,4 +1,4 @@
-//! `generated/span.rs`: one constant a span.
+//! `generated/span.rs`: one constant per span.
 
 use super::{HEADER, literal, table};
 use crate::grammar::{SpanDef, SpanKind};

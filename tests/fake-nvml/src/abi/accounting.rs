@@ -1,4 +1,4 @@
-//! Accounting: what each process has had of the GPU since it began, where that is switched on.
+//! Accounting: the GPU usage of each process since it started, if accounting is enabled.
 
 use std::ffi::c_uint;
 
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn nvmlDeviceGetAccountingPids(
     answer_for("nvmlDeviceGetAccountingPids", device, |target| {
         require_accounting(target)?;
         let begun: Vec<c_uint> = begun(target).filter_map(Process::pid).collect();
-        // SAFETY: by NVML's contract `count` points to how many pids there is room for.
+        // SAFETY: by NVML's contract `count` points to the capacity of `pids`.
         unsafe { put_list(pids, count, &begun) }
     })
 }
@@ -60,7 +60,7 @@ fn account(target: &Target, process: &Process) -> nvmlAccountingStats_t {
         gpuUtilization: mean(&process.sm_percent),
         memoryUtilization: mean(&process.memory_percent),
         maxMemoryUsage: most.map_or(u64::MAX, |bytes| bytes.at(last) as u64),
-        // Nothing until the process has ended, as NVML has it.
+        // Zero until the process has ended, as in NVML.
         time: ended.map_or(0, |ended| ((ended - process.from) * 1e3) as u64),
         startTime: target.world.clock.stamp_micros(process.from),
         isRunning: ended.is_none().into(),

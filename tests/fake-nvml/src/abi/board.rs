@@ -1,4 +1,4 @@
-//! The board around the GPU: its module, its link to the CPU, what it repairs, and thermal sensors of older boards.
+//! The board of the GPU: its module, its link to the CPU, its repair state, and thermal sensors of older boards.
 
 use nvml_wrapper_sys::bindings::{
     nvmlC2cModeInfo_v1_t, nvmlDevice_t, nvmlGpuDynamicPstatesInfo_st__bindgen_ty_1,

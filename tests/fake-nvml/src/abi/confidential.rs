@@ -1,4 +1,4 @@
-//! Confidential computing: whether it is on, and what it protects. And what else the driver enables: encryption, licences.
+//! Confidential computing: its state and its protected memory. Also other features of the driver: encryption and licences.
 
 use nvml_wrapper_sys::bindings::{
     nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlDramEncryptionInfo_t, nvmlGridLicensableFeature_t,

@@ -1,4 +1,4 @@
-//! Memory errors: counted by kind, by since when, and by where.
+//! Memory errors: counted by kind, by period and by location.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn nvmlDeviceGetSramEccErrorStatus(
     })
 }
 
-/// `ecc.corrected.volatile`, and `ecc.corrected.volatile.dram` of one place.
+/// Returns the name of a reading: `ecc.corrected.volatile`, or `ecc.corrected.volatile.dram` for one location.
 fn name(kind: c_uint, since: c_uint, place: Option<c_uint>) -> Result<String, nvmlReturn_t> {
     let part =
         |names: &[&'static str], index: c_uint| names.get(index as usize).copied().ok_or(INVALID_ARGUMENT);

@@ -1,4 +1,4 @@
-//! Event sets: created, registered with, waited on.
+//! Event sets: created, registered, waited on.
 
 use std::{
     ffi::{c_uint, c_ulonglong},
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn nvmlEventSetWait_v2(
     })
 }
 
-/// What a set gets now: an event, or an error because it is void; `None` while nothing happens.
+/// Returns the next result of a set: an event, or an error if the set is invalid or a GPU is lost; `None` if there is no event.
 fn look(world: &World, number: usize) -> Option<Result<nvmlEventData_t, nvmlReturn_t>> {
     let second = world.clock.now();
     if world.reloaded_since(world.connection().since, second) {
@@ -107,7 +107,7 @@ fn look(world: &World, number: usize) -> Option<Result<nvmlEventData_t, nvmlRetu
     }
 }
 
-/// Whether the caller is an ordinary user on a GPU that is split: such a user gets no events of single instances.
+/// Returns whether the caller is an unprivileged user on a partitioned GPU: such a user gets no events of single instances.
 fn is_restricted(world: &World, gpu: usize) -> bool {
     let gpu = world.scenario.gpus.get(gpu);
     gpu.is_some_and(|gpu| gpu.readings.function("mig.restricted").is_some())

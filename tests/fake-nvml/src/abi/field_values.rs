@@ -1,4 +1,4 @@
-//! Field values: many readings in one call, each with its own code, time and cost.
+//! Field values: many readings in one call, each with its own return code, time and latency.
 
 use std::{ffi::c_int, thread, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     scenario::Trouble,
 };
 
-/// The latency of a field without one in the scenario.
+/// The reported latency in microseconds of a field without one in the scenario.
 const FIELD_MICROS: u64 = 3;
 
 #[unsafe(no_mangle)]
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn nvmlDeviceGetFieldValues(
         }
         let mut micros = 0;
         for place in 0..count as usize {
-            // SAFETY: by NVML's contract the pointer has `count` values, each with its field and scope.
+            // SAFETY: by NVML's contract the pointer points to `count` values, each with its field and scope.
             micros += fill(target, unsafe { &mut *values.add(place) });
         }
         if micros > 0 {
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn nvmlDeviceGetFieldValues(
     })
 }
 
-/// Answers one field; returns the microseconds that it takes.
+/// Fills in one field; returns its latency in the scenario in microseconds, or 0.
 fn fill(target: &Target, value: &mut nvmlFieldValue_t) -> u64 {
     let id = fields::id_before_580_82(&target.world.scenario.driver.version, value.fieldId);
     let place = Some(usize::from(target.handle.gpu));

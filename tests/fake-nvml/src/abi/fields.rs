@@ -1,6 +1,6 @@
-//! The table of field ids: the reading of each, its type, and what its scope means.
+//! The table of field ids: the reading of each field, its type, and the meaning of its scope.
 //!
-//! The ids are those of NVML's header before driver 580.82, which moved 251 to 273.
+//! The ids are those of NVML's header before driver 580.82, which renumbered 251 to 273.
 
 use nvml_wrapper_sys::bindings::{
     nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT,
@@ -16,21 +16,21 @@ use crate::call::Target;
 /// The meaning of a field's scope.
 #[derive(Clone, Copy)]
 enum Scope {
-    /// Nothing.
+    /// No scope.
     Whole,
-    /// Which NVLink; all of them together where it is the largest number.
+    /// The index of an NVLink; the sum over all links if it is the largest number.
     Link,
-    /// Which NVLink the field itself names.
+    /// The index of an NVLink that is part of the field id.
     Fixed(u32),
-    /// All NVLinks together.
+    /// The sum over all NVLinks.
     AllLinks,
-    /// Which chip-to-chip link.
+    /// The index of a chip-to-chip link.
     C2c,
-    /// Which lane of PCI Express.
+    /// The index of a PCI Express lane.
     Lane,
-    /// What power is measured of: the GPU, its module or its memory.
+    /// The measured part: the GPU, its module or its memory.
     Power,
-    /// Which preset profile of power smoothing.
+    /// The index of a preset profile of power smoothing.
     Profile,
 }
 
@@ -52,7 +52,7 @@ const fn field(id: u32, kind: nvmlValueType_t, scope: Scope, reading: &'static s
 
 use Scope::{AllLinks, C2c, Fixed, Lane, Link, Power, Profile, Whole};
 
-/// All that has one id each; the fields with an id a link are in [`per_link`].
+/// The fields with a single id; [`per_link`] has the fields with one id per link.
 const FIELDS: &[Field] = &[
     field(1, UNSIGNED, Whole, "mode.ecc"),
     field(2, UNSIGNED, Whole, "mode.ecc_pending"),
@@ -258,7 +258,7 @@ const FIELDS: &[Field] = &[
     field(302, UNSIGNED, Whole, "remapped_rows.inactive_uncorrected"),
 ];
 
-/// Fields that have an id for each of the links 0 to 5 and, elsewhere, 6 to 11: the two first ids and the reading.
+/// Fields that have an id for each of the links 0 to 5 and, in another range, 6 to 11: the two first ids and the reading.
 const PER_LINK: [(u32, u32, nvmlValueType_t, &str); 6] = [
     (32, 96, LONG, "crc_flit_errors"),
     (39, 102, LONG, "crc_data_errors"),
@@ -268,7 +268,7 @@ const PER_LINK: [(u32, u32, nvmlValueType_t, &str); 6] = [
     (148, 154, LONG, "ecc_data_errors"),
 ];
 
-/// The value of a field, with its type.
+/// Returns the value of a field, with its type.
 pub(super) fn read(
     target: &Target,
     id: u32,
@@ -297,12 +297,12 @@ pub(super) fn read(
     Ok((field.kind, value(field.kind, number)))
 }
 
-/// Whether only privileged users can read a field.
+/// Returns whether only privileged users can read a field.
 fn is_power_smoothing(field: &Field) -> bool {
     matches!(field.scope, Profile) || field.reading.starts_with("power_smoothing.")
 }
 
-/// The number a field has before driver 580.82, from the one that such a driver or a later one is asked for.
+/// Maps the id in the header of a driver to the id before driver 580.82.
 pub(super) fn id_before_580_82(driver: &str, id: u32) -> u32 {
     let mut parts = driver
         .split('.')
@@ -315,9 +315,9 @@ pub(super) fn id_before_580_82(driver: &str, id: u32) -> u32 {
     }
 }
 
-/// A number as one of NVML's types.
+/// Returns a number as one of NVML's types.
 pub(super) fn value(kind: nvmlValueType_t, number: f64) -> nvmlValue_t {
-    // The union's other bytes are zero, so that a reader of the wrong member sees no rubbish that differs each time.
+    // The other bytes of the union are zero, so that a reader of the wrong member gets a deterministic value.
     let mut value = nvmlValue_t { ullVal: 0 };
     match kind {
         DOUBLE => value.dVal = number,

@@ -1,4 +1,4 @@
-//! GPM: metrics that are the mean between two samples, of a GPU or of a MIG instance.
+//! GPM: metrics as the mean between two samples, of a GPU or of a MIG instance.
 
 use std::ffi::c_uint;
 
@@ -17,10 +17,10 @@ use crate::{
     world::World,
 };
 
-/// The hardware takes its counts no more often; two samples that are closer have no metrics.
+/// The shortest interval of the hardware counters; two samples that are closer have no metrics.
 const CLOSEST_SECONDS: f64 = 0.1;
 
-/// The readings' names of NVML's metrics; a percentage, or MiB a second (`nvml.h`, `NVML_GPM_METRIC_*_PER_SEC`).
+/// The names of the readings of NVML's metrics; a percentage, or MiB/s (`nvml.h`, `NVML_GPM_METRIC_*_PER_SEC`).
 const METRICS: [(u32, &str); 21] = [
     (1, "gpm.graphics_percent"),
     (2, "gpm.sm_percent"),
@@ -45,7 +45,7 @@ const METRICS: [(u32, &str); 21] = [
     (103, "gpm.c2c_data_rx_mib_per_second"),
 ];
 
-/// The target of a sample's handle: when it was taken, and of what.
+/// The target of a sample handle: the time and the source of the sample.
 #[derive(Clone, Copy, Default)]
 struct Sample {
     taken: Option<Taken>,
@@ -73,8 +73,8 @@ pub unsafe extern "C" fn nvmlGpmSampleAlloc(sample: *mut nvmlGpmSample_t) -> nvm
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t {
     if !sample.is_null() {
-        // SAFETY: by NVML's contract the handle is of `nvmlGpmSampleAlloc` and is freed once. It is freed whatever the
-        // state of the connection: memory is the library's own.
+        // SAFETY: by NVML's contract the handle comes from `nvmlGpmSampleAlloc` and is freed once. It is freed in any state of
+        // the connection: the library owns the memory.
         drop(unsafe { Box::from_raw(sample.cast::<Sample>()) });
     }
     SUCCESS
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn nvmlGpmSampleGet(device: nvmlDevice_t, sample: nvmlGpmS
             gpu: target.handle.gpu.into(),
             gpu_instance: None,
         };
-        // SAFETY: by NVML's contract the handle is null or of `nvmlGpmSampleAlloc`.
+        // SAFETY: by NVML's contract the handle is null or comes from `nvmlGpmSampleAlloc`.
         unsafe { put(sample.cast(), Sample { taken: Some(taken) }) }
     })
 }
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn nvmlGpmMigSampleGet(
             gpu: target.handle.gpu.into(),
             gpu_instance: Some(gpu_instance),
         };
-        // SAFETY: by NVML's contract the handle is null or of `nvmlGpmSampleAlloc`.
+        // SAFETY: by NVML's contract the handle is null or comes from `nvmlGpmSampleAlloc`.
         unsafe { put(sample.cast(), Sample { taken: Some(taken) }) }
     })
 }
@@ -151,12 +151,12 @@ pub unsafe extern "C" fn nvmlGpmMetricsGet(asked: *mut nvmlGpmMetricsGet_t) -> n
         if asked.is_null() {
             return Err(INVALID_ARGUMENT);
         }
-        // SAFETY: by NVML's contract it points to the structure, which nobody else uses during the call.
+        // SAFETY: by NVML's contract it points to the structure, which no other thread uses during the call.
         let asked = unsafe { &mut *asked };
         if asked.version != 1 {
             return Err(VERSION_MISMATCH);
         }
-        // SAFETY: by NVML's contract the handles are null or of `nvmlGpmSampleAlloc`.
+        // SAFETY: by NVML's contract the handles are null or come from `nvmlGpmSampleAlloc`.
         let (first, second) = unsafe {
             (
                 get::<Sample>(asked.sample1.cast())?,
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn nvmlGpmMetricsGet(asked: *mut nvmlGpmMetricsGet_t) -> n
     })
 }
 
-/// The readings of what both samples were taken of, the first before the second.
+/// Returns the readings of the source of both samples; an error if they differ or the first sample is later.
 fn readings_of_both(world: &World, first: Taken, second: Taken) -> Result<&Readings, nvmlReturn_t> {
     let same = first.gpu == second.gpu && first.gpu_instance == second.gpu_instance;
     if !same || first.second > second.second {
@@ -217,7 +217,7 @@ fn mean(readings: &Readings, metric: u32, from: f64, until: f64) -> Result<f64, 
     Ok(function.mean(from, until))
 }
 
-/// A GPU supports GPM where it has the first of its metrics, in itself or in an instance.
+/// Returns an error unless the GPU has the first GPM metric, itself or in an instance.
 fn require_support(gpu: &Gpu) -> Result<(), nvmlReturn_t> {
     let in_instances = gpu.mig.iter().map(|mig| &mig.readings);
     let mut all = std::iter::once(&gpu.readings).chain(in_instances);

@@ -16,7 +16,7 @@ use crate::{
     world::World,
 };
 
-/// Calls that answer one of a GPU's facts in words.
+/// Calls that return one of the string properties of a GPU.
 macro_rules! facts {
     ($($call:ident => $fact:literal;)*) => {$(
         #[unsafe(no_mangle)]
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn nvmlDeviceGetInforomVersion(
     })
 }
 
-/// Writes without a length, as NVML does here: its header asks for 80 characters.
+/// Writes without a length parameter, as NVML does: its header requires 80 characters.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetGspFirmwareVersion(
     device: nvmlDevice_t,
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
     })
 }
 
-/// The fact `pci_bus_id`, `00000000:1B:00.0`, in its parts.
+/// Parses the fact `pci_bus_id`, `00000000:1B:00.0`, into its parts.
 fn pci_info(target: &Target) -> Result<nvmlPciInfo_t, nvmlReturn_t> {
     let bus_id = target.fact("pci_bus_id")?;
     let mut parts = bus_id
@@ -209,7 +209,7 @@ fn pci_info(target: &Target) -> Result<nvmlPciInfo_t, nvmlReturn_t> {
     })
 }
 
-/// The GPU that has this fact, or whose MIG instance has it, with the instance.
+/// Returns the GPU with this fact, or the GPU and the MIG instance with it.
 fn find_with(world: &World, second: f64, fact: &str, value: &str) -> Option<(usize, Option<usize>)> {
     let is = |known: Option<&String>| known.is_some_and(|known| known.eq_ignore_ascii_case(value));
     world.present(second).into_iter().find_map(|place| {
@@ -223,7 +223,7 @@ fn find_with(world: &World, second: f64, fact: &str, value: &str) -> Option<(usi
     })
 }
 
-/// Writes the handle of the GPU or the MIG instance that has this fact.
+/// Writes the handle of the GPU or the MIG instance with this fact.
 ///
 /// # Safety
 ///
@@ -236,7 +236,7 @@ unsafe fn put_handle_with(
     device: *mut nvmlDevice_t,
 ) -> Reply {
     match find_with(world, second, fact, value).ok_or(NOT_FOUND)? {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         (place, None) => unsafe { put_handle(world, second, place, device) },
         (place, Some(mig)) => {
             let handle = Handle {
@@ -244,7 +244,7 @@ unsafe fn put_handle_with(
                 gpu: place as u16,
                 mig: Some(mig as u16),
             };
-            // SAFETY: as the caller vouches.
+            // SAFETY: guaranteed by the caller.
             unsafe { put(device, handle.to_device()) }
         }
     }
@@ -264,6 +264,6 @@ unsafe fn put_handle(world: &World, second: f64, place: usize, device: *mut nvml
         gpu: place as u16,
         mig: None,
     };
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(device, handle.to_device()) }
 }

@@ -1,4 +1,4 @@
-//! How much memory there is and is used: of the GPU, and of its window on the bus.
+//! Memory, total and used: of the GPU, and of its BAR1 aperture on the bus.
 
 use nvml_wrapper_sys::bindings::{
     nvmlBAR1Memory_t, nvmlDevice_t, nvmlMemory_t, nvmlMemory_v2_t,
@@ -17,7 +17,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetMemoryInfo", device, |target| {
         let total = target.read("memory.total_bytes")? as u64;
-        // What is reserved counts as used here, which is why there is a second version.
+        // Reserved memory counts as used in this version; the second version reports it separately.
         let reserved = target.read("memory.reserved_bytes").unwrap_or_default() as u64;
         let used = target.read("memory.used_bytes")? as u64 + reserved;
         let free = total - used;

@@ -1,4 +1,4 @@
-//! MIG: the instances of a GPU, their numbers, their sizes and their parent.
+//! MIG: the instances of a GPU, their ids, their sizes and their parent.
 
 use std::ffi::c_uint;
 
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMaxMigDeviceCount(
     })
 }
 
-/// The index is a slot: an instance keeps its own while others come and go, and an empty one is not found.
+/// The index is a slot: an instance keeps its slot when others are created or destroyed, and an empty slot is not found.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
     device: nvmlDevice_t,

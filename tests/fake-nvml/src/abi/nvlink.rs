@@ -1,4 +1,4 @@
-//! NVLink by the older calls, one link a call.
+//! NVLink by the older calls, one link per call.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -11,7 +11,7 @@ use crate::{
     out::put,
 };
 
-/// Calls that answer one number of one link.
+/// Calls that return one number of one link.
 macro_rules! links {
     ($($call:ident($($arg:ident)?) -> $out:ty = $reading:expr;)*) => {$(
         #[unsafe(no_mangle)]

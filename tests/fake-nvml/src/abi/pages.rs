@@ -1,4 +1,4 @@
-//! Memory that is out of use: retired pages of older GPUs, remapped rows of newer ones.
+//! Memory that is no longer used: retired pages of older GPUs, remapped rows of newer ones.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn nvmlDeviceGetRetiredPages(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetRetiredPages", device, |target| {
         let (found, _) = retired(target, cause)?;
-        // SAFETY: by NVML's contract `count` points to how many addresses there is room for.
+        // SAFETY: by NVML's contract `count` points to the capacity of `addresses`.
         unsafe { put_list(addresses, count, &found) }
     })
 }
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn nvmlDeviceGetRetiredPages_v2(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetRetiredPages_v2", device, |target| {
         let (found, times) = retired(target, cause)?;
-        // SAFETY: by NVML's contract `count` points to how many addresses there is room for, and stamps as well.
+        // SAFETY: by NVML's contract `count` points to the capacity of `addresses` and of `stamps`.
         unsafe {
             put_list(addresses, count, &found)?;
             if stamps.is_null() && !times.is_empty() {
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn nvmlDeviceGetRowRemapperHistogram(
     })
 }
 
-/// Addresses and wall seconds of the pages that are retired for a cause; not supported by a GPU that remaps rows.
+/// Returns the addresses and the Unix seconds of the pages retired for a cause; not supported by a GPU that remaps rows.
 fn retired(target: &Target, cause: c_uint) -> Result<(Vec<u64>, Vec<u64>), nvmlReturn_t> {
     target.read("retired_pages.pending")?;
     let pages = target.gpu.retired_pages.iter();

@@ -1,4 +1,4 @@
-//! The processes on a GPU: how much memory each has, and how busy each keeps which part.
+//! The processes on a GPU: their memory, and their utilization by engine.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -17,7 +17,7 @@ use crate::{
     out::{get_versioned, put, put_list},
 };
 
-/// Calls that list the processes of a kind, in the later structure and in the first.
+/// Calls that list the processes of a kind, with the current structure and with the first version of it.
 macro_rules! lists {
     ($($call:ident: $info:ident => $kind:expr;)*) => {$(
         #[unsafe(no_mangle)]
@@ -27,7 +27,7 @@ macro_rules! lists {
                     return Err(NO_PERMISSION);
                 }
                 let listed: Vec<$info> = of_kind(target, $kind).map(|process| process.$info(target.second)).collect();
-                // SAFETY: by NVML's contract `count` points to how many structures `infos` has room for.
+                // SAFETY: by NVML's contract `count` points to the capacity of `infos`.
                 unsafe { put_list(infos, count, &listed) }
             })
         }
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
                 decUtil: busy.decUtil,
             })
             .collect();
-        // SAFETY: by NVML's contract `count` points to how many structures `utilization` has room for.
+        // SAFETY: by NVML's contract `count` points to the capacity of `utilization`.
         unsafe { put_list(utilization, count, &listed) }
     })
 }
@@ -74,10 +74,10 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessesUtilizationInfo(
     info: *mut nvmlProcessesUtilizationInfo_t,
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetProcessesUtilizationInfo", device, |target| {
-        // SAFETY: by NVML's contract the pointer is null or points to the structure with its room and its array.
+        // SAFETY: by NVML's contract the pointer is null or points to the structure with its capacity and its array.
         let mut asked = unsafe { get_versioned(info, 1) }?;
         let listed = busy(target, asked.lastSeenTimeStamp)?;
-        // SAFETY: as above; the count is a place of its own and the array has that much room.
+        // SAFETY: as above; the count is a separate variable and the array has that capacity.
         let reply = unsafe { put_list(asked.procUtilArray, &mut asked.processSamplesCount, &listed) };
         // SAFETY: as above.
         unsafe { put(info, asked) }?;
@@ -102,7 +102,7 @@ impl Process {
         }
     }
 
-    /// NVML's "not available" where the driver does not report it.
+    /// Returns the memory, or NVML's "not available" if the driver does not report it.
     fn memory(&self, second: f64) -> u64 {
         self.memory_bytes
             .as_ref()
@@ -110,7 +110,7 @@ impl Process {
     }
 }
 
-/// The processes of a kind that the target shows: all of the GPU, or those of the MIG instance.
+/// Returns the processes of a kind that the target shows: those of the GPU, or those of the MIG instance.
 fn of_kind(target: &Target, kind: ProcessKind) -> impl Iterator<Item = &Process> {
     running(target).filter(move |process| process.kind == kind && !process.elsewhere)
 }
@@ -128,9 +128,9 @@ fn running(target: &Target) -> impl Iterator<Item = &Process> {
     })
 }
 
-/// One sample of each process that the driver measures, of the last full second, where it is newer than the last seen.
+/// Returns the samples of the last full second, one per measured process, if they are newer than the last seen one.
 fn busy(target: &Target, last_seen: u64) -> Result<Vec<nvmlProcessUtilizationInfo_v1_t>, nvmlReturn_t> {
-    // The driver measures no process of a GPU that is cut into instances.
+    // The driver measures no process of a partitioned GPU.
     target.full_gpu()?;
     if target.read("mode.mig").is_ok_and(|mode| mode != 0.0) {
         return Err(NOT_SUPPORTED);

@@ -1,4 +1,4 @@
-//! The driver's sample buffers: rings of values, each with the time it was taken at.
+//! The driver's sample buffers: rings of values with their timestamps.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -15,7 +15,7 @@ use crate::{
     out::{put, put_list},
 };
 
-/// The readings that NVML keeps samples of, by the number of the buffer.
+/// The readings that NVML keeps samples of, in the order of the buffer ids.
 const BUFFERS: [&str; 10] = [
     "power.instant_mw",
     "utilization.gpu_percent",
@@ -42,14 +42,14 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
         let reading = BUFFERS.get(buffer as usize).ok_or(INVALID_ARGUMENT)?;
         let newer = newer_than(target, reading, last_seen)?;
         if samples.is_null() {
-            // Without a place for them, NVML returns the capacity of its buffer.
+            // Without an output buffer, NVML returns the capacity of its own buffer.
             // SAFETY: by NVML's contract the pointer is null or points to a number.
             return unsafe { put(count, target.gpu.samples.kept as c_uint) };
         }
         if newer.is_empty() {
             return Err(NOT_FOUND);
         }
-        // SAFETY: by NVML's contract the pointers are null or point to values of their types, and `count` to the room.
+        // SAFETY: by NVML's contract the pointers are null or point to values of their types, and `count` to the capacity.
         unsafe {
             put(kind, UNSIGNED)?;
             put_list(samples, count, &newer)

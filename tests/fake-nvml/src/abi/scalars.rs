@@ -1,4 +1,4 @@
-//! Calls that answer numbers, one reading each, with the scenario's name of the reading.
+//! Calls that return numbers: one reading each, with the scenario's name of the reading.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
@@ -6,7 +6,7 @@ use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::{call::answer_for, out::put};
 
-/// One line a call: its name, what it is asked for, the type of its answer, and the reading that is the answer.
+/// One line per call: its name, its argument, the type of its result, and the reading that it returns.
 macro_rules! scalars {
     ($($call:ident($($arg:ident),*) -> $out:ty = $reading:expr;)*) => {$(
         #[unsafe(no_mangle)]
@@ -20,7 +20,7 @@ macro_rules! scalars {
     )*};
 }
 
-/// The same for calls that answer two numbers.
+/// The same for calls that return two numbers.
 macro_rules! pairs {
     ($($call:ident -> ($first:ty = $one:literal, $second:ty = $two:literal);)*) => {$(
         #[unsafe(no_mangle)]
@@ -36,8 +36,8 @@ macro_rules! pairs {
     )*};
 }
 
-/// "On Ampere (except GA100) or newer GPUs, the API returns power averaged over 1 sec interval. On GA100 and older architectures,
-/// instantaneous power is returned." (nvml.h) So it is where the scenario has no average.
+/// "On Ampere (except GA100) or newer GPUs, the API returns power averaged over 1 sec interval. On GA100 and older
+/// architectures, instantaneous power is returned." (nvml.h) Power is instantaneous here if the scenario has no average.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(device: nvmlDevice_t, out: *mut c_uint) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetPowerUsage", device, |target| {

@@ -1,4 +1,4 @@
-//! Connecting, disconnecting, counting, and what the driver is.
+//! Initialization, shutdown, the number of GPUs, and the versions of the driver.
 
 use std::{
     ffi::{c_char, c_int, c_uint},
@@ -104,7 +104,7 @@ fn connect(world: &World, second: f64) -> Reply {
     if connection.inits == 0 {
         connection.generation += 1;
         connection.since = second;
-        // Without such a file nobody looks.
+        // Without such a file, no test checks which processes hold the GPU.
         connection.device = File::open(in_own_folder("device")).ok();
     }
     connection.inits += 1;

@@ -1,4 +1,4 @@
-//! What structures carry: utilization, fans in turns a minute, temperatures of the later calls, throttle time, fabric.
+//! Values in structures: utilization, fan speed in RPM, temperatures of the newer calls, throttle time, fabric.
 
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlFanSpeedInfo_t, nvmlGpuFabricInfo_t, nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t,
@@ -112,10 +112,10 @@ pub unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         let mut fabric = fabric(target)?;
         // SAFETY: every version of the structure begins with its number.
         fabric.version = unsafe { get(info.cast::<u32>()) }?;
-        // A driver without a summary does not know the third version.
+        // A driver without a health summary does not support the third version.
         let has_summary = target.read("fabric.health_summary").is_ok();
         if has_summary && fabric.version == size_of::<nvmlGpuFabricInfo_v3_t>() as u32 | 3 << 24 {
-            // SAFETY: the caller passes the third version, whose alias may be another.
+            // SAFETY: the caller passes the third version; the pointer type may be an alias of another version.
             return unsafe { put(info.cast(), fabric) };
         }
         if fabric.version != size_of::<nvmlGpuFabricInfo_v2_t>() as u32 | 2 << 24 {

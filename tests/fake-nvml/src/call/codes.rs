@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
-/// Name, code and the sentence that the library has for it.
+/// Name, code and message text of NVML's errors.
 pub(crate) const ERRORS: [(&str, nvmlReturn_t, &CStr); 31] = [
     ("UNINITIALIZED", 1, c"Uninitialized"),
     ("INVALID_ARGUMENT", 2, c"Invalid argument"),
@@ -39,7 +39,7 @@ pub(crate) const ERRORS: [(&str, nvmlReturn_t, &CStr); 31] = [
     ("UNKNOWN", 999, c"Unknown"),
 ];
 
-/// The code of an error's name.
+/// Returns the code of an error's name.
 pub(crate) fn code_of(name: &str) -> Option<nvmlReturn_t> {
     ERRORS
         .iter()

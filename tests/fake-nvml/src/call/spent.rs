@@ -1,7 +1,7 @@
-//! What the calls themselves take of the processor: the fake's own work, which a measurement of its caller must not count.
+//! The CPU time of the calls themselves: the overhead of the fake, which a measurement of its caller must subtract.
 //!
-//! `fakeNvmlSpentNanos`, which no driver has, begins to count when it is first asked. What a call sleeps is not counted, as
-//! the kernel's clock of a thread does not.
+//! `fakeNvmlSpentNanos`, which no real driver has, starts the count with its first call. Sleeping is not counted, because the
+//! kernel's CPU clock of a thread does not count it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,14 +12,14 @@ use super::Reply;
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static NANOS: AtomicU64 = AtomicU64::new(0);
 
-/// The nanoseconds of the processor that all calls have taken since this was asked first.
+/// Returns the CPU time in nanoseconds of all calls since the first call of this function.
 #[unsafe(no_mangle)]
 pub extern "C" fn fakeNvmlSpentNanos() -> u64 {
     COUNTS.store(true, Ordering::Relaxed);
     NANOS.load(Ordering::Relaxed)
 }
 
-/// Makes a call, and counts what it takes where somebody wants to know.
+/// Makes a call, and counts its CPU time if counting has started.
 pub(super) fn count(call: impl FnOnce() -> Reply) -> nvmlReturn_t {
     let began = COUNTS.load(Ordering::Relaxed).then(thread_nanos);
     let reply = call();
@@ -29,13 +29,13 @@ pub(super) fn count(call: impl FnOnce() -> Reply) -> nvmlReturn_t {
     reply.err().unwrap_or(SUCCESS)
 }
 
-/// What this thread has taken of the processor.
+/// Returns the CPU time of this thread.
 fn thread_nanos() -> u64 {
     let mut taken = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the pointer is to a place for the answer.
+    // SAFETY: the pointer points to a valid `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut taken) };
     taken.tv_sec as u64 * 1_000_000_000 + taken.tv_nsec as u64
 }

@@ -1,18 +1,19 @@
-//! One scenario on another: `extends` names the file below, and what is above patches it.
+//! Layered scenarios: `extends` names the base file, and the file patches it.
 //!
-//! A patch is a JSON merge patch (RFC 7396): maps are merged, everything else is replaced, and null takes away; a function
-//! of time replaces one of another shape. The same patch makes one GPU differ from all. Inside a GPU's readings a name refers to the reading of that name.
+//! A patch is a JSON merge patch (RFC 7396): maps are merged, everything else is replaced, and null removes a key. A function
+//! of time replaces one of another shape. The same kind of patch applies to a single GPU. Inside a GPU's readings, a name
+//! refers to the reading of that name.
 
 use std::{fs, path::Path};
 
 use serde_json::{Map, Value};
 
-/// How many files may lie under one; more is a circle.
+/// The maximum depth of `extends`; a deeper chain is assumed to be a cycle.
 const DEEPEST: usize = 8;
 /// The functions of time that are written as a map with one key.
 const SHAPES: [&str; 4] = ["ramp", "sine", "steps", "counter"];
 
-/// The file and all that it extends, as one value.
+/// Reads a file, merged with the files that it extends.
 pub(crate) fn read(path: &Path, depth: usize) -> Result<Value, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     if depth > DEEPEST {
@@ -33,7 +34,7 @@ pub(crate) fn read(path: &Path, depth: usize) -> Result<Value, String> {
     Ok(merged)
 }
 
-/// The entry of one GPU: that of all, and its own on top, with its place written in and names resolved.
+/// Returns the entry of one GPU: the common entry patched with its own, with its index filled in and names resolved.
 pub(crate) fn gpu(all: &Value, own: Option<&Value>, place: usize) -> Result<Value, String> {
     let mut gpu = all.clone();
     if let Some(own) = own {
@@ -59,7 +60,7 @@ pub(crate) fn gpu(all: &Value, own: Option<&Value>, place: usize) -> Result<Valu
     Ok(gpu)
 }
 
-/// Merges; what is taken away stays as a null, so that a patch of one GPU is complete when it is applied to that GPU.
+/// Merges a patch. A removed key stays as a null, so that the patch of a single GPU is complete when it is applied.
 fn patch(target: &mut Value, patch_with: Value) {
     let Value::Object(changes) = patch_with else {
         *target = patch_with;
@@ -74,7 +75,7 @@ fn patch(target: &mut Value, patch_with: Value) {
     }
 }
 
-/// Whether both are functions of time, but of two shapes, which have nothing to merge.
+/// Returns whether both are functions of time with different shapes, which cannot be merged.
 fn is_another_shape(target: &Value, changes: &Map<String, Value>) -> bool {
     let shape = |map: &Map<String, Value>| {
         SHAPES
@@ -85,7 +86,7 @@ fn is_another_shape(target: &Value, changes: &Map<String, Value>) -> bool {
     old.is_some() && new.is_some() && old != new
 }
 
-/// Takes the nulls away; those of the patches of single GPUs are for later.
+/// Removes the nulls, except those in the patches of single GPUs, which are applied later.
 pub(crate) fn without_nulls(value: &mut Value) {
     let Value::Object(map) = value else { return };
     map.retain(|_, value| !value.is_null());
@@ -94,7 +95,7 @@ pub(crate) fn without_nulls(value: &mut Value) {
     }
 }
 
-/// `{place}` in a text is the GPU's place, in hexadecimal for `{place:02x}`.
+/// Replaces `{place}` in strings by the index of the GPU, and `{place:02x}` by the index in hexadecimal.
 fn write_place(value: &mut Value, place: usize) {
     match value {
         Value::String(text) => {
@@ -108,7 +109,7 @@ fn write_place(value: &mut Value, place: usize) {
     }
 }
 
-/// Puts the readings in the places of their names: `power.average_mw: power.instant_mw`, `rate: power.instant_mw`.
+/// Replaces the names of readings by those readings: `power.average_mw: power.instant_mw`, `rate: power.instant_mw`.
 fn resolve(readings: &mut Map<String, Value>) -> Result<(), String> {
     for _ in 0..DEEPEST {
         let known = readings.clone();

@@ -1,4 +1,4 @@
-//! An agent with a receiver, a page and health checks, each with the exposure that a test asks for.
+//! An agent with a receiver, a page and health checks, each with the exposure that the test selects.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub(crate) struct Agent {
     folder: TempDir,
 }
 
-/// Keys of the three sections that listen, as YAML flow entries such as `auth: {bearer_token_file: token}`.
+/// Keys of the three listening sections, as YAML flow entries such as `auth: {bearer_token_file: token}`.
 #[derive(Default)]
 pub(crate) struct Keys<'a> {
     pub(crate) receiver: &'a str,
@@ -29,7 +29,7 @@ pub(crate) struct Keys<'a> {
 }
 
 impl Agent {
-    /// Starts an agent in `folder`, which its configuration and its output are in.
+    /// Starts an agent in `folder`, which contains its configuration and its output.
     pub(crate) fn start(folder: TempDir, keys: &Keys<'_>) -> Self {
         let [receiver, page, health] = [free_port(), free_port(), free_port()];
         let path = |name: &str| folder.path().join(name).display().to_string();
@@ -90,7 +90,7 @@ health: {{listen: 127.0.0.1:{health}, {}}}
         self.process.memory_kib()
     }
 
-    /// The spans that it received so far.
+    /// Returns the number of spans received so far.
     pub(crate) fn spans(&self) -> usize {
         let items = Items::read_complete_lines(&self.path("out.jsonl"));
         items.divide_by_service("pulsetrain").1.of_kind("span").len()
@@ -103,7 +103,7 @@ health: {{listen: 127.0.0.1:{health}, {}}}
         });
     }
 
-    /// Replaces a file as a secret manager does, and waits until the agent has read it.
+    /// Replaces a file as a secret manager does, and waits until the agent has reloaded it.
     pub(crate) fn rotate(&self, name: &str, content: &[u8]) {
         let before = self.log().matches("again, which changed").count();
         let new = self.path(&format!("{name}.new"));
@@ -115,7 +115,7 @@ health: {{listen: 127.0.0.1:{health}, {}}}
     }
 }
 
-/// A folder with the files of a TLS server and with a token.
+/// Creates a folder with the files of a TLS server and a token.
 pub(crate) fn secrets(certificates: &Certificates, token: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (certificate, key) = certificates.server();
@@ -130,7 +130,7 @@ pub(crate) fn secrets(certificates: &Certificates, token: &str) -> TempDir {
     folder
 }
 
-/// `tls: {...}` with the files of [`secrets`]; with `mutual`, clients need a certificate.
+/// Returns `tls: {...}` with the files of [`secrets`]; with `mutual`, clients need a certificate.
 pub(crate) fn tls(folder: &Path, mutual: bool) -> String {
     let path = |name: &str| folder.join(name).display().to_string();
     let client_ca = match mutual {
@@ -144,12 +144,12 @@ pub(crate) fn tls(folder: &Path, mutual: bool) -> String {
     )
 }
 
-/// `auth: {...}` with the token of [`secrets`].
+/// Returns `auth: {...}` with the token of [`secrets`].
 pub(crate) fn bearer(folder: &Path) -> String {
     format!("auth: {{bearer_token_file: {}}}", folder.join("token").display())
 }
 
-/// `auth: {...}` with the token of [`secrets`] as the password of `user`.
+/// Returns `auth: {...}` with the token of [`secrets`] as the password of `user`.
 pub(crate) fn basic(folder: &Path, user: &str) -> String {
     format!(
         "auth: {{basic: {{user: {user}, password_file: {}}}}}",
@@ -157,7 +157,7 @@ pub(crate) fn basic(folder: &Path, user: &str) -> String {
     )
 }
 
-/// The answer to a GET with further headers, head and body; empty where nobody answers.
+/// Returns the head and the body of the response to a GET with additional headers; empty without a response.
 pub(crate) fn get(port: u16, path: &str, headers: &str) -> String {
     let mut answer = Vec::new();
     let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|mut stream| {

@@ -1,4 +1,4 @@
-//! Attacks on the receiver: an honest client is served meanwhile, and the memory stays within the stated bound.
+//! Attacks on the receiver: an honest client is still served, and memory stays within the documented bound.
 //!
 //! `PULSETRAIN_ATTACKS=exporter/receiver/RECEIVER.md` writes the table of bounds and measurements into that file.
 
@@ -23,10 +23,10 @@ use crate::exposure::agent::{Agent, Keys};
 
 const MIB: u64 = 1024;
 
-/// What an attack did.
+/// The measurements of an attack.
 struct Row {
     attack: &'static str,
-    /// The settings that bound the memory, and their sum in KiB.
+    /// The settings that bound the memory, and the bound in KiB.
     bound: (&'static str, u64),
     grown_kib: u64,
     longest_wait: Duration,
@@ -64,7 +64,7 @@ fn honest_clients_are_served_and_memory_is_bounded_under_attack() {
     }
 }
 
-/// Connections without a request, as many as there are places, opened again when they are closed.
+/// Opens the maximum number of connections without a request, and opens them again after they are closed.
 fn silent_connections() -> Row {
     let agent = agent();
     measured(
@@ -84,7 +84,7 @@ fn silent_connections() -> Row {
     )
 }
 
-/// Bodies that come byte by byte.
+/// Sends bodies byte by byte.
 fn slow_bodies() -> Row {
     let agent = agent();
     measured(
@@ -112,7 +112,7 @@ fn slow_bodies() -> Row {
     )
 }
 
-/// HTTP/2 connections that fill their windows and end no request.
+/// Opens HTTP/2 connections that fill their windows and complete no request.
 fn full_windows() -> Row {
     let agent = agent();
     measured(
@@ -137,7 +137,7 @@ fn full_windows() -> Row {
     )
 }
 
-/// Messages of 113 bytes, which a flight recorder of 16 MiB keeps.
+/// Sends messages of 113 bytes, which a flight recorder of 16 MiB keeps.
 fn small_messages() -> Row {
     let agent = agent();
     let span = span_of(113);
@@ -170,7 +170,7 @@ fn small_messages() -> Row {
     )
 }
 
-/// Resources with an attribute of 1 MB each.
+/// Sends resources with an attribute of 1 MB each.
 fn large_resources() -> Row {
     let agent = agent();
     measured(
@@ -188,7 +188,7 @@ fn large_resources() -> Row {
                 );
                 honest::post(agent.receiver, "/v1/metrics", text.as_bytes());
             }
-            // All of it has reached the sinks when a later span has.
+            // Everything has reached the sinks when a later span has arrived.
             wait_until("the file has all", || agent.spans() > 0);
         },
     )
@@ -250,7 +250,7 @@ fn is_closed(mut stream: &TcpStream) -> bool {
     !matches!(stream.read(&mut [0; 512]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
-/// OTLP of one span of this number of bytes.
+/// Returns OTLP with one span of this number of bytes.
 fn span_of(bytes: usize) -> Vec<u8> {
     let encoded = |name: &str| {
         let text = honest::SPAN.replace("honest", name);

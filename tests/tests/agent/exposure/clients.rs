@@ -22,7 +22,7 @@ struct Python<'a> {
 }
 
 impl Python<'_> {
-    /// Sends a span. Returns whether it was accepted, and what the SDK wrote to its log.
+    /// Sends a span. Returns whether it was accepted, and the log of the SDK.
     fn send(&self) -> (bool, String) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent/exposure/send.py");
         let mut command = Command::new(self.program);
@@ -31,7 +31,7 @@ impl Python<'_> {
             .arg(self.protocol)
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.endpoint)
             .env("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
-            // requests prefers these to the file that the exporter names.
+            // The library `requests` would use these variables instead of the exporter's own file.
             .env_remove("REQUESTS_CA_BUNDLE")
             .env_remove("CURL_CA_BUNDLE");
         if self.endpoint.starts_with("unix:") {
@@ -75,7 +75,7 @@ fn the_python_sdk_needs_a_certificate_and_a_token_over_both_protocols() {
         let client = Python {
             program: &program,
             protocol,
-            // gRPC for Python checks no address of a certificate, only names.
+            // gRPC for Python checks only names, not IP addresses, of a certificate.
             endpoint: format!("https://localhost:{}", agent.receiver),
             authority: Some(authority.authority()),
             identity,
@@ -120,7 +120,7 @@ fn the_python_sdk_needs_a_certificate_and_a_token_over_both_protocols() {
         agent.spans() == 2 && spans.get() == 2
     });
 
-    // While both are accepted, the clients change.
+    // While both tokens are accepted, the clients change theirs.
     let by = |token| client("http", Some(ours.client()), &ours, token);
     agent.rotate("token", b"first-token\nsecond-token\n");
     assert!(by("Bearer first-token").0 && by("Bearer second-token").0);
@@ -129,12 +129,12 @@ fn the_python_sdk_needs_a_certificate_and_a_token_over_both_protocols() {
     let (accepted, log) = by("Bearer second-token");
     assert!(accepted, "{log}");
 
-    // A file that holds no token leaves the last one in use.
+    // If the new file contains no token, the last token stays in use.
     fs::write(agent.path("token"), "\n").expect("a temporary file can be written");
     agent.wait_for_log("it contains no token");
     assert!(by("Bearer second-token").0);
 
-    // A certificate of another authority: clients of that authority can connect, and the others no more.
+    // A certificate of another authority: only clients that trust that authority can connect.
     let (certificate, key) = others.server();
     fs::copy(key, agent.path("server.key")).expect("a temporary file can be copied");
     let certificate = fs::read(certificate).expect("the certificate was just made");
@@ -219,7 +219,7 @@ fn the_python_sdk_sends_over_a_unix_socket() {
 
 pub(crate) const SPAN: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"step"}]}]}]}"#;
 
-/// A Collector that sends what it receives to the agent by one exporter.
+/// Starts a Collector that forwards received data to the agent through one exporter.
 fn collector(program: &Path, folder: &Path, exporter: &str) -> (Process, u16) {
     let [http, health] = [free_port(), free_port()];
     let config = folder.join("collector.yaml");

@@ -1,4 +1,4 @@
-//! The Prometheus page, the live page, health checks and traces: a real Prometheus scrapes, and others are refused.
+//! The Prometheus page, the live page, health checks and traces: a real Prometheus scrapes them, and others are rejected.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::exposure::agent::{Agent, Keys, basic, bearer, get, secrets, tls};
 
-/// A scrape job.
+/// Returns a scrape job.
 fn job(name: &str, port: u16, keys: &str) -> String {
     format!(
         "- {{job_name: {name}, scheme: https, static_configs: [{{targets: ['127.0.0.1:{port}']}}], {keys}}}\n"
@@ -151,7 +151,7 @@ fn health_and_traces_need_the_token_and_pages_a_host_of_this_machine() {
                 .contains("www-authenticate: bearer realm=\"pulsetrain\""),
             "{refused}"
         );
-        // Who has the token may come by any name: no browser of another site has it.
+        // A client with the token may use any host name: a browser on another site does not have the token.
         let answer = get(agent.health, path, &format!("{token}{evil}"));
         assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
     }

@@ -1,4 +1,4 @@
-//! A receiver of OTLP/HTTP that fails in the ways in which receivers and networks fail.
+//! An OTLP/HTTP receiver with the typical failures of receivers and networks.
 
 use std::{
     io::{BufRead, BufReader, ErrorKind, Read, Write},
@@ -16,28 +16,28 @@ use tokio::{net::TcpSocket, runtime::Runtime};
 
 use super::load::{numbers_in, text_of};
 
-/// The connections that the system accepts by itself before [`Health::Vanishes`] drops them.
+/// The number of connections that the system queues before [`Health::Vanishes`] drops them.
 const BACKLOG: u32 = 8;
 const POLL: Duration = Duration::from_millis(5);
 
-/// How the receiver treats its clients.
+/// The behaviour of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     /// Accepts everything.
     Works,
-    /// Nothing listens. Requests that arrive on connections of before are kept and not answered, as by a process that is
-    /// killed after it has stored them.
+    /// Nothing listens. Requests on existing connections are stored but get no response, as from a process that is killed after
+    /// it has stored them.
     Refuses,
-    /// Reads requests, and neither keeps nor answers them.
+    /// Reads requests, and neither stores them nor responds.
     Hangs,
-    /// Answers 503.
+    /// Responds with 503.
     Unavailable,
-    /// The packets of new connections are dropped, because the queue of connections that were not accepted is full;
-    /// requests on connections of before are neither kept nor answered.
+    /// The packets of new connections are dropped, because the queue of connections to accept is full; requests on existing
+    /// connections are neither stored nor get a response.
     Vanishes,
 }
 
-/// A receiver on loopback; dropped, it stops.
+/// A receiver on loopback, which stops when it is dropped.
 pub(crate) struct Downstream {
     port: u16,
     shared: Arc<Shared>,
@@ -50,16 +50,16 @@ struct Shared {
 
 struct State {
     health: Health,
-    /// How often each message arrived, by its number.
+    /// The number of times that each message arrived, by its number.
     arrived: Vec<u32>,
-    /// Messages whose text is not the one that was sent.
+    /// The number of messages whose text differs from the sent one.
     wrong: usize,
-    /// The health that the listener has.
+    /// The health that the listener has applied.
     listening: Option<Health>,
 }
 
 impl Downstream {
-    /// Starts a receiver that works.
+    /// Starts a healthy receiver.
     pub(crate) fn start() -> Self {
         let port = free_port();
         let state = State {
@@ -79,12 +79,12 @@ impl Downstream {
         downstream
     }
 
-    /// The base URL.
+    /// Returns the base URL.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Changes how it treats its clients, and waits until it does.
+    /// Changes the behaviour of the receiver, and waits until it applies.
     pub(crate) fn set_health(&self, health: Health) {
         self.shared.lock().health = health;
         wait_until("the receiver listens as it should", || {
@@ -92,7 +92,7 @@ impl Downstream {
         });
     }
 
-    /// Returns how often each message arrived, by its number.
+    /// Returns the number of times that each message arrived, by its number.
     pub(crate) fn arrived(&self) -> Vec<u32> {
         let state = self.shared.lock();
         assert_eq!(state.wrong, 0, "messages arrive as they were sent");
@@ -115,7 +115,7 @@ impl Shared {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Accepts connections as the health of the moment has it.
+    /// Accepts connections according to the current health.
     fn listen(self: &Arc<Self>, port: u16) {
         let (mut listener, mut filling) = (None, Vec::new());
         while !self.is_over() {
@@ -146,13 +146,13 @@ impl Shared {
                     thread::spawn(move || shared.serve(stream));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The client has gone already.
+                // The client has already disconnected.
                 Err(_) => {}
             }
         }
     }
 
-    /// Answers the requests of a connection until one is not answered.
+    /// Responds to the requests of a connection until a request gets no response.
     fn serve(&self, mut stream: TcpStream) {
         stream.set_nonblocking(false).expect("a socket can be set up");
         stream.set_nodelay(true).expect("a socket can be set up");
@@ -175,7 +175,7 @@ impl Shared {
         }
     }
 
-    /// Keeps the messages of a request where the health has it so; returns that health.
+    /// Stores the messages of a request if the health requires it; returns that health.
     fn receive(&self, body: &[u8]) -> Health {
         let mut state = self.lock();
         if matches!(state.health, Health::Works | Health::Refuses) {
@@ -191,7 +191,7 @@ impl Shared {
     }
 }
 
-/// Listens with a short queue of connections that were not accepted.
+/// Listens with a short queue of connections to accept.
 fn bind(port: u16) -> TcpListener {
     let runtime = Runtime::new().expect("a runtime can be made");
     let listener = runtime.block_on(async {
@@ -203,7 +203,7 @@ fn bind(port: u16) -> TcpListener {
     listener.expect("the port is free")
 }
 
-/// Connects until the system drops the packets of a further connection.
+/// Connects until the system drops the packets of a new connection.
 fn fill_backlog(port: u16) -> Vec<TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(300)).ok();

@@ -1,4 +1,4 @@
-//! Clients that send numbered messages at a rate, each once.
+//! Clients that send numbered messages at a fixed rate, each once.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -13,13 +13,13 @@ use pulsetrain_otlp::write::Buffer;
 use pulsetrain_pipeline::clock;
 
 const CLIENTS: usize = 8;
-/// The begin of the text of every message, before its number of seven digits.
+/// The prefix of the text of every message, before its number of seven digits.
 const MARK: &[u8] = b"message number ";
 const DIGITS: usize = 7;
-/// The bytes of the text of a message: with its resource and times about 200 bytes, as a line of a log has.
+/// The length of the text of a message: with its resource and times about 200 bytes, like a line of a log.
 const TEXT_BYTES: usize = 120;
 
-/// Sends the messages of these numbers at a rate; returns those that were acknowledged.
+/// Sends the messages of these numbers at a rate; returns the acknowledged ones.
 pub(crate) fn send(port: u16, numbers: Range<usize>, per_second: usize) -> Vec<usize> {
     let next = AtomicUsize::new(numbers.start);
     let begun = clock::now();
@@ -50,14 +50,14 @@ pub(crate) fn send(port: u16, numbers: Range<usize>, per_second: usize) -> Vec<u
     })
 }
 
-/// The text of a message.
+/// Returns the text of a message.
 pub(crate) fn text_of(number: usize) -> String {
     let mark = std::str::from_utf8(MARK).expect("invariant: the mark is ASCII");
     let text = format!("{mark}{number:0DIGITS$} of a trainer");
     format!("{text:-<TEXT_BYTES$}")
 }
 
-/// The numbers and texts of the messages in OTLP, protobuf or JSON.
+/// Finds the numbers and texts of the messages in OTLP, protobuf or JSON.
 pub(crate) fn numbers_in(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     memchr::memmem::find_iter(bytes, MARK).map(|at| {
         let text = &bytes[at..(at + TEXT_BYTES).min(bytes.len())];
@@ -69,7 +69,7 @@ pub(crate) fn numbers_in(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// `LogsData` with one record.
+/// Returns `LogsData` with one record.
 fn message(number: usize) -> Vec<u8> {
     let nested = |number: u32, inner: &[u8]| {
         let mut outer = Buffer::default();
@@ -87,14 +87,14 @@ fn message(number: usize) -> Vec<u8> {
     nested(1, resource.as_slice()).into_vec()
 }
 
-/// One connection, which is made again when it breaks.
+/// A connection, which is reopened after an error.
 struct Client {
     port: u16,
     stream: Option<BufReader<TcpStream>>,
 }
 
 impl Client {
-    /// Sends one message; returns the status of the answer, or `None` without one.
+    /// Sends one message; returns the status of the response, or `None` without one.
     fn post(&mut self, number: usize) -> Option<u16> {
         let body = message(number);
         let head = format!(

@@ -20,7 +20,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent with these settings of the page's server, in the YAML of one line.
+    /// Starts an agent with these settings of the page's server, as YAML in one line.
     pub(crate) fn start(settings: &str) -> Self {
         let (folder, port, receiver) = (Folder::new(), free_port(), free_port());
         let config = format!(
@@ -39,7 +39,7 @@ impl Agent {
         }
     }
 
-    /// Ends the agent and starts another one on the same ports.
+    /// Stops the agent and starts another one on the same ports.
     pub(crate) fn restart(self) -> Self {
         assert!(self.process.stop().success());
         let process = start(&self.folder, [self.port, self.receiver]);
@@ -78,23 +78,23 @@ impl Agent {
         runs
     }
 
-    /// The address of the page.
+    /// Returns the URL of the page.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// The memory that the agent has now.
+    /// Returns the current memory of the agent.
     pub(crate) fn memory_kib(&self) -> u64 {
         self.process.memory_kib()
     }
 
-    /// Asks the agent to end and waits until it has.
+    /// Stops the agent and waits for its exit.
     pub(crate) fn stop(self) -> ExitStatus {
         self.process.stop()
     }
 }
 
-/// Starts the agent whose configuration is in the folder, and waits until it listens on these ports.
+/// Starts the agent with the configuration in the folder, and waits until it listens on these ports.
 fn start(folder: &Folder, ports: [u16; 2]) -> Process {
     let config = folder.path("agent.yaml");
     let mut process = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config));

@@ -1,4 +1,4 @@
-//! The page in a real Chromium: no errors on its console, and what people are to see is there.
+//! The page in a real Chromium: no errors on its console, and the content for users is visible.
 
 use pulsetrain_tests::{Finished, Folder, Judge, command};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::page::{
     world::{Demo, hostile_run, run_of, run_that_loses_rank_0},
 };
 
-/// The page of these files as one HTML file.
+/// Returns the URL of the page of these files, as one HTML file.
 fn html_of(folder: &Folder, arguments: &[&str]) -> String {
     let html = folder.path("page.html");
     let mut show = command(["show", "--html"]);
@@ -18,7 +18,7 @@ fn html_of(folder: &Folder, arguments: &[&str]) -> String {
     format!("file://{}", html.display())
 }
 
-/// The page of runs that are written as OTLP.
+/// Returns the URL of the page of runs that are given as OTLP.
 fn page_of(folder: &Folder, lines: &str) -> String {
     let file = folder.file("runs.jsonl", lines).display().to_string();
     html_of(folder, &[&file])
@@ -31,7 +31,7 @@ fn a_live_run_moves_without_errors() {
     };
     let demo = Demo::start(&["--rate", "10", "--ranks", "4"]);
     let url = format!("http://127.0.0.1:{}/", demo.port);
-    // It only becomes true when updates arrive: the first step that is seen is overtaken.
+    // It becomes true only if updates arrive: the step must advance from the first one seen.
     let moves = "(() => { const step = Number((document.querySelector('.tile .big') || {textContent: 'x'}).textContent.replace(/,/g, '')); \
         if (!(step >= 0)) return false; window.first ??= step; return step >= window.first + 5 && document.querySelectorAll('#training canvas').length > 3; })()";
     let ask = [
@@ -111,7 +111,7 @@ fn sixty_four_ranks_have_a_row_each() {
     let folder = Folder::new();
     let file = folder.path("ranks.binpb").display().to_string();
     let mut demo = command(["demo", "--ranks", "64", "--steps", "40", "--rate", "8", "--to"]);
-    // What finds no room in its queue is of no interest here: every rank has steps all the same.
+    // Items that do not fit into the queue of the demo do not matter here: every rank has steps regardless.
     demo.arg(&file).output().expect("pulsetrain can be started");
     let url = html_of(&folder, &[&file]);
     let ask = [
@@ -157,7 +157,7 @@ fn an_hour_at_ten_steps_a_second_is_drawn_from_its_first_to_its_last_step() {
         return;
     };
     let folder = Folder::new();
-    // A spike of one step has to survive the merging of points.
+    // A spike of one step must survive the downsampling of points.
     let url = page_of(
         &folder,
         &run_of("hour", 36_000, |step| {

@@ -27,7 +27,7 @@ fn the_page_its_data_and_the_metrics_are_served_on_one_port() {
         policy.contains("default-src 'none'") && policy.contains("connect-src 'self'"),
         "{policy}"
     );
-    // Nothing is loaded from anywhere.
+    // The page loads nothing from other hosts.
     for outside in ["src=\"http", "href=\"http", "@import", "url(http", "fetch(\"http"] {
         assert!(!page.text().contains(outside), "the page has {outside}");
     }
@@ -166,14 +166,15 @@ fn updates_follow_the_snapshot_without_a_gap() {
     );
 }
 
-/// The runs that each stream watches, which is the most. Their updates have some 100 KiB each, so that those of a few seconds are
-/// more than a socket holds.
+/// The maximum number of runs that a stream can watch. Their updates have about 100 KiB each, so that the updates of a few
+/// seconds exceed the buffers of a socket.
 const RUNS: usize = 16;
-/// The streams that are not read.
+/// The number of streams that are not read.
 const SILENT: usize = 8;
-/// What a socket holds at most is in the system and not in the agent. For each stream 16 runs would wait in a few updates.
+/// The limit of the memory growth. The buffers of a socket belong to the system, not to the agent. Updates of 16 runs would
+/// wait for each stream.
 const MOST_MEMORY_KIB: u64 = 96 << 10;
-/// What a socket may have taken before the stream was closed: its buffers on both sides.
+/// The limit of the unread bytes of a closed stream: its buffers on both sides.
 const MOST_UNREAD: usize = 32 << 20;
 
 #[test]
@@ -198,7 +199,7 @@ fn streams_that_are_not_read_are_closed_and_hold_up_nobody() {
     });
     let mut most_memory = 0;
     wait_until("the agent has closed the streams that are not read", || {
-        // The one that is read gets every update meanwhile.
+        // The stream that is read still gets every update.
         updates.next("news");
         most_memory = most_memory.max(agent.memory_kib());
         connections(agent.port) == 1
@@ -211,13 +212,13 @@ fn streams_that_are_not_read_are_closed_and_hold_up_nobody() {
     }
     updates.next("delta");
 
-    // The end does not wait for them either.
+    // The shutdown does not wait for them either.
     let _silent: Vec<TcpStream> = (0..SILENT).map(|_| open()).collect();
     updates.next("delta");
     assert!(agent.stop().success());
 }
 
-/// The connections to a port that the server has not closed, by the system's table of them.
+/// Returns the number of connections to a port that the server has not closed, from the system's table.
 fn connections(port: u16) -> usize {
     const ESTABLISHED: &str = "01";
     let table = fs::read_to_string("/proc/net/tcp").expect("Linux lists its connections");
@@ -229,7 +230,7 @@ fn connections(port: u16) -> usize {
     table.lines().filter(is_one).count()
 }
 
-/// The bytes that are left to read of a connection; panics if the server has not closed it.
+/// Returns the number of remaining bytes of a connection; panics if the server has not closed it.
 fn rest(mut stream: TcpStream) -> usize {
     stream
         .set_read_timeout(Some(Duration::from_secs(30)))

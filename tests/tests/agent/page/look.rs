@@ -1,4 +1,4 @@
-//! A look at the page with a real Chromium, which may draw a picture of it.
+//! Opens the page in a real Chromium, which can also take a screenshot.
 
 use std::{path::Path, process::Command};
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::page::world::HOSTILE;
 
-/// The page has drawn a run.
+/// A condition: the page has drawn a run.
 pub(crate) const DRAWN: &str = "document.documentElement.dataset.ready === '1'";
 
-/// The chart of the loss is drawn: it is so in a frame after [`DRAWN`], when the browser has found it in sight. Asks for no
-/// pixels, because Chromium warns of repeated reading of a canvas.
+/// A condition: the chart of the loss is drawn, which happens in a frame after [`DRAWN`], when the browser has detected that it
+/// is visible. It reads no pixels, because Chromium warns about repeated reads of a canvas.
 pub(crate) const LOSS_DRAWN: &str = "(() => { const canvas = document.querySelector('#training canvas'); \
     return document.documentElement.dataset.ready === '1' && canvas !== null && canvas.chart.isStale === false && Boolean(canvas.chart.box); })()";
 
@@ -20,7 +20,7 @@ pub(crate) const RED_PIXELS: &str = "(() => { const canvas = document.querySelec
     const data = pen.getImageData(0, 0, canvas.width, canvas.height).data; let red = 0; \
     for (let at = 0; at < data.length; at += 4) if (data[at] > 190 && data[at + 1] < 90 && data[at + 2] < 90 && data[at + 3] > 200) red++; return red; })()";
 
-/// The page is connected, and its curve of the loss is as in this condition on `loss` and `name`, the name of the run.
+/// Returns a condition: the page is connected, and `condition` holds for the curve `loss` and for `name`, the name of the run.
 pub(crate) fn is_live(condition: &str) -> String {
     format!(
         "(() => {{ const canvas = document.querySelector('#training canvas'); if (!canvas) return false; \
@@ -29,11 +29,11 @@ pub(crate) fn is_live(condition: &str) -> String {
     )
 }
 
-/// Asks for what a text of a run must not do, and for the text of the page.
+/// Expressions for the effects that a text of a run must not have, and for the text of the page.
 pub(crate) const HARM: [&str; 4] = [
     "window.hacked === undefined",
     "document.querySelectorAll('img').length",
-    // Text with marks of direction is in elements that keep the marks from what follows.
+    // Text with bidirectional control characters is in elements that isolate them from the text that follows.
     "[...document.querySelectorAll('body *')].filter(element => [...element.childNodes].some(node => node.nodeType === 3 && node.data.includes('\\u202e')) && element.tagName !== 'SCRIPT') \
      .every(element => { const style = getComputedStyle(element); return style.unicodeBidi === 'isolate' || style.display !== 'inline'; })",
     "document.body.textContent",
@@ -46,20 +46,20 @@ pub(crate) fn assert_harmless(seen: &[Value]) {
     assert!(shown >= 3, "name, verdict and label are shown: {shown} times");
 }
 
-/// Opens a page and returns what the expressions come to.
+/// Opens a page and returns the values of the expressions.
 ///
 /// # Panics
 ///
-/// Where the page prints an error or throws one.
+/// If the page logs or throws an error.
 pub(crate) fn look(judge: &Path, url: &str, until: &str, ask: &[&str]) -> Vec<Value> {
     answers(judge, &json!({"url": url, "until": until, "ask": ask}))
 }
 
-/// As [`look`]; saves a picture of the page, unless its name is empty, in the folder that `PULSETRAIN_PICTURES` names.
+/// As [`look`]; saves a screenshot of the page, unless its name is empty, in the folder of `PULSETRAIN_PICTURES`.
 pub(crate) fn look_and_draw(judge: &Path, picture: &str, mut wanted: Value) -> Vec<Value> {
     let folder = std::env::var_os("PULSETRAIN_PICTURES").filter(|_| !picture.is_empty());
     if let Some(folder) = folder {
-        // Tests run in their package's folder.
+        // Tests run in the folder of their package.
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent");
         let file = repository.join(folder).join(format!("{picture}.png"));
         wanted["shot"] = json!(file);
@@ -79,7 +79,7 @@ fn answers(judge: &Path, wanted: &Value) -> Vec<Value> {
     seen["answers"].as_array().expect("answers").clone()
 }
 
-/// Looks at a page whose server is away at times: when the page has reached a condition, what belongs to it is done.
+/// Opens a page whose server is unavailable at times: calls each action after the page has reached its condition.
 pub(crate) fn look_while<'a>(
     judge: &Path,
     picture: &str,

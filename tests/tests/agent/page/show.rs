@@ -23,7 +23,7 @@ fn show(arguments: &[&str]) -> Finished {
     )
 }
 
-/// The data in a page that is a file.
+/// Returns the data that is embedded in an HTML file.
 fn embedded(html: &str) -> Value {
     let begin = html.find("id=\"data\">").expect("a place for data") + "id=\"data\">".len();
     let data = &html[begin..begin + html[begin..].find('<').expect("the end of the data")];
@@ -67,7 +67,7 @@ fn every_folder_of_the_corpus_is_shown_or_refused_with_its_reason() {
             );
         }
     }
-    // All but the folders of conventions, of the kubelet and of other programs' OTLP.
+    // All except the folders of conventions, of the kubelet and of other programs' OTLP.
     assert!(shown >= 9, "only {shown} folders were shown");
 }
 
@@ -146,7 +146,7 @@ fn runs_are_printed_without_colors_where_there_is_no_terminal() {
     assert!(!out.contains('\x1b'), "{out}");
 }
 
-/// A job of several ranks whose loss is NaN from step 40 on, as the demo writes it.
+/// Writes the telemetry of a job of several ranks whose loss is NaN from step 40 on, from the demo.
 fn demo_with_nan(folder: &Folder) -> String {
     let file = folder.path("telemetry.jsonl");
     let mut demo = command(["demo", "--rate", "25", "--steps", "80", "--fault", "nan-loss@40"]);
@@ -155,7 +155,7 @@ fn demo_with_nan(folder: &Folder) -> String {
     fs::read_to_string(file).expect("the file can be read")
 }
 
-/// The same telemetry without derived signals; panics if it had none.
+/// Returns the telemetry without derived signals; panics if it has none.
 fn without_derived(telemetry: &str) -> String {
     let mut removed = 0;
     let mut out = String::new();

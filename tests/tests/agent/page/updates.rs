@@ -11,7 +11,7 @@ use crate::page::{
     world::{Demo, hostile_run, run_of},
 };
 
-/// Asks whether the curve of the loss has neither a gap nor the mark of one, and how many marks there are.
+/// Expressions: whether the curve of the loss has neither a gap nor the mark of one, and the number of marks.
 const GAPS: [&str; 3] = [
     "(loss => loss.v.every(Number.isFinite) && !loss.bad.some(Boolean) && new Set(loss.attempts).size === 1 && \
      loss.s.every((step, place) => place === 0 || step === loss.s[place - 1] + 1))(document.querySelector('#training canvas').chart.series[0].series)",
@@ -37,7 +37,7 @@ fn an_open_page_shows_the_points_of_an_agent_that_was_restarted() {
         let agent = agent.as_ref().expect("the agent runs");
         agent.send(&run_of("a", steps, |step| step as f64));
     };
-    // The run keeps its id; the numbers of its series and points begin again.
+    // The run keeps its id; the numbers of its series and points restart.
     let restart = || {
         let running = agent.take().map(Agent::restart);
         agent.replace(running);
@@ -97,7 +97,7 @@ fn text_of_a_live_run_is_shown_and_never_run() {
     };
     let agent = Agent::start("");
     agent.send(&run_of("a", 20, |step| step as f64));
-    // The run comes while the page is open and is selected; then its texts come again, as updates.
+    // The run appears while the page is open, and is selected; then its texts arrive again, as updates.
     let select = "(() => { const run = [...document.querySelectorAll('.run')].find(run => run.dataset.id.includes('hacked')); \
                   if (run && run.getAttribute('aria-selected') !== 'true') run.click(); \
                   return !!run && document.querySelector('h1 span').textContent.includes('hacked') && document.querySelectorAll('.verdict').length === 1; })()";

@@ -1,4 +1,4 @@
-//! A simulated job with its page, requests to it, and files of OTLP as a program with an SDK writes them.
+//! A simulated job with its page, requests to it, and OTLP files as a program with an SDK writes them.
 
 use std::{
     fmt::Write as _,
@@ -16,7 +16,7 @@ pub(crate) struct Demo {
     folder: Folder,
 }
 
-/// An answer to a request.
+/// A response to a request.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -49,7 +49,7 @@ impl Demo {
         demo
     }
 
-    /// Ends the demo and starts another one on the same port.
+    /// Stops the demo and starts another one on the same port.
     pub(crate) fn restart(self, arguments: &[&str]) -> Self {
         let Self {
             port,
@@ -62,7 +62,7 @@ impl Demo {
         Self::start_on(port, arguments)
     }
 
-    /// The first run of the page.
+    /// Returns the first run of the page.
     pub(crate) fn run(&self) -> Option<Value> {
         let overview = try_get(self.port, "/api/overview", "")?;
         overview.json()["runs"].get(0).cloned()
@@ -79,20 +79,20 @@ impl Answer {
         serde_json::from_slice(&self.body).expect("the answer is JSON")
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find_map(|(key, value)| key.eq_ignore_ascii_case(name).then_some(value))
     }
 }
 
-/// The response to `GET path` with these header lines, each with a CRLF at its end.
+/// Returns the response to `GET path` with these header lines, each with a CRLF at its end.
 #[track_caller]
 pub(crate) fn get(port: u16, path: &str, headers: &str) -> Answer {
     try_get(port, path, headers).expect("the page answers")
 }
 
-/// As [`get`]; `None` where nothing listens.
+/// As [`get`]; `None` if nothing listens.
 pub(crate) fn try_get(port: u16, path: &str, headers: &str) -> Option<Answer> {
     let host = if headers.to_lowercase().contains("host:") {
         ""
@@ -102,7 +102,7 @@ pub(crate) fn try_get(port: u16, path: &str, headers: &str) -> Option<Answer> {
     ask(port, &format!("GET {path} HTTP/1.0\r\n{host}{headers}\r\n"))
 }
 
-/// The answer to a request as it is written.
+/// Returns the response to a raw request.
 pub(crate) fn ask(port: u16, request: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.write_all(request.as_bytes()).ok()?;
@@ -127,7 +127,7 @@ impl Updates {
         Self(BufReader::new(stream))
     }
 
-    /// The next update of a kind.
+    /// Returns the next update of a kind.
     pub(crate) fn next(&mut self, wanted: &str) -> Value {
         let mut kind = String::new();
         loop {
@@ -148,7 +148,7 @@ impl Updates {
     }
 }
 
-/// Lines of OTLP/JSON: a run with `steps` steps, ten a second, whose loss at a step is that of `loss`.
+/// Returns OTLP/JSON lines: a run with `steps` steps, ten per second, with the loss of each step from `loss`.
 pub(crate) fn run_of(id: &str, steps: u64, loss: impl Fn(u64) -> f64) -> String {
     const START: u64 = 1_795_000_000_000_000_000;
     let points = |value: &dyn Fn(u64) -> Value| -> Vec<Value> {
@@ -184,8 +184,8 @@ pub(crate) fn run_of(id: &str, steps: u64, loss: impl Fn(u64) -> f64) -> String 
     line
 }
 
-/// Lines of OTLP/JSON: a run of two ranks. Rank 0 reports losses of 1 for `steps` steps and ends; rank 1 reports losses of 2 for twice
-/// as many.
+/// Returns OTLP/JSON lines: a run of two ranks. Rank 0 reports a loss of 1 for `steps` steps and ends; rank 1 reports a loss of
+/// 2 for twice the number of steps.
 pub(crate) fn run_that_loses_rank_0(id: &str, steps: u64) -> String {
     let of_rank = |rank: u64, steps: u64| {
         let lines = run_of(id, steps, |_| (rank + 1) as f64);
@@ -207,7 +207,7 @@ pub(crate) fn run_that_loses_rank_0(id: &str, steps: u64) -> String {
     format!("{}\n{end}\n{}\n", of_rank(0, steps), of_rank(1, 2 * steps))
 }
 
-/// Lines of OTLP/JSON: a run with its step number and open verdicts with long texts, which every update of the run has.
+/// Returns OTLP/JSON lines: a run with its step number and open verdicts with long texts, which are in every update of the run.
 pub(crate) fn run_with_verdicts(id: &str, verdicts: u64) -> String {
     let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let resource = json!({"attributes": [text("train.run.id", id)]});
@@ -230,10 +230,11 @@ pub(crate) fn run_with_verdicts(id: &str, verdicts: u64) -> String {
     format!("{}{logs}\n", run_of(id, 2, |_| 1.0))
 }
 
-/// Text that would run a script where the page took it for HTML, or end a string or line of one, or turn the text after it.
+/// Text that would run a script if the page used it as HTML, end a string or a line of a script, or reverse the text that
+/// follows.
 pub(crate) const HOSTILE: &str = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>\";window.hacked=1;'\u{2028}\u{202e}abc";
 
-/// Lines of OTLP/JSON: a run whose id, name, verdict and label are [`HOSTILE`].
+/// Returns OTLP/JSON lines: a run whose id, name, verdict and label are [`HOSTILE`].
 pub(crate) fn hostile_run() -> String {
     let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let resource = json!({"attributes": [text("train.run.id", HOSTILE), text("train.run.name", HOSTILE)]});

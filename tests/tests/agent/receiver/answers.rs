@@ -1,4 +1,4 @@
-//! What the receiver answers: to what it takes, to what it cannot take now, and to what it never will.
+//! The responses of the receiver: to accepted requests, to those that it cannot accept now, and to invalid ones.
 
 use std::{
     fmt::Display,
@@ -267,7 +267,7 @@ fn grpc(inside: &Inside) -> OtlpSink {
     OtlpSink::new(&config.expect("the address is one")).expect("a client can be made")
 }
 
-/// A number of two bytes in JSON is eight bytes of protobuf.
+/// A number with two bytes in JSON has eight bytes in protobuf.
 #[test]
 fn json_that_grows_over_the_limit_is_refused_and_reaches_no_sink() {
     let small = ReceiverConfig {
@@ -293,7 +293,7 @@ fn json_that_grows_over_the_limit_is_refused_and_reaches_no_sink() {
     wait_until("only the short one arrives", || inside.batches().len() == 1);
 }
 
-/// A connection that is closed while its client writes is reset, and the client never reads the answer.
+/// A connection that is closed while its client writes is reset, and the client cannot read the response.
 #[test]
 fn a_client_that_writes_a_long_refused_body_reads_the_answer() {
     let small = ReceiverConfig {

@@ -1,4 +1,4 @@
-//! Clients that hold connections and requests without using them: honest ones are answered all the same.
+//! Clients that hold connections and requests without using them: honest ones still get a response.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -14,15 +14,15 @@ use pulsetrain_tests::wait_until;
 use crate::receiver::inside::Inside;
 
 const PROTOBUF: &str = "Content-Type: application/x-protobuf\r\n";
-/// As many connections as there are at one time.
+/// The maximum number of connections.
 const CONNECTIONS: usize = 256;
 
 #[test]
 fn silent_connections_are_closed_and_others_are_refused_with_an_answer_meanwhile() {
     let inside = Inside::open(ReceiverConfig::default());
     let connect = |_| TcpStream::connect(inside.address).expect("the receiver listens");
-    // A connection that is idle for some time gives its place to a client that waits, so on a busy machine the client may be
-    // served instead.
+    // An idle connection is eventually closed in favour of a waiting client, so on a busy machine the client may be served
+    // instead.
     let mut silent: Vec<TcpStream> = Vec::new();
     let mut refused = String::new();
     wait_until("a client is refused with an answer", || {

@@ -1,4 +1,4 @@
-//! A receiver in this process: its pipeline ends in a sink that accepts as much as the test permits, and keeps it.
+//! A receiver in this process: the sink of its pipeline accepts and keeps as much as the test permits.
 
 use std::{
     io::{Read, Write},
@@ -17,19 +17,19 @@ use pulsetrain_pipeline::{
 use pulsetrain_receiver::{ReceiverConfig, ReceiverSource};
 use tokio::{runtime::Runtime, sync::Notify, task::JoinHandle};
 
-/// A receiver that runs until it is dropped.
+/// A running receiver, which stops when it is dropped.
 pub(crate) struct Inside {
     pub(crate) address: SocketAddr,
     pub(crate) response: Arc<Mutex<Vec<String>>>,
     kept: Kept,
     stop: CancellationToken,
     running: Option<JoinHandle<Vec<SourceReport>>>,
-    // The last: what is above lives in it.
+    // The last field: the fields above live in this runtime.
     runtime: Runtime,
     _pipeline: Pipeline,
 }
 
-/// A sink that takes nothing until it is let.
+/// A sink that accepts nothing until it is opened.
 #[derive(Clone, Default)]
 struct Kept {
     is_open: Arc<AtomicBool>,
@@ -57,14 +57,14 @@ impl Sink for Kept {
 }
 
 impl Inside {
-    /// A receiver whose sink takes everything.
+    /// Creates a receiver whose sink accepts everything.
     pub(crate) fn open(config: ReceiverConfig) -> Self {
         let inside = Self::closed(config, 1000);
         inside.let_in();
         inside
     }
 
-    /// A receiver whose sink accepts nothing yet, with a queue for this number of batches.
+    /// Creates a receiver whose sink accepts nothing yet, with a queue for this number of batches.
     pub(crate) fn closed(mut config: ReceiverConfig, max_batches: usize) -> Self {
         config.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()];
         let runtime = Runtime::new().expect("a runtime can be made");
@@ -107,18 +107,18 @@ impl Inside {
         }
     }
 
-    /// Lets the sink take what waits.
+    /// Opens the sink, which then accepts the waiting batches.
     pub(crate) fn let_in(&self) {
         self.kept.is_open.store(true, Ordering::SeqCst);
         self.kept.opened.notify_one();
     }
 
-    /// What the sink has.
+    /// Returns the batches that the sink has.
     pub(crate) fn batches(&self) -> Vec<Batch> {
         self.kept.batches.lock().expect("nobody panics with it").clone()
     }
 
-    /// Does something in its runtime.
+    /// Runs a future in its runtime.
     pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
@@ -133,13 +133,13 @@ impl Inside {
         ended.expect("it ends in time").expect("it does not panic")
     }
 
-    /// The answer to a POST, head and body.
+    /// Returns the head and the body of the response to a POST.
     pub(crate) fn post(&self, path: &str, headers: &str, body: &[u8]) -> String {
         request(self.address, &format!("POST {path}"), headers, body)
     }
 }
 
-/// The answer to a request over a connection of its own.
+/// Returns the response to a request over a new connection.
 pub(crate) fn request(address: SocketAddr, line: &str, headers: &str, body: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).expect("the receiver listens");
     let head = format!(
@@ -147,7 +147,7 @@ pub(crate) fn request(address: SocketAddr, line: &str, headers: &str, body: &[u8
         body.len()
     );
     let complete = [head.as_bytes(), body].concat();
-    // A client that is refused for its Content-Length may be disconnected before it has sent the body.
+    // A client that is rejected for its Content-Length may be disconnected before it has sent the body.
     let _ = stream.write_all(&complete);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);

@@ -1,4 +1,4 @@
-//! Tunix's own metrics, sent by OpenTelemetry's SDK into a real agent, come out as an import of the same exports gives them.
+//! Tunix's own metrics, sent by OpenTelemetry's SDK to a real agent: the output equals that of an import of the same exports.
 
 use std::{
     fs,
@@ -51,7 +51,7 @@ fn sent_is_as_imported(protocol: &str, more: &str) {
     the_rest_is_as_it_was(&sent.items);
 }
 
-/// The values of a metric with their attributes, without their times, which are those of the exports.
+/// Returns the values of a metric with their attributes, without their times, which are those of the exports.
 fn series(items: &Items, name: &str) -> Vec<String> {
     let points = items.of_kind("point").into_iter();
     let of_name = points.filter(|item| item["metric"]["name"] == name);
@@ -68,7 +68,7 @@ fn series(items: &Items, name: &str) -> Vec<String> {
     series
 }
 
-/// What the program itself sent, and whose all of it is.
+/// Asserts that the program's other telemetry is unchanged, and that all items have its resource.
 fn the_rest_is_as_it_was(items: &Items) {
     let counted = items.values("app.requests");
     assert_eq!(counted.last().map(|(_, value)| *value), Some(15.0), "{counted:?}");
@@ -113,14 +113,14 @@ fn imported(file: &Path) -> Items {
     Items::read(&out)
 }
 
-/// What an agent wrote of what the SDK sent to it.
+/// The output of an agent for the telemetry of the SDK.
 struct Sent {
     items: Items,
     _folder: TempDir,
 }
 
 impl Sent {
-    /// Starts an agent, lets the SDK send the sample, and ends the agent; returns `None` without an SDK.
+    /// Starts an agent, lets the SDK send the sample, and stops the agent; returns `None` without an SDK.
     fn through(protocol: &str, more: &str) -> Option<Self> {
         let python = Judge::PythonSdk.require_or_skip()?;
         let folder = tempfile::tempdir().expect("a temporary folder can be made");

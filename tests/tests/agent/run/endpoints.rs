@@ -1,4 +1,4 @@
-//! Whatever becomes of where telemetry goes, the trainer runs on.
+//! The trainer continues, also if its telemetry cannot be delivered.
 
 use std::{
     fs,
@@ -76,7 +76,7 @@ fn the_page_and_the_metrics_are_served_without_a_configuration() {
     ] {
         ours.env_remove(variable);
     }
-    // The trainer waits for a line after what it prints, so that the page can be asked.
+    // The trainer waits for input after its output, so that the page can be requested.
     let script = format!("cat {}; read line", corpus("maxtext/demo.stderr").display());
     ours.args(["sh", "-c", &script]).stdin(Stdio::piped());
     ours.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -98,7 +98,7 @@ fn the_page_and_the_metrics_are_served_without_a_configuration() {
     let output = child.wait_with_output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{printed}");
-    // Nothing was sent to the usual endpoint, where nobody listens.
+    // Nothing was sent to the default endpoint, which does not listen.
     assert_eq!(
         printed.trim(),
         format!("pulsetrain: serving the page at http://{address}/")

@@ -1,4 +1,4 @@
-//! A format of the user's own, whose lines only the mapping knows, is read while the trainer prints.
+//! A user-defined format, which only the mapping describes, is read while the trainer prints.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ values:
   - {key: rate, metric: train.throughput.tokens}
 ";
 
-/// The trainer prints a step only after the test has found the one before at the sink.
+/// The trainer prints a step only after the test has found the previous one at the sink.
 #[test]
 fn each_step_of_an_own_format_is_at_the_sink_before_the_next_is_printed() {
     let folder = folder();

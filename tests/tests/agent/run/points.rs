@@ -1,4 +1,4 @@
-//! The points of a trainer's output are those of an import.
+//! The points of a trainer's output equal those of an import.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn what_a_trainer_prints_gives_the_points_of_an_import() {
         .run()
         .expect_code(0);
     let log = log.to_str().unwrap();
-    // The log on the standard error, other lines on the standard output, with a line torn in two.
+    // The log on standard error, other lines on standard output, with one line split in two.
     let script = format!("printf 'half a '; cat {log} >&2; echo line");
     let run = run(&folder, "sh", &["-c", &script]).output();
     assert_eq!(run.status.code(), Some(0));
@@ -71,7 +71,7 @@ fn a_run_has_its_name_however_late_the_trainer_gives_it() {
     let imported = Items::read(&imported);
     let log = log.display();
     for pause_after in [3, 590] {
-        // A file that is there is appended to.
+        // An existing file would be appended to.
         let _ = fs::remove_file(sent(&folder));
         let rest = pause_after + 1;
         let script = format!("head -n {pause_after} {log} >&2; sleep 0.3; tail -n +{rest} {log} >&2");
@@ -118,12 +118,12 @@ fn the_trainer_and_its_telemetry_have_the_same_run_id() {
     assert_eq!(given.stdout, b"mine\n");
 }
 
-/// Returns what arrived of the trainer's own telemetry: an import derives nothing.
+/// Returns the received items of the trainer's own telemetry: an import derives nothing.
 fn received(folder: &TempDir) -> Items {
     Items::read(&sent(folder)).without_derived()
 }
 
-/// The log of a run of MaxText with `lines` lines: the sample, and its last step again and again with other numbers.
+/// Returns a log of a run of MaxText with `lines` lines: the sample, and its last step repeatedly with other numbers.
 fn maxtext_log(lines: usize) -> String {
     let sample = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
     let steps = (12..).take(lines - sample.lines().count()).map(|step| {

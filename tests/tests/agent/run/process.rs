@@ -1,4 +1,4 @@
-//! What a trainer is given, prints and ends with.
+//! The environment, the output and the exit code of a trainer.
 
 use std::{
     io::{BufReader, Write},
@@ -10,7 +10,7 @@ use pulsetrain_tests::{command, corpus};
 
 use crate::run::world::{folder, line, run, sent};
 
-/// Bytes that no text has, colours, a progress bar without its end, and both streams.
+/// Bytes that are not valid text, colours, a progress bar without a line end, and both streams.
 const ODD_TRAINER: &str = r"printf 'a\377\r10%%\r20%%\033[1mb'; printf 'warning\n\376' >&2; exit 7";
 
 #[test]
@@ -84,7 +84,7 @@ fn the_standard_input_is_that_of_the_trainer() {
     let mut child = run.spawn();
     child.stdin.take().unwrap().write_all(b"a line\n").unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, b"got a line\nend\n");
-    // And where it is closed, it is closed.
+    // If it is closed for us, it is closed for the trainer.
     let ours = command([]);
     let mut shell = Command::new("sh");
     shell

@@ -1,4 +1,4 @@
-//! Signals reach the trainer.
+//! Signals are forwarded to the trainer.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ fn signals_are_passed_on_to_the_trainer() {
         (Signal::SIGQUIT, "QUIT"),
         (Signal::SIGUSR2, "USR2"),
     ] {
-        // A trainer that gets no signal ends after a minute, which ends the wait for its output.
+        // A trainer that gets no signal exits after a minute, which ends the wait for its output.
         let script = format!(
             "trap 'echo got {name}; exit 9' {name}; echo ready; for i in $(seq 1200); do sleep 0.05; done"
         );
@@ -36,7 +36,7 @@ fn signals_are_passed_on_to_the_trainer() {
     }
 }
 
-/// With pipes the trainer is in our process group, which a shell suspends; other senders signal only us.
+/// With pipes the trainer is in our process group, which a shell suspends; other senders signal only our process.
 #[test]
 fn whoever_suspends_us_suspends_the_trainer_until_we_are_woken() {
     let folder = folder();
@@ -60,7 +60,7 @@ fn whoever_suspends_us_suspends_the_trainer_until_we_are_woken() {
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
 }
 
-/// Whether Linux reports a process as stopped by a signal.
+/// Returns whether Linux reports a process as stopped by a signal.
 fn is_stopped(process: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("the process is there");
     let state = stat.rsplit(") ").next();

@@ -1,4 +1,4 @@
-//! A trainer on a terminal of its own: its size, its keys, its job.
+//! A trainer in its own pseudoterminal: its size, its keys, its job control.
 
 use std::{io::Write, process::Command};
 
@@ -38,7 +38,7 @@ fn a_key_that_interrupts_reaches_the_trainer_once() {
     assert!(printed.ends_with("1 times\r\n"), "{printed:?}");
 }
 
-/// A shell starts us, Ctrl-Z is typed, the shell looks at everything, lets the trainer come to its end, and fetches us back.
+/// A shell starts us, Ctrl-Z is typed, the shell checks the state, lets the trainer finish, and resumes us in the foreground.
 #[test]
 fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
     let printed = suspended("echo ready;", |keys, printed| {
@@ -49,14 +49,14 @@ fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
     assert_suspended_and_fetched_back(&printed);
 }
 
-/// As above, without typing: a signal is sent to us alone.
+/// As above, without typing: a signal is sent only to our process.
 #[test]
 fn a_signal_that_suspends_us_stops_the_trainer_until_the_shell_fetches_it_back() {
     let printed = suspended("kill -TSTP $PPID;", |_, _| {});
     assert_suspended_and_fetched_back(&printed);
 }
 
-/// What a shell prints that starts us, and waits until the trainer is stopped; the trainer begins with `first`.
+/// Returns the output of a shell that starts us and waits until the trainer is stopped; the trainer begins with `first`.
 fn suspended(first: &str, react: impl FnMut(&mut Terminal, &str)) -> String {
     const SHELL: &str = r#"set -m; "$@"; echo "suspended $?"; stty -a | grep -ow -e -icanon -e icanon
         until grep -q 'State:.T' /proc/$(cat "$DIR"/pid)/status; do sleep 0.05; done
@@ -84,7 +84,7 @@ fn assert_suspended_and_fetched_back(printed: &str) {
     }
 }
 
-/// What is typed is the trainer's own, where its terminal gives it the keys as they are.
+/// Keys are passed to the trainer if its terminal is in raw mode.
 #[test]
 fn a_trainer_that_takes_every_key_is_not_suspended() {
     let script = "stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -tx1; exit 2";
@@ -97,7 +97,7 @@ fn a_trainer_that_takes_every_key_is_not_suspended() {
     assert!(printed.contains("1a"), "{printed:?}");
 }
 
-/// Runs a script under `pulsetrain run` on a terminal; `react` sees what was printed so far and may type.
+/// Runs a script under `pulsetrain run` in a terminal; `react` gets the output so far and may type.
 fn script_on_terminal(script: &str, react: impl FnMut(&mut Terminal, &str)) -> (Option<i32>, String) {
     let folder = folder();
     let mut command = command(["run", "--format=maxtext", "--to"]);

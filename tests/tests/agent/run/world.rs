@@ -1,4 +1,4 @@
-//! A `pulsetrain run` into a file, and what is needed to talk with the trainer.
+//! A `pulsetrain run` with a file as its target, and helpers for the communication with the trainer.
 
 use std::{
     io::BufRead,
@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use pulsetrain_tests::{command, with_default_signals};
 use tempfile::TempDir;
 
-/// A `pulsetrain run` into a file.
+/// A `pulsetrain run` with a file as its target.
 pub(crate) struct Run {
     pub(crate) ours: Command,
     trainer: Vec<String>,

@@ -1,4 +1,4 @@
-//! A restarted run: its log starts over, by truncation or by appending, and is the next attempt of the same run.
+//! A restarted run: its log starts again, by truncation or by appending, and is the next attempt of the same run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::tail::world::World;
 
-/// The traces of the step spans of each attempt.
+/// The trace ids of the step spans of each attempt.
 type Traces = BTreeMap<i64, BTreeSet<String>>;
 
-/// The attempt and the trace of each step span, as often as it was delivered.
+/// Returns the attempt and the trace of each step span, including repeated deliveries.
 fn steps(items: &Items) -> Vec<(i64, String)> {
     let spans = items.of_kind("span").into_iter();
     let steps = spans.filter(|item| item["span"]["name"] == "train.step");
@@ -24,7 +24,8 @@ fn steps(items: &Items) -> Vec<(i64, String)> {
         .collect()
 }
 
-/// Also of a file that is being truncated and written again after a kill: a reader may see a step twice then.
+/// Returns the traces of the step spans of each attempt. A set also covers a file that is truncated and rewritten after a kill:
+/// a reader may then see a step twice.
 fn traces(items: &Items) -> Traces {
     let mut traces = Traces::new();
     for (attempt, trace) in steps(items) {
@@ -72,7 +73,7 @@ fn assert_distinct(items: &Items) {
     assert_eq!(runs(items).len(), 1, "the attempts are of one run");
 }
 
-/// Two runs of Surogate that begin with the same records: the head of the file is the same.
+/// Returns two runs of Surogate that begin with the same records: the heads of the files are equal.
 fn surogate_runs() -> [Vec<String>; 2] {
     let first = surogate_records(&corpus("surogate/training_dense.json"));
     let is_step = |record: &String| record.contains("\"log\": \"step\"");
@@ -115,7 +116,7 @@ fn a_log_that_is_emptied_and_begins_with_the_same_record_is_followed_as_the_next
 fn a_log_that_starts_over_while_nobody_follows_it_is_the_next_attempt() {
     let [first, second] = surogate_runs();
     let steps = steps_of(&first);
-    // Shorter than what was read, and longer.
+    // Shorter than the part that was read, and longer.
     for (read, written) in [(first.len(), second.len() - 5), (first.len() - 5, second.len())] {
         let world = World::new("training.json");
         let follower = world.follow();
@@ -136,7 +137,7 @@ fn a_log_that_starts_over_while_nobody_follows_it_is_the_next_attempt() {
     }
 }
 
-/// Appends records to a log at rest.
+/// Appends records to a log that is not being written.
 fn write_more(log: &Path, records: &[String]) {
     let mut text = fs::read_to_string(log).expect("a log can be read");
     for record in records {
@@ -150,7 +151,7 @@ fn write_more(log: &Path, records: &[String]) {
     file.write_all(text.as_bytes()).expect("a log can be written");
 }
 
-/// The lines of a script that logs its steps, from a time on.
+/// Returns the lines of a script that logs its steps, starting at a time.
 fn script(hour: u32, steps: u32) -> String {
     let line = |step| {
         format!(

@@ -1,4 +1,4 @@
-//! Colours, progress bars and characters of several bytes, torn in the middle: what comes of it is what the finished file gives.
+//! Colours, progress bars and multi-byte characters that are split by writes: the result equals that of the finished file.
 
 use std::{
     fs::{self, OpenOptions},
@@ -13,12 +13,12 @@ use crate::tail::{
     world::{World, imported},
 };
 
-/// Logs with colours, with bars between carriage returns, and with both; each of another format.
+/// Returns logs with colours, with progress bars between carriage returns, and with both; each in another format.
 fn logs() -> [(&'static str, Vec<u8>); 5] {
     let read = |name: &str| fs::read(corpus(name)).expect("the corpus can be read");
     let coloured = |name: &str| {
         let text = String::from_utf8(read(name)).expect("the log is text");
-        // As `rich` writes to a terminal: a colour around each word of the step, and a bar in front of the line.
+        // As `rich` writes to a terminal: a colour around each word of the step, and a progress bar before the line.
         text.replace("loss=", "\x1b[36mloss\x1b[0m=")
             .replace("[step ", "\x1b[1m[step ")
             .replace("\n", "\x1b[0m\r\n")
@@ -33,7 +33,7 @@ fn logs() -> [(&'static str, Vec<u8>); 5] {
     ]
 }
 
-/// The places within escape sequences, between the bytes of a character, and around carriage returns.
+/// Returns the offsets within escape sequences, between the bytes of a character, and around carriage returns.
 fn awkward_places(bytes: &[u8]) -> Vec<usize> {
     let is_awkward = |at: &usize| {
         let (before, next) = (bytes[at - 1], bytes[*at]);
@@ -77,7 +77,7 @@ fn logs_that_are_torn_within_colours_bars_and_characters_give_what_the_finished_
     assert_same_values(&world.delivered(), &expected);
 }
 
-/// Every follower but the last is killed where the log is torn, and the next one sees the rest.
+/// Every follower except the last is killed where the log is split, and the next one reads the rest.
 #[test]
 fn followers_that_are_killed_within_colours_bars_and_characters_lose_and_repeat_nothing() {
     for (name, bytes) in logs() {

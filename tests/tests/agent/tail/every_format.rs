@@ -1,6 +1,6 @@
-//! Every format of the table, followed while it is written in torn pieces, through a kill and a rotation.
+//! Every format of the table, followed while it is written in pieces, through a kill and a rotation.
 //!
-//! A new format joins by being in the table; it needs a sample in the corpus.
+//! A new format is included through the table; it needs a sample in the corpus.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +17,14 @@ use crate::tail::{
     world::{World, imported, imported_so_far},
 };
 
-/// Formats that nothing recognises by itself, each with a log of the corpus.
+/// Formats that are not detected automatically, each with a log of the corpus.
 const NAMED: [(&str, &str); 2] = [("json", "written/any.jsonl"), ("keyvalue", "written/any.log")];
 
-/// Formats whose records need rules; `generic`, which has them, is followed with all others.
+/// Formats whose records need rules; `generic`, which includes its rules, is followed with all others.
 const BY_RULES: [&str; 2] = ["text", "csv"];
 
-/// Formats whose files are not appended to but rewritten completely: `tunix` and `trainer_state` follow them through rewritings,
-/// complete and truncated, and kills.
+/// Formats whose files are rewritten completely instead of appended to: `tunix` and `trainer_state` test them with rewrites,
+/// truncation and kills.
 const WRITTEN_ANEW: [&str; 2] = ["tunix-trace-v2", "hf-trainer-state"];
 
 /// A log that grows.
@@ -32,21 +32,21 @@ struct Growing {
     format: &'static LogFormat,
     /// The finished log.
     original: PathBuf,
-    /// What is written when: before the kill, while nobody follows, and after it.
+    /// The parts in the order of writing: before the kill, without a follower, and after it.
     parts: [Vec<u8>; 3],
 }
 
 impl Growing {
     fn of(format: &'static LogFormat, original: PathBuf) -> Self {
         let bytes = fs::read(&original).expect("the corpus can be read");
-        // The first part ends anywhere, most likely within a line or a record, but not before the run is known.
+        // The first part ends anywhere, usually within a line or a record, but not before the run is identified.
         let ends = (bytes.len() * 2 / 5..bytes.len()).step_by(509);
         let reported = ends.map(|end| bytes.split_at(end));
         let (first, rest) = reported
             .into_iter()
             .find(|(head, _)| !(format.identify)(head).is_partial)
             .expect("a part of the log has the run");
-        // The second ends with a line where there are lines: that is where logs are rotated.
+        // The second part ends with a line if the format has lines, because logs are rotated there.
         let middle = rest.len() / 2;
         let line_end = rest[middle..].iter().position(|byte| *byte == b'\n');
         let (second, third) = rest.split_at(middle + line_end.map_or(0, |at| at + 1));
@@ -57,7 +57,7 @@ impl Growing {
         }
     }
 
-    /// Where it grows: a folder of its own in the world.
+    /// Returns the path of the log: a folder of its own in the world.
     fn path(&self, world: &World) -> PathBuf {
         let name = self
             .original
@@ -67,7 +67,7 @@ impl Growing {
         world.path(&format!("logs/{}", self.format.name)).join(name)
     }
 
-    /// Appends a part in pieces that end anywhere.
+    /// Appends a part in pieces that end at arbitrary offsets.
     fn grow(&self, world: &World, part: usize) {
         let path = self.path(world);
         fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder can be made");
@@ -92,7 +92,7 @@ impl Growing {
     }
 }
 
-/// Follows all logs at once and compares with imports of the finished ones. Gives how many points lead to spans in both.
+/// Follows all logs at once and compares the result with imports of the finished logs. Returns the number of exemplars in both.
 fn expect_all(world: &World, logs: &[Growing], arguments: &[&str]) -> usize {
     let finished: Vec<&Path> = logs.iter().map(|log| log.original.as_path()).collect();
     let expected = imported(finished, arguments);
@@ -120,7 +120,7 @@ fn expect_all(world: &World, logs: &[Growing], arguments: &[&str]) -> usize {
     assert_same_values(&world.delivered(), &expected)
 }
 
-/// The present contents of the logs that will be rotated.
+/// Returns the current values of the logs that will be rotated.
 fn expected_of_rotated(logs: &[Growing], world: &World, arguments: &[&str]) -> BTreeMap<String, usize> {
     let written: Vec<PathBuf> = logs
         .iter()
@@ -130,7 +130,7 @@ fn expected_of_rotated(logs: &[Growing], world: &World, arguments: &[&str]) -> B
     values(&imported_so_far(written.iter().map(PathBuf::as_path), arguments))
 }
 
-/// The first file of the corpus that is of a format.
+/// Returns the first file of the corpus in a format.
 fn sample_of(format: &LogFormat) -> PathBuf {
     let mut folders = vec![corpus("")];
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! A full disk under the state folder: logs are delivered all the same, and one message reports it.
+//! A full disk under the state folder: logs are still delivered, and one message reports it.
 
 use std::{fs, io::ErrorKind};
 
@@ -43,7 +43,7 @@ fn positions_that_find_no_room_are_reported_once_and_nothing_is_lost_or_repeated
     );
     world.delivered().assert_same(&so_far());
 
-    // Who cannot keep aside what a restart must not cut off does not begin.
+    // A follower that cannot save the data that a restart must not truncate does not start.
     let before = fs::read(world.out()).expect("it was written");
     let (status, printed) = world.follow().wait_for_end();
     assert_eq!(status.code(), Some(1), "{printed}");
@@ -55,7 +55,7 @@ fn positions_that_find_no_room_are_reported_once_and_nothing_is_lost_or_repeated
     third.iter().for_each(|record| writer.append(record));
     world.expect_delivered(follower, &so_far());
     let kept = fs::read(world.positions()).expect("they are kept");
-    // A follower that ends while the disk is full reports it; the earlier checkpoint is complete.
+    // A follower that stops while the disk is full reports it; the earlier checkpoint is complete.
     let follower = follow_without_room(&world, &disk);
     writer.append(LAST);
     wait_until("the last record has come", everything_has_come);
@@ -67,7 +67,7 @@ fn positions_that_find_no_room_are_reported_once_and_nothing_is_lost_or_repeated
     world.expect_delivered(follower, &so_far());
 }
 
-/// A follower that has begun, and then there is no room. The positions before the last ones would make room for new ones.
+/// Starts a follower, and then fills the disk. Earlier checkpoint files would make room for new ones.
 fn follow_without_room(world: &World, disk: &SmallDisk) -> Process {
     let follower = world.follow();
     wait_until("it continues", || follower.log().contains("from byte"));
@@ -79,5 +79,5 @@ fn follow_without_room(world: &World, disk: &SmallDisk) -> Process {
     follower
 }
 
-/// A record that follows.
+/// A record that is appended later.
 const LAST: &str = r#"{"log": "step", "time": "2026-11-21 09:00:00.000000001", "step": 900, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05, "phase": "converging"}"#;

@@ -1,4 +1,4 @@
-//! Exports of Cloud Logging that are followed: nothing marks their end, whichever order their entries have.
+//! Exports of Cloud Logging that are followed: they have no end mark, in either order of their entries.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,10 +14,10 @@ use crate::tail::world::{World, imported};
 
 const KILLS: usize = 12;
 
-/// Lines that do not show whether the oldest one has arrived.
+/// Lines that do not show whether the oldest entry has arrived.
 const NEWEST_FIRST: &str = "newest_first.jsonl";
 
-/// The same entries in each order, as lines and as lists.
+/// Returns the same entries in each order, as lines and as lists.
 fn exports() -> [(&'static str, String); 4] {
     let sample = |name: &str| fs::read_to_string(corpus(name)).expect("the sample can be read");
     let lines = sample("written/goodput_entries.jsonl");
@@ -31,7 +31,7 @@ fn exports() -> [(&'static str, String); 4] {
     ]
 }
 
-/// Exports that are written while they are followed, each in as many parts.
+/// Exports that are written while they are followed, each in the same number of parts.
 struct Growing {
     world: World,
     exports: [(&'static str, String); 4],
@@ -53,7 +53,7 @@ impl Growing {
         self.world.path("logs").join(name)
     }
 
-    /// Appends a part, which ends anywhere.
+    /// Appends a part, which ends at an arbitrary offset.
     fn grow(&self, part: usize) {
         for (name, text) in &self.exports {
             let cut = |part: usize| text.len() * part / self.parts;
@@ -67,7 +67,7 @@ impl Growing {
         }
     }
 
-    /// As if nobody had written to the lines for long.
+    /// Sets an old modification time, as if nobody had written to the lines for long.
     fn fall_silent(&self) {
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let file = File::options().append(true).open(self.path(NEWEST_FIRST));
@@ -75,7 +75,7 @@ impl Growing {
         aged.expect("the time of an export can be set");
     }
 
-    /// The items of an import of the complete exports.
+    /// Returns the items of an import of the complete exports.
     fn complete(&self) -> Items {
         let paths = self.exports.each_ref().map(|(name, _)| self.path(name));
         let expected = imported(paths.iter().map(PathBuf::as_path), &[]);
@@ -117,7 +117,7 @@ fn an_export_is_reported_once_in_either_order_however_often_the_follower_is_kill
     world.expect_delivered(world.follow(), &growing.complete());
 }
 
-/// The list that is exported with the first `count` entries.
+/// Returns the list of an export with the first `count` entries.
 fn list(lines: &[&str], newest_first: bool) -> String {
     let mut lines = lines.to_vec();
     if newest_first {
@@ -137,7 +137,7 @@ fn a_list_that_is_exported_again_gives_only_what_is_new_also_after_a_kill() {
         for count in (5..lines.len()).step_by(5) {
             let before = Progress::of(world.out(), world.positions());
             let exported = list(&lines[..count], newest_first);
-            // Sometimes nobody follows meanwhile, and sometimes who comes finds a part of it.
+            // In some iterations there is no follower during the write, and in some a new follower finds a partial file.
             let follower = random.bool().then(|| world.follow());
             let torn = random.usize(..exported.len());
             fs::write(&path, &exported[..torn]).expect("an export can be written");

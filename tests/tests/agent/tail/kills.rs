@@ -1,4 +1,4 @@
-//! A follower that is killed again and again, while the log grows: its output is that of an import.
+//! A follower that is killed repeatedly while the log grows: its output equals that of an import.
 
 use std::{fs, path::Path, thread};
 
@@ -80,7 +80,7 @@ fn kill_while_the_log_grows(world: &World, run: &mut SurogateRun, random: &mut R
     });
 }
 
-/// The follower sees half a record when it begins, and never the other half.
+/// Starts a follower on a half-written record, and kills it before the other half is written.
 fn kill_while_a_record_is_torn(world: &World, run: &mut SurogateRun, random: &mut Rng) {
     let mut moment = random.fork();
     run.write_torn(random, || {

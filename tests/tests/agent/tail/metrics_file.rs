@@ -1,4 +1,4 @@
-//! MaxText's `metrics_file`, which is truncated at every evaluation and continues: nothing is read twice.
+//! MaxText's `metrics_file`, which is truncated at every evaluation and then continues: nothing is read twice.
 
 use std::{
     fs::{self, OpenOptions},
@@ -22,7 +22,7 @@ fn a_metrics_file_that_is_emptied_at_every_evaluation_is_one_run() {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let (mut written, step) = (String::new(), lines.len() / 3);
     for (number, line) in lines.iter().enumerate() {
-        // As MaxText does: the file is opened for each line, and emptied before some of them.
+        // As MaxText does: the file is opened for each line, and truncated before some of them.
         let mut log = OpenOptions::new()
             .create(true)
             .append(true)

@@ -1,4 +1,4 @@
-//! Logs of the user's own format, whose records only the mapping knows, are followed from their first record on.
+//! Logs in a user-defined format, whose records only the mapping describes, are followed from their first record on.
 
 use std::{
     fs::{self, OpenOptions},

@@ -1,4 +1,4 @@
-//! Where the system reports no changes, as on network file systems, logs are polled.
+//! If the system reports no changes, as on network file systems, logs are polled.
 
 use std::{
     fs,
@@ -10,10 +10,10 @@ use pulsetrain_tests::{Process, SurogateWriter, corpus, surogate_records, wait_u
 
 use crate::tail::world::{World, imported};
 
-/// The name of the file descriptor by which Linux reports changes.
+/// The name of the file descriptor of inotify.
 const TELLER: &str = "anon_inode:inotify";
 
-/// Runs a program in a namespace that has none of it: the follower finds that out as it begins.
+/// Runs a program in a namespace without inotify instances, which the follower detects at its start.
 const NOBODY_TELLS: &str = r#"echo 0 > /proc/sys/user/max_inotify_instances && exec "$@""#;
 
 #[test]
@@ -50,7 +50,7 @@ fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotat
     let complete = imported([log.as_path()], &[]).len();
     wait_until("the rest has come", || world.delivered().len() >= complete);
 
-    // A trainer that starts again empties its log; another one begins elsewhere.
+    // A restarted trainer truncates its log; another one starts in another folder.
     let mut writer = SurogateWriter::create(&log);
     moe.iter().for_each(|record| writer.append(record));
     fs::create_dir_all(&second).expect("a folder can be made");
@@ -61,7 +61,7 @@ fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotat
     world.expect_delivered(follower, &expected);
 }
 
-/// Whether a process watches for changes.
+/// Returns whether a process uses inotify.
 fn asks_the_system(process: &Process) -> bool {
     let open = fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("the process is ours");
     let mut links = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());

@@ -56,7 +56,7 @@ fn where_all_positions_make_no_sense_what_was_delivered_stays() {
     );
     let now = fs::read(world.out()).expect("it is there");
     assert!(now.starts_with(&before), "not a byte of what was there is gone");
-    // What follows is as after any other start.
+    // From here on, the follower behaves as after any other start.
     writer.append(RECORD);
     let grown = imported([world.path("training.json").as_path()], &[]).len() - expected.len();
     let follower = world.follow();
@@ -99,7 +99,8 @@ fn positions_of_a_later_version_end_the_program_and_change_nothing() {
     assert_eq!(fs::read_to_string(world.positions()).expect("it is there"), text);
 }
 
-/// A world in which a log was delivered and the follower has ended, with the writer of the log and what was delivered.
+/// Returns a world in which a log was delivered and the follower has stopped, with the writer of the log and the delivered
+/// items.
 fn delivered_world() -> (World, SurogateWriter, Items) {
     let world = World::new("training.json");
     let log = world.path("training.json");
@@ -119,7 +120,7 @@ fn delivered_world() -> (World, SurogateWriter, Items) {
     (world, writer, expected)
 }
 
-/// A record that follows.
+/// A record that is appended later.
 const RECORD: &str = r#"{"log": "step", "time": "2026-11-21 09:00:00.000000001", "step": 900, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05, "phase": "converging"}"#;
 
 fn read_aside(world: &World) -> String {
@@ -130,7 +131,7 @@ fn open_to_all(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("the file is ours");
 }
 
-/// Expects the follower to end with these messages, and the output unchanged.
+/// Expects the follower to exit with these messages, and the output to be unchanged.
 #[track_caller]
 fn refused(world: &World, follower: Process, printed: &[&str]) {
     let before = fs::read(world.out()).expect("it was written");

@@ -1,4 +1,4 @@
-//! Rotation of a log of lines: the run continues in the next file, and what was renamed is not read again.
+//! Rotation of a log of lines: the run continues in the next file, and the renamed file is not read again.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -12,11 +12,11 @@ use pulsetrain_tests::{SurogateWriter, corpus, surogate_records, wait_until};
 
 use crate::tail::world::{World, imported};
 
-/// A log of lines with times of their own, in three parts.
+/// Returns a log of lines that have timestamps, in three parts.
 fn parts() -> [String; 3] {
     let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    // The run is known by its configuration, which is most of the log: the steps come after that.
+    // The run is identified by its configuration, which is most of the log: the steps come after that.
     let named = lines.iter().position(|line| line.contains("completed step: 0,"));
     let first = named.expect("there are steps") + 1;
     let second = first + (lines.len() - first) / 2;
@@ -31,14 +31,14 @@ fn appended(log: &Path) -> File {
         .expect("a log can be opened")
 }
 
-/// Writes text in pieces that end anywhere, within lines and characters.
+/// Writes text in pieces that end at arbitrary offsets, within lines and characters.
 fn write_torn(mut log: &File, text: &str) {
     for piece in text.as_bytes().chunks(611) {
         log.write_all(piece).expect("a log can be written");
     }
 }
 
-/// How many items the first parts come to.
+/// Returns the number of items in the first parts.
 fn items_of(world: &World, parts: &[String]) -> usize {
     let log = world.path("so-far");
     fs::write(&log, parts.concat()).expect("a file can be written");
@@ -48,7 +48,7 @@ fn items_of(world: &World, parts: &[String]) -> usize {
 #[test]
 fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
     let parts = parts();
-    // The pattern matches the renamed file too.
+    // The pattern also matches the renamed file.
     let world = World::new("train.log*").with("--poll-interval=0.1");
     let log = world.path("train.log");
     let follower = world.follow();
@@ -58,7 +58,7 @@ fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
     assert!(first > 0, "the first part has items");
     wait_until("the follower has begun", || !world.delivered().is_empty());
 
-    // The writer continues in the renamed file for a while, as one that has not reopened its log.
+    // The writer continues in the renamed file for a while, like one that has not reopened its log.
     let (early, late) = parts[1].split_at(parts[1].find('\n').expect("there are lines") + 1);
     fs::rename(&log, world.path("train.log.1")).expect("a log can be renamed");
     write_torn(&writer, early);
@@ -100,7 +100,7 @@ fn a_log_that_turns_into_a_directory_is_reported_and_followed_when_it_is_a_log_a
     world.expect_delivered(follower, &imported([original.as_path(), &second], &[]));
 }
 
-/// Not every file system gives inodes again at once, so the test writes the inode of the new log into the checkpoint.
+/// Not every file system reuses inodes at once, so the test writes the inode of the new log into the checkpoint.
 #[test]
 fn a_log_that_has_the_inode_of_the_one_before_it_is_another_run() {
     let originals = ["surogate/training_dense.json", "surogate/training_moe.json"].map(corpus);
@@ -115,7 +115,7 @@ fn a_log_that_has_the_inode_of_the_one_before_it_is_another_run() {
     fs::copy(&originals[0], &log).expect("a log can be copied");
     let old = inode();
     world.expect_delivered(world.follow(), &imported([originals[0].as_path()], &[]));
-    // The old one is kept, so that the new one has another inode.
+    // The old file is kept, so that the new one has another inode.
     fs::rename(&log, world.path("old")).expect("a log can be renamed");
     fs::copy(&originals[1], &log).expect("a log can be copied");
     let kept = fs::read_to_string(world.positions()).expect("positions are kept");
@@ -143,7 +143,7 @@ fn a_link_that_is_set_to_another_log_is_another_run() {
     world.expect_delivered(follower, &imported(logs.iter().map(AsRef::as_ref), &[]));
 }
 
-/// A log is not read before the name of its run, which comes late: but a log without a writer never gets one.
+/// A log is not read before its run name, which comes late; but a log without a writer never gets one.
 #[test]
 fn a_log_that_ended_before_its_run_had_a_name_is_read_all_the_same() {
     let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");

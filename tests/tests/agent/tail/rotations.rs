@@ -1,4 +1,4 @@
-//! Rotations while nobody follows: every file that came meanwhile is read, in its order, and nothing twice.
+//! Rotations without a follower: every new file is read, in order, and nothing is read twice.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use pulsetrain_tests::{SurogateWriter, corpus, surogate_records, wait_until};
 
 use crate::tail::world::{World, imported};
 
-/// A log of lines in five parts of complete lines; the run has its name in the first.
+/// Returns a log of lines in five parts of complete lines; the first part has the name of the run.
 fn parts() -> [String; 5] {
     let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -27,7 +27,7 @@ fn parts() -> [String; 5] {
     })
 }
 
-/// Follows the first part to its end, and is killed.
+/// Follows the first part to its end, and kills the follower.
 fn begin(world: &World, first: &str) {
     let log = world.path("train.log");
     fs::write(&log, first).expect("a log can be written");
@@ -44,7 +44,7 @@ fn begin(world: &World, first: &str) {
     drop(follower);
 }
 
-/// Renames the log and all that it was renamed to before, as logrotate does.
+/// Renames the log and all earlier renamed files, as logrotate does.
 fn rotate(world: &World) {
     for age in (1..9).rev() {
         let older = world.path(&format!("train.log.{age}"));
@@ -57,7 +57,7 @@ fn rotate(world: &World) {
 
 fn append(path: &Path, text: &str) {
     let before = fs::read_to_string(path).unwrap_or_default();
-    // The same file, and not another one in its place.
+    // The same file, not a new one in its place.
     fs::write(path, before + text).expect("a log can be written");
 }
 
@@ -69,7 +69,7 @@ fn expect_complete(world: &World, parts: &[String]) {
 
 #[test]
 fn what_was_rotated_several_times_while_nobody_followed_is_read_in_its_order() {
-    // The pattern matches the rotated files too: each is read once all the same.
+    // The pattern also matches the rotated files: each is still read once.
     for input in ["train.log", "train.log*"] {
         let parts = parts();
         let world = World::new(input).with("--poll-interval=0.1");
@@ -81,7 +81,7 @@ fn what_was_rotated_several_times_while_nobody_followed_is_read_in_its_order() {
             fs::write(world.path("train.log"), part).expect("a log can be written");
         }
         expect_complete(&world, &parts);
-        // And another start repeats nothing.
+        // Another start repeats nothing.
         expect_complete(&world, &parts);
     }
 }
@@ -108,7 +108,7 @@ fn where_the_followed_file_is_rotated_away_those_that_came_after_it_are_read() {
         world.delivered().len() >= expected.len()
     });
     assert!(follower.stop().success());
-    // What sums had come to went with the file; every step is there, and once.
+    // The state of sums is lost with the file; every step is delivered exactly once.
     for metric in ["train.global_step", "train.loss"] {
         assert_eq!(
             world.delivered().values(metric),
@@ -155,7 +155,7 @@ fn a_rotated_file_that_is_compressed_is_reported_and_the_others_are_read() {
     world.expect_delivered(follower, &imported([complete.as_path()], &[]));
 }
 
-/// A log whose every file is a run of its own.
+/// A log in which each file is a separate run.
 #[test]
 fn runs_that_were_rotated_while_nobody_followed_are_read_each() {
     let world = World::new("train.log").with("--poll-interval=0.1");

@@ -66,7 +66,7 @@ fn a_run_that_starts_again_empties_its_log_and_is_another_run() {
     of_first.dedup();
     assert!(of_first.len() > 40, "{}", of_first.len());
     assert_eq!(series(&world.ends()), of_first);
-    // Just after its last point, so that nothing is older or newer.
+    // One millisecond after the last point of the run.
     let last = expected_first
         .of_kind("point")
         .iter()
@@ -81,7 +81,7 @@ fn a_run_that_starts_again_empties_its_log_and_is_another_run() {
     assert_eq!(ends, last.map(|last| last + 1_000_000).into_iter().collect());
 }
 
-/// A log that is still empty has no checkpoint: a restart finds that of the log before it.
+/// A log that is still empty has no checkpoint: a restart finds that of the previous log.
 #[test]
 fn a_run_that_has_ended_does_not_end_again_after_a_restart() {
     let world = World::new("training.json");
@@ -143,7 +143,7 @@ fn a_run_with_a_name_of_its_own_that_starts_again_is_its_next_attempt() {
     follower.stop();
 }
 
-/// The attempt of each loss that was delivered.
+/// Returns the attempt of each delivered loss.
 fn attempts(world: &World) -> Vec<i64> {
     let items = world.delivered();
     let losses = items

@@ -1,4 +1,4 @@
-//! A folder of event files: runs and files that come later are found, however deep.
+//! A folder of event files: new runs and files are found at any depth.
 
 use std::{
     fs::{self, OpenOptions},
@@ -13,7 +13,7 @@ use crate::tail::world::{World, imported};
 const FIRST: &str = "kempnerforge/tensorboard/events.out.tfevents.1795219833.vm.31790.0";
 const SECOND: &str = "torchspec/tensorboard/events.out.tfevents.1795220486.vm.14720.0";
 
-/// Writes an event file in pieces that end anywhere.
+/// Writes an event file in pieces that end at arbitrary offsets.
 fn write(to: &Path, from: &str) {
     fs::create_dir_all(to.parent().expect("it is in a folder")).expect("a folder can be made");
     let bytes = fs::read(corpus(from)).expect("the corpus can be read");
@@ -43,7 +43,7 @@ fn a_folder_of_event_files_is_followed_with_the_runs_that_come() {
     pulsetrain_tests::wait_until("the first file is delivered", || {
         world.delivered().len() >= begun.len()
     });
-    // A trainer that is restarted writes another file in the same folder; another trainer begins a folder of its own.
+    // A restarted trainer writes another file in the same folder; another trainer starts a new folder.
     write(&second, SECOND);
     write(&third, SECOND);
     world.expect_delivered(follower, &imported_folder(&runs));

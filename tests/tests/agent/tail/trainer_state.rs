@@ -1,5 +1,5 @@
-//! `trainer_state.json` of Hugging Face's Trainer, which every save rewrites completely: what its history had
-//! before is not emitted again, also after a restart of the follower.
+//! `trainer_state.json` of Hugging Face's Trainer, which every save rewrites completely: earlier entries of its history are not
+//! emitted again, also after a restart of the follower.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -12,7 +12,7 @@ use crate::tail::{
     world::{World, imported},
 };
 
-/// How many entries the history of the sample has.
+/// The number of entries in the history of the sample.
 const ALL: usize = 6;
 
 /// The losses of the sample.
@@ -22,10 +22,10 @@ const LOSSES: [f64; 3] = [
     4.473_390_197_753_906,
 ];
 
-/// The summary of the run so far, which every state has next to its history.
+/// The metrics of the summary of the run, which every state has in addition to its history.
 const AROUND: [&str; 2] = ["train.progress", "train.completed_flops"];
 
-/// The state when its history had `entries` entries, `changed` as another run would have it.
+/// Returns the state with a history of `entries` entries, each modified by `change`.
 fn state(entries: usize, change: impl Fn(&mut Value)) -> String {
     let text = fs::read_to_string(corpus("hf-trainer/trainer_state.json")).expect("the sample can be read");
     let mut state: Value = serde_json::from_str(&text).expect("the state is JSON");
@@ -35,20 +35,20 @@ fn state(entries: usize, change: impl Fn(&mut Value)) -> String {
     history.iter_mut().for_each(change);
     let step = history.last().map(|entry| entry["step"].clone());
     state["global_step"] = step.unwrap_or_default();
-    // As Python does, the keys in their order.
+    // As in Python, with the keys in their order.
     serde_json::to_string_pretty(&state).expect("JSON can be written")
 }
 
 fn same(_: &mut Value) {}
 
-/// Other values of another run at the same steps.
+/// Modifies the values, as another run has them at the same steps.
 fn of_another_run(entry: &mut Value) {
     if let Some(loss) = entry.get("loss").and_then(Value::as_f64) {
         entry["loss"] = json!(loss + 1.0);
     }
 }
 
-/// Other values of the same run after it resumed from an earlier checkpoint.
+/// Modifies the values, as the same run has them after it resumed from an earlier checkpoint.
 fn from_an_earlier_checkpoint(entry: &mut Value) {
     if entry["step"].as_u64() > Some(5) {
         of_another_run(entry);
@@ -68,7 +68,7 @@ impl Saved {
         Self { world, path }
     }
 
-    /// Saves a state in place of what was there, in the same file or in another one under its name.
+    /// Replaces the saved state, in the same file or by renaming another one.
     fn save(&self, state: &str, renames: bool) {
         if renames {
             let new = self.path.with_extension("new");
@@ -79,7 +79,7 @@ impl Saved {
         }
     }
 
-    /// Follows the saved states until the checkpoint covers them, and is killed.
+    /// Follows the saved states until the checkpoint covers them, and kills the follower.
     fn emit_and_kill(&self) {
         let saved = || {
             fs::metadata(self.world.positions())
@@ -113,7 +113,7 @@ impl Saved {
     }
 }
 
-/// The items of the history and the settings, with their counts.
+/// Returns the items of the history and the settings, with their counts.
 fn history(items: &Items) -> BTreeMap<String, usize> {
     let mut history = values::values(items);
     history.retain(|value, _| {
@@ -161,7 +161,7 @@ fn a_state_that_nobody_saved_again_is_not_reported_again() {
     let follower = saved.world.follow();
     wait_until_begun(&follower);
     saved.expect(follower, &[&complete]);
-    // The same once more, in another file: not even the summary next to the history is emitted again.
+    // The same state in another file: not even the summary is emitted again.
     saved.save(&complete, true);
     let follower = saved.world.follow();
     wait_until_begun(&follower);
@@ -243,7 +243,7 @@ fn a_state_that_is_being_saved_is_reported_once_wherever_a_follower_finds_it_tor
     }
 }
 
-/// The Trainer saves a state into each checkpoint, with all that those before it have.
+/// The Trainer saves a state into each checkpoint, including the history of all earlier ones.
 #[test]
 fn the_states_of_all_checkpoints_of_a_run_are_reported_as_one_through_kills_at_any_moment() {
     let mut random = Rng::with_seed(11);

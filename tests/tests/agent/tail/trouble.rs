@@ -1,4 +1,4 @@
-//! What is in the way of a follower for a while: permissions that are taken and given back.
+//! Temporary obstacles for a follower: revoked permissions, and files that it cannot read as text.
 
 use std::{
     fs::{self, Permissions},
@@ -37,7 +37,7 @@ fn a_log_and_a_folder_that_may_not_be_read_for_a_while_are_reported_and_followed
     let expected = imported([log.as_path()], &[]);
     wait_until("the rest is read", || world.delivered().len() >= expected.len());
 
-    // A follower that starts without the permission to read continues where the last one ended.
+    // A follower that starts without read permission continues at the position of the last one.
     follower.stop();
     allow(&log, 0o000);
     let follower = Process::start("pulsetrain", &mut command);
@@ -76,7 +76,7 @@ fn a_followed_log_that_is_compressed_or_in_utf_16_is_reported_and_one_with_a_mar
     );
 }
 
-/// How often the log reports a missing permission.
+/// Returns the number of reports of a missing permission in the log.
 fn reported(follower: &Process) -> usize {
     follower.log().matches("Permission denied").count()
 }

@@ -1,4 +1,4 @@
-//! Tunix's traces: version 1 grows by a fragment a step, version 2 is rewritten with every step.
+//! Tunix's traces: version 1 grows by a fragment per step, version 2 is rewritten with every step.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ fn sample(name: &str) -> Vec<u8> {
     fs::read(corpus(&format!("tunix/rollout1_actor2/trace/{name}"))).expect("the sample can be read")
 }
 
-/// Writes as a trainer whose disk is slow: in pieces that end anywhere, packets torn.
+/// Writes like a trainer with a slow disk: in pieces that end at arbitrary offsets, also within packets.
 fn write_in_pieces(log: &Path, mut bytes: &[u8], random: &mut Rng) {
     let mut file = OpenOptions::new()
         .append(true)
@@ -36,7 +36,7 @@ fn write_in_pieces(log: &Path, mut bytes: &[u8], random: &mut Rng) {
 
 #[test]
 fn a_trace_that_grows_is_reported_once_however_often_the_follower_is_killed() {
-    // Forty steps: the runs of the sample one after the other.
+    // Forty steps: the runs of the sample one after another.
     let bytes = sample(FIRST).repeat(5);
     let world = World::new(FIRST);
     let log = world.path(FIRST);
@@ -59,7 +59,7 @@ fn a_trace_that_grows_is_reported_once_however_often_the_follower_is_killed() {
     world.expect_delivered(world.follow(), &expected);
 }
 
-/// Where each step of a trace of version 2 begins: at the packet that names it first.
+/// Returns the offsets at which the steps of a trace of version 2 begin: at the packet that names the step first.
 fn steps(trace: &[u8]) -> Vec<usize> {
     let (mut ends, mut at) = (Vec::new(), 0);
     for step in 1.. {
@@ -76,7 +76,7 @@ fn steps(trace: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// The end of the packet at a place: a tag, a length of one byte, and as many bytes.
+/// Returns the end of the packet at an offset: a tag, a length of one byte, and that number of bytes.
 fn next_packet(trace: &[u8], at: usize) -> usize {
     assert!(trace[at] == b'\n' && trace[at + 1] < 0x80, "packets are short");
     at + 2 + usize::from(trace[at + 1])
@@ -132,8 +132,8 @@ fn packets(trace: &[u8]) -> Vec<Packet<'_>> {
     packets
 }
 
-/// The trace as Tunix writes it at a time: all slices that have ended by then, in order of time. So what ends later is put before
-/// what was written already.
+/// Returns the trace that Tunix writes at a time: all slices that have ended by then, ordered by time. Slices that end later
+/// are thus inserted before others that were already written.
 fn written_at(trace: &[u8], time: u64) -> Vec<u8> {
     let packets = packets(trace);
     let mut open = HashMap::<u64, Vec<usize>>::new();
@@ -171,7 +171,7 @@ fn a_trace_that_is_rewritten_is_reported_once_however_often_the_follower_is_kill
     for kill in 1..=KILLS {
         let before = Progress::of(world.out(), world.positions());
         let written = written_at(&bytes, times[kill * (times.len() - 1) / (KILLS + 1)]);
-        // Every other time it is written while nobody follows, and the follower comes when a part of it is there.
+        // In every other iteration it is written without a follower, and the follower starts on a partial file.
         let follower = (kill % 2 == 0).then(|| world.follow());
         File::create(&log).expect("the trace can be emptied");
         let torn = random.usize(..written.len());

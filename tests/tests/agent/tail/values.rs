@@ -1,11 +1,11 @@
-//! Items without their times: a log without times has the time of its reading, which always differs.
+//! Items without their times: a log without timestamps gets the time of its reading, which always differs.
 
 use std::collections::BTreeMap;
 
 use pulsetrain_tests::Items;
 use serde_json::{Map, Value};
 
-/// Counts of points and log records by run, name, attributes and value.
+/// Counts points and log records by run, name, attributes and value.
 pub(crate) fn values(items: &Items) -> BTreeMap<String, usize> {
     let points = items.of_kind("point").into_iter().map(point);
     let logs = items.of_kind("log").into_iter();
@@ -17,7 +17,7 @@ pub(crate) fn values(items: &Items) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Panics with what is on one side alone, or more often there. Gives how many points lead to a span on both.
+/// Panics if a value is missing on one side, or occurs less often. Returns the number of exemplars on both sides.
 #[track_caller]
 pub(crate) fn assert_same_values(found: &Items, expected: &Items) -> usize {
     let exemplars = assert_same_exemplars(found, expected);
@@ -44,7 +44,7 @@ pub(crate) fn assert_same_values(found: &Items, expected: &Items) -> usize {
     exemplars
 }
 
-/// Panics with a point that leads to another span on the one side than on the other, and gives how many lead to one on both.
+/// Panics if a point has different exemplars on both sides, and returns the number of exemplars on both sides.
 #[track_caller]
 fn assert_same_exemplars(found: &Items, expected: &Items) -> usize {
     let (found, expected) = (exemplars(found), exemplars(expected));
@@ -56,7 +56,7 @@ fn assert_same_exemplars(found: &Items, expected: &Items) -> usize {
     on_both.sum()
 }
 
-/// The exemplars of each point that has some, by its contents.
+/// Returns the exemplars of each point that has any, by the point's content.
 fn exemplars(items: &Items) -> BTreeMap<String, Vec<String>> {
     let mut exemplars = BTreeMap::<_, Vec<_>>::new();
     for item in items.of_kind("point") {
@@ -70,7 +70,7 @@ fn exemplars(items: &Items) -> BTreeMap<String, Vec<String>> {
     exemplars
 }
 
-/// The contents of a point.
+/// Returns the content of a point.
 fn point(item: &Value) -> String {
     let name = &item["metric"]["name"];
     format!("{name} {} {}", run(item), timeless(&item["point"]))
@@ -86,7 +86,8 @@ fn run(item: &Value) -> String {
         .expect("every resource has an instance")
 }
 
-/// An exemplar is of a span, and a line without a time makes a span only if it is read when it is written.
+/// Exemplars are excluded: they refer to spans, and a line without a timestamp makes a span only if it is read while it is
+/// written.
 fn timeless(item: &Value) -> Value {
     let fields = item.as_object().expect("an item is an object");
     let printed = fields

@@ -1,4 +1,4 @@
-//! A folder with logs, a follower of them, and what it has delivered.
+//! A folder with logs, a follower of them, and the delivered items.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world whose follower follows `input`, which is a path or a pattern in its folder.
+    /// Creates a world whose follower reads `input`, which is a path or a pattern in its folder.
     pub(crate) fn new(input: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         Self {
@@ -28,13 +28,13 @@ impl World {
         }
     }
 
-    /// Gives the follower one more argument.
+    /// Adds an argument of the follower.
     pub(crate) fn with(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// Has the follower keep its positions in another folder.
+    /// Sets another folder for the checkpoints of the follower.
     pub(crate) fn with_state(mut self, folder: &Path) -> Self {
         self.state = folder.to_owned();
         self
@@ -44,17 +44,17 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// Where the follower writes to.
+    /// Returns the path of the output.
     pub(crate) fn out(&self) -> PathBuf {
         self.path("out.jsonl")
     }
 
-    /// Where the follower keeps its positions.
+    /// Returns the path of the checkpoint file.
     pub(crate) fn positions(&self) -> PathBuf {
         self.state.join("positions.json")
     }
 
-    /// Starts the follower, with positions that outlive it.
+    /// Starts the follower, with checkpoints that survive it.
     pub(crate) fn follow(&self) -> Process {
         self.follow_to(&self.out().display().to_string())
     }
@@ -63,7 +63,7 @@ impl World {
         Process::start("pulsetrain", &mut self.command_to(target))
     }
 
-    /// What starts the follower.
+    /// Returns the command of the follower.
     pub(crate) fn follow_command(&self) -> Command {
         self.command_to(&self.out().display().to_string())
     }
@@ -82,7 +82,7 @@ impl World {
         import.into_command()
     }
 
-    /// What has been delivered so far, without [`ends`](Self::ends). A line that is just being written is left out.
+    /// Returns the items delivered so far, without [`ends`](Self::ends) and without an incomplete last line.
     pub(crate) fn delivered(&self) -> Items {
         Items::read_complete_lines(&self.out())
             .without_hosts()
@@ -90,7 +90,7 @@ impl World {
             .1
     }
 
-    /// The ends of series that have been delivered so far: an import of finished logs has none.
+    /// Returns the ends of series delivered so far; an import of finished logs has none.
     pub(crate) fn ends(&self) -> Items {
         Items::read_complete_lines(&self.out())
             .without_hosts()
@@ -98,7 +98,7 @@ impl World {
             .0
     }
 
-    /// Waits until as much is delivered as is expected, ends the follower, and compares.
+    /// Waits until the expected number of items is delivered, stops the follower, and compares.
     #[track_caller]
     pub(crate) fn expect_delivered(&self, follower: Process, expected: &Items) {
         wait_until("everything is delivered", || {
@@ -110,12 +110,12 @@ impl World {
     }
 }
 
-/// The items of an import of finished logs, all together.
+/// Returns the items of an import of each of the finished logs.
 pub(crate) fn imported<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str]) -> Items {
     imported_with(logs, arguments, &[0])
 }
 
-/// As [`imported`], of logs that may end anywhere.
+/// As [`imported`], for logs that may be truncated.
 pub(crate) fn imported_so_far<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str]) -> Items {
     imported_with(logs, arguments, &[0, 1])
 }

@@ -1,4 +1,4 @@
-//! Stores that fail: each failure ends in time, and its message has the cause and the cure.
+//! Stores that fail: each conversion ends in time, and its message has the cause and the fix.
 
 use pulsetrain_tests::{Answer, FakeEndpoint, Finished, free_port};
 
@@ -6,7 +6,7 @@ use crate::backends::world::{Conversion, exists, problems};
 
 const ID: &str = "5e000000000000000000000000000001";
 
-/// A `TraceByIDResponse` with one span named `a` in it, and then `more` of its fields.
+/// Returns a `TraceByIDResponse` with one span named `a`, followed by the fields in `more`.
 fn response(more: &str) -> String {
     let inside = |number: u8, text: &str| {
         format!(
@@ -88,7 +88,7 @@ fn what_is_no_answer_of_such_a_store_is_called_that() {
 
 #[test]
 fn a_part_of_a_trace_is_taken_and_reported_as_one() {
-    // `status` is PARTIAL, `message` is why.
+    // `status` is PARTIAL, `message` is the reason.
     let store = FakeEndpoint::start([], Answer::Say(response("\u{18}\u{1}\"\u{9}too large")));
     let (conversion, finished) = by_id(&store, &[]);
     let printed = problems(&finished.expect_code(1));
@@ -135,7 +135,7 @@ fn a_trace_whose_answer_stays_broken_does_not_stop_the_others() {
 #[test]
 fn an_old_tempo_is_asked_by_its_old_path() {
     let trace = response("");
-    // Without the first two bytes it is the trace itself.
+    // The response without its first two bytes is the trace itself.
     let store = FakeEndpoint::start([Answer::Refuse(404)], Answer::Say(trace[2..].to_owned()));
     let (conversion, finished) = by_id(&store, &[]);
     finished.expect_code(0);

@@ -1,4 +1,4 @@
-//! Few traces of a store: each has a row of its own unless rows of processes are asked for.
+//! Few traces of a store: each has a row of its own unless rows by process are requested.
 
 use pulsetrain_tests::{Answer, FakeEndpoint};
 use serde_json::json;
@@ -29,7 +29,7 @@ fn few_traces_have_a_row_each_unless_processes_are_asked_for() {
             by_trace,
             "{options:?}"
         );
-        // The rows are those that the note names.
+        // The rows match the note.
         let trace = std::fs::read(conversion.path("out.pftrace")).expect("the trace is written");
         let is_marked = trace.windows(13).any(|bytes| bytes == b"pulsetrain.by");
         assert_eq!(is_marked, by_trace, "{options:?}: {}", json!(summary));

@@ -1,4 +1,4 @@
-//! From a real Jaeger, by service and by id.
+//! Conversions from a real Jaeger, by service and by id.
 
 use pulsetrain_tests::{Items, Jaeger, Judge, wait_until};
 
@@ -10,7 +10,7 @@ fn every_trace_of_a_service_is_there_to_the_nanosecond() {
         return;
     };
     let jaeger = Jaeger::start(&program);
-    // More than one answer is asked to hold.
+    // More than one response can hold.
     let steps = Steps::new("trainer", 130);
     jaeger.push(&steps.otlp());
     jaeger.push(&Steps::new("another", 3).otlp());
@@ -42,7 +42,7 @@ fn every_trace_of_a_service_is_there_to_the_nanosecond() {
         "{}",
         problems(&finished)
     );
-    // No more than that, though an answer has up to 100.
+    // Exactly the limit, although a response has up to 100 traces.
     assert_eq!(
         Items::read(&some.path("some.jsonl")).len() as u64,
         7 * RANKS * SPANS

@@ -1,4 +1,4 @@
-//! Metrics of a real Prometheus with the spans of the same time.
+//! Metrics of a real Prometheus, converted with spans of the same time range.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use crate::backends::world::{Conversion, Steps, protobuf};
 
 const LOSSES: [&str; 4] = ["2.5", "NaN", "2.25", "-Infinity"];
 
-/// A loss for each of the first steps of rank 0, at the step's end, and one from long before.
+/// Returns a loss for each of the first steps of rank 0, at the end of the step, and one from long before.
 fn losses(first: u64) -> String {
     let point = |(step, value): (usize, &&str)| {
         let time = first + (step as u64 + 1) * 1_000_000_000;
@@ -31,7 +31,7 @@ fn losses(first: u64) -> String {
     .to_string()
 }
 
-/// A Prometheus that has the losses of these steps.
+/// Starts a Prometheus that has the losses of these steps.
 fn with_losses(program: &Path, steps: &Steps) -> Prometheus {
     let prometheus = Prometheus::start(program, &[], &[]);
     prometheus.push(&protobuf(&losses(steps.first)));

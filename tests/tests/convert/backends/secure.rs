@@ -1,5 +1,5 @@
-//! Stores with TLS: one whose authority only the user knows, one that asks who comes, one that wants a token; a real Tempo, a
-//! real Jaeger and a real Prometheus among them.
+//! Stores with TLS: one with a private certificate authority, one that requires a client certificate, one that requires a
+//! token. Fakes, and a real Tempo, Jaeger and Prometheus.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::backends::world::{Conversion, Steps, exists, problems, protobuf, trac
 
 const ID: &str = "5e000000000000000000000000000001";
 
-/// What each store answers, and how it is asked.
+/// The arguments that query each store, and its responses.
 const STORES: [(&str, &[&str], &[&str]); 3] = [
     (
         "--tempo",
@@ -29,7 +29,7 @@ const STORES: [(&str, &[&str], &[&str]); 3] = [
         "--prometheus",
         &["--match", "up"],
         &[
-            // What its metrics are, and then the samples.
+            // The metadata of the metrics, and then the samples.
             r#"{"status":"success","data":{}}"#,
             r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"up"},"values":[[1792000000,"1"]]}]}}"#,
         ],
@@ -49,8 +49,8 @@ fn front_of(url: &str, certificates: &Certificates, asks_for_client: bool) -> Tl
     TlsFront::start(certificates, asks_for_client, address)
 }
 
-/// Asks a store, which is plain itself, through TLS that wants to know who comes: as somebody whom it knows, as somebody who
-/// knows another authority only, and without a certificate. Returns the result of the first.
+/// Queries a store through a TLS proxy that requires a client certificate: with a valid certificate, with the authority or the
+/// certificate of another authority, and without a certificate. Returns the result of the first.
 fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
     let (certificates, stranger) = (Certificates::generate(), Certificates::generate());
     let front = front_of(url, &certificates, true);

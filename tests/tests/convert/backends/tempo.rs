@@ -1,17 +1,17 @@
-//! From a real Tempo, by TraceQL and by id.
+//! Conversions from a real Tempo, by TraceQL and by id.
 
 use pulsetrain_tests::{Judge, Tempo, TraceProcessor, wait_until};
 use serde_json::json;
 
 use crate::backends::world::{Conversion, RANKS, SPANS, Steps, problems, trace_id};
 
-/// Traces of one answer of Tempo, and the seconds of a run that ends now.
+/// The traces of one response of Tempo, and the seconds of a run that ends now.
 const PAGE: usize = 500;
 const LATE: u64 = 1_500;
 
 const ALL: &str = "{ name = \"train.step\" }";
 
-/// A Tempo that finds this number of steps.
+/// Starts a Tempo with these steps, and waits until a search finds this number of them.
 fn tempo_with(steps: &Steps, count: usize) -> Option<Tempo> {
     let tempo = Tempo::start(&Judge::Tempo.require_or_skip()?);
     tempo.push(&steps.otlp());
@@ -111,8 +111,8 @@ fn what_a_limit_or_a_window_leaves_out_is_reported() {
     );
 }
 
-/// Tempo files spans under the time of their arrival where that is much later than their own: the halves of a window then
-/// return fewer traces than the window.
+/// Tempo indexes spans by their arrival time if it is much later than their own time: the halves of a window then return fewer
+/// traces than the complete window.
 #[test]
 fn late_traces_that_only_the_complete_window_returns_are_fetched() {
     let Some(program) = Judge::Tempo.require_or_skip() else {

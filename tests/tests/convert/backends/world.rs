@@ -1,4 +1,4 @@
-//! A run of training steps that have just happened, and the command that fetches them.
+//! A run of recent training steps, and the command that fetches them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,21 @@ use pulsetrain_tests::{Finished, Items, command};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How many ranks take part in each step, and how many spans each has in it.
+/// The number of ranks of each step, and the number of spans of each rank in it.
 pub(crate) const RANKS: u64 = 2;
 pub(crate) const SPANS: u64 = 3;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Steps of some ranks, each a trace of its own.
+/// Steps of several ranks; each step is a trace.
 pub(crate) struct Steps {
     pub(crate) text: String,
     pub(crate) first: u64,
 }
 
 impl Steps {
-    /// Steps whose last one has just ended. Each takes a tenth of a second, with a forward and a backward pass.
+    /// Creates steps, the last of which has just ended. Each has a duration of a tenth of a second, with a forward and a
+    /// backward pass.
     pub(crate) fn new(service: &str, count: u64) -> Self {
         let now = clock::unix_now().as_nanos() as u64;
         let first = now - now % SECOND - (count + 2) * SECOND;
@@ -78,7 +79,7 @@ fn spans(first: u64, step: u64, rank: u64) -> Vec<Value> {
     ]
 }
 
-/// The trace of a step. The first begins with zeros, which stores like to leave out.
+/// Returns the trace id of a step. The first one begins with zeros, which stores tend to omit.
 pub(crate) fn trace_id(step: u64) -> String {
     if step == 0 {
         format!("{:032x}", 0xfeed)
@@ -93,7 +94,7 @@ pub(crate) fn protobuf(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// One conversion, with a folder for what comes of it.
+/// A conversion, with a folder for its output.
 pub(crate) struct Conversion {
     folder: TempDir,
     arguments: Vec<String>,
@@ -119,7 +120,7 @@ impl Conversion {
         Finished::new(command.output().expect("pulsetrain can be started"))
     }
 
-    /// What a conversion into OTLP gives, which must go well.
+    /// Returns the items of a conversion to OTLP, which must succeed.
     #[track_caller]
     pub(crate) fn items(&self) -> Items {
         self.run("out.jsonl").expect_code(0);
@@ -127,7 +128,7 @@ impl Conversion {
     }
 }
 
-/// The problems of the only input.
+/// Returns the problems of the only input.
 pub(crate) fn problems(finished: &Finished) -> String {
     finished.summary()["inputs"][0]["problems"].to_string()
 }

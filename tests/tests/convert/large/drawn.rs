@@ -1,4 +1,4 @@
-//! How what is too short, nested too deep, on several devices or a state is drawn.
+//! The rendering of short spans, deeply nested spans, spans on several devices, and states.
 
 use pulsetrain_tests::{Folder, TraceProcessor, convert};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn short_spans_are_drawn_together_and_what_failed_is_kept() {
     spans.extend((1..=20).map(|number| span(1, number, number * 100, number * 100 + 60)));
     spans[5]["status"] = json!({"code": 2});
     spans[9]["name"] = json!("copy");
-    // Short and alone, and long.
+    // Short and isolated, and long.
     spans.push(span(1, 30, 50_000, 50_100));
     spans.push(span(1, 31, 60_000, 90_000));
     let input = folder.file("short.jsonl", message(0, &spans));

@@ -1,4 +1,4 @@
-//! OTLP that conversions are made of: many steps, and one tree.
+//! OTLP as the input of conversions: many steps, and one tree.
 
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ pub(crate) fn message(rank: u64, spans: &[Value]) -> String {
         .to_string()
 }
 
-/// Steps with short children, one after the other; the spans of a trace are far apart in the file. Besides, a link from each
-/// step to the one before, a point and a log record a step.
+/// Returns steps with short children, one after another; the spans of a trace are far apart in the file. Each step also has a
+/// link to the previous one, a point and a log record.
 pub(crate) fn steps() -> String {
     let mut by_number: Vec<Vec<Value>> = vec![Vec::new(); SPANS_A_TRACE as usize];
     for trace in 0..TRACES {
@@ -56,8 +56,8 @@ pub(crate) fn steps() -> String {
     lines.join("\n")
 }
 
-/// One trace with one tree: a run around steps around kernels, with events of the run between them and a link from each step to
-/// the one before. With `padding` bytes in each span.
+/// Returns one trace with one tree: a run that contains steps, which contain kernels, with events of the run between the steps
+/// and a link from each step to the previous one. Each span has `padding` additional bytes.
 pub(crate) fn one_tree(steps: u64, padding: usize) -> String {
     let text = "x".repeat(padding);
     let padded = |mut span: Value, parent: u64| {

@@ -1,4 +1,4 @@
-//! Conversions that do not reach their end: the file that was there before stays as it was.
+//! Interrupted conversions: an existing output file is not changed.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ fn a_full_temporary_folder_is_named_in_both_directions() {
     }
 }
 
-/// The only file in a folder that is being written.
+/// Returns the only file in a folder that is being written.
 fn partial(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder can be read");
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -1,4 +1,4 @@
-//! What does not fit into memory goes through temporary files.
+//! Conversions that exceed the memory budget and use temporary files.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::large::input::{SPANS_A_TRACE, TRACES, one_tree, steps};
 
-/// What a trace shows, in numbers that depend on everything in it.
+/// Queries for aggregates that depend on all content of a trace.
 const SHOWN: [&str; 4] = [
     "select count(*) as n, sum(s.dur) as dur, sum(s.depth) as depth, sum(s.ts % 1000003) as ts, \
      sum(extract_arg(s.arg_set_id, 'debug.n')) as numbers, \
@@ -57,7 +57,7 @@ fn what_goes_through_temporary_files_is_drawn_as_what_stays_in_memory() {
     assert_eq!(left, 3);
 }
 
-/// The events of a trace, and the tracks that they are on.
+/// The query for the events of a trace and their tracks.
 const EVENTS: &str = "select count(*) as n, sum(e.depth) as depth, sum(e.ts % 1000003) as ts from slice e \
                       where e.name = 'saved'";
 
@@ -67,7 +67,7 @@ fn one_trace_with_one_tree_that_is_larger_than_memory_is_drawn_as_in_memory() {
     let input = folder.file("one.jsonl", one_tree(300, 700));
     let (held, spilled) = (folder.path("held.pftrace"), folder.path("spilled.pftrace"));
     for (option, value, spans) in [
-        // The run, the steps, and what failed.
+        // The run, the steps, and the failed spans.
         ("--downsample", "1us", 1 + 300 + 6),
         ("--attributes", "lean", 3_001),
         ("--attributes", "full", 3_001),

@@ -1,4 +1,4 @@
-//! Several traces of one.
+//! Conversions into several traces.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::large::input::{SPANS_A_TRACE, TRACES, one_tree, steps};
 
-/// The files of a conversion, in their order.
+/// Returns the files of a conversion, in order.
 fn written(summary: &Value) -> Vec<&str> {
     let files = summary["files"].as_array().expect("a summary names its files");
     files.iter().filter_map(Value::as_str).collect()
@@ -52,7 +52,7 @@ fn a_tree_that_is_larger_than_a_part_continues_in_the_next_with_true_times() {
         }
         assert_eq!((slices, events), (1_001, 100));
         assert_eq!(summary["mapped"]["continued"], again);
-        // All parts together are what the input was.
+        // All parts together equal the input.
         let parts: Vec<&Path> = files.iter().map(Path::new).collect();
         let (back, complete) = (folder.path("back.jsonl"), folder.path("complete.jsonl"));
         convert(&parts, &back, &[]).expect_code(0);

@@ -1,4 +1,4 @@
-//! Every way in, and what is torn or mixed on it.
+//! Every kind of input, also truncated and mixed.
 
 use std::{
     fs,

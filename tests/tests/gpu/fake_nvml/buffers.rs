@@ -1,4 +1,4 @@
-//! The driver's sample buffers and its samples of processes: each with its own time, none twice.
+//! The driver's sample buffers and its samples of processes: each with its own timestamp, none twice.
 
 use std::f64::consts::TAU;
 

@@ -1,4 +1,4 @@
-//! The wrapper's view of a fake driver, and what it does not wrap.
+//! The wrapper on a fake driver, and a call that the wrapper lacks.
 
 use nvml_wrapper::{
     Device, Nvml,
@@ -12,13 +12,13 @@ pub(crate) fn connect(fake: &FakeNvml) -> Nvml {
     try_connect(fake).expect("the wrapper connects to the fake driver")
 }
 
-/// The same, with the error code of a refusal.
+/// As [`connect`], but returns the error if the driver refuses.
 pub(crate) fn try_connect(fake: &FakeNvml) -> Result<Nvml, NvmlError> {
     let library = fake.library();
     Nvml::builder().lib_path(library.as_os_str()).init()
 }
 
-/// The values of fields with their scopes, which the wrapper cannot ask for.
+/// Returns the values of fields with their scopes, which the wrapper does not support.
 pub(crate) fn scoped(device: &Device, fields: &[(u32, u32)]) -> Vec<nvmlFieldValue_t> {
     let mut values: Vec<_> = fields
         .iter()

@@ -1,4 +1,4 @@
-//! Event sets: they get the events after their registration, one by one, also identical ones.
+//! Event sets: each receives the events after its registration, one per call, also identical ones.
 
 use nvml_wrapper::{EventSet, Nvml, bitmasks::event::EventTypes, enums::event::XidError, error::NvmlError};
 use pulsetrain_tests::FakeNvml;
@@ -71,7 +71,7 @@ fn drain(set: &EventSet) -> Vec<u64> {
     codes
 }
 
-/// The codes that a set gets, and the error after the last one.
+/// Returns the codes that a set receives, and the error after the last one.
 fn drain_until_refused(set: &EventSet) -> (Vec<u64>, String) {
     let mut codes = Vec::new();
     loop {

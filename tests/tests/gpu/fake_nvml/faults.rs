@@ -83,7 +83,7 @@ fn a_reloaded_driver_knows_nobody_until_they_connect_again() {
         device.total_energy_consumption(),
         Err(NvmlError::Uninitialized)
     ));
-    // SAFETY: the handle is only kept to show that the new driver does not know it.
+    // SAFETY: the handle is kept only to show that the new driver does not accept it.
     let old = unsafe { device.handle() };
     nvml.shutdown().unwrap();
     let again = connect(&fake);
@@ -93,7 +93,7 @@ fn a_reloaded_driver_knows_nobody_until_they_connect_again() {
         .total_energy_consumption()
         .unwrap();
     assert!(after < before, "the counter restarts: {after} after {before}");
-    // SAFETY: the fake follows no handle.
+    // SAFETY: the fake never dereferences a handle.
     let unknown = unsafe { nvml_wrapper::Device::new(old, &again) };
     assert!(matches!(
         unknown.total_energy_consumption(),

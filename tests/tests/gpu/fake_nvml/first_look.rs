@@ -1,4 +1,4 @@
-//! The eight H100 as they are: counted, named, and with the numbers that the scenario declares at a second.
+//! Eight H100 without faults: counted, named, and with the values that the scenario declares at a second.
 
 use std::f64::consts::TAU;
 
@@ -43,7 +43,7 @@ fn numbers_are_the_declared_functions_of_the_second() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(3).unwrap();
-    // Multiples of a tenth of a second, at which the energy counter moves.
+    // Multiples of a tenth of a second, at which the energy counter is updated.
     for second in [0.0, 2.5, 15.0, 31.2] {
         fake.at(second);
         let sine = (TAU * second / 20.0).sin();
@@ -86,7 +86,7 @@ fn field_values_carry_their_type_and_time() {
     assert!(matches!(numbers[0], Ok(SampleValue::U32(500_000))), "{numbers:?}");
     assert!(matches!(numbers[1], Ok(SampleValue::U32(50))), "{numbers:?}");
     assert!(
-        // 30,002,000,000 in 32 bits.
+        // 30,002,000,000 modulo 2^32.
         matches!(numbers[2], Ok(SampleValue::U32(4_232_196_224))),
         "{numbers:?}"
     );
@@ -131,7 +131,7 @@ fn the_scope_names_the_link_and_the_power() {
         (37, 0),
     ];
     let read = scoped(&device, &asked);
-    // SAFETY: every value began as zeros of the widest member, so that it can be read whatever its type.
+    // SAFETY: every value was initialized with zeros of the widest member, so that any member can be read.
     let numbers: Vec<_> = read
         .iter()
         .map(|value| (value.nvmlReturn, unsafe { value.value.ullVal }))

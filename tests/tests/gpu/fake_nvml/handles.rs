@@ -1,4 +1,5 @@
-//! What befalls one GPU: every way to it, its handle too, and no other GPU. And who holds the driver.
+//! Faults of one GPU: they affect every access to it, also through an existing handle, and no other GPU. Also the clients of
+//! the driver.
 
 use std::{sync::mpsc::sync_channel, thread, time::Duration};
 

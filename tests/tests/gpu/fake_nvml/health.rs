@@ -1,4 +1,4 @@
-//! Errors of memory, rows and pages, throttle time, fans, limits: the numbers of the health of a GPU.
+//! Memory errors, remapped rows and retired pages, throttle time, fans and limits: the health of a GPU.
 
 use nvml_wrapper::{
     enum_wrappers::device::{
@@ -76,7 +76,7 @@ fn fields_from_251_on_have_the_drivers_own_numbers() {
         let fake = FakeNvml::start(scenario);
         let nvml = connect(&fake);
         fake.at(7.0);
-        // The wrapper translates, so both drivers are asked for the same thing.
+        // The wrapper maps field ids, so both drivers get the same query.
         let values = nvml
             .device_by_index(0)
             .unwrap()

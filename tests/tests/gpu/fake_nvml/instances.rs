@@ -1,4 +1,4 @@
-//! MIG: instances with a parent, an index and numbers, sizes of their own, and a shape that changes.
+//! MIG: instances with a parent, an index, ids and sizes, and a partition that changes.
 
 use nvml_wrapper::{Device, Nvml, error::NvmlError};
 use pulsetrain_tests::FakeNvml;
@@ -74,7 +74,7 @@ fn named(nvml: &Nvml) -> Vec<String> {
         .collect()
 }
 
-/// The numbers of the GPU instance and the compute instance, which the wrapper does not have.
+/// Returns the ids of the GPU instance and the compute instance, which the wrapper lacks.
 fn numbers(device: &Device) -> (u32, u32) {
     let lib = device.nvml().lib();
     let calls = [

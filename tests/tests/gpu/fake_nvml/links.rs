@@ -1,4 +1,4 @@
-//! Counters of links: bytes that wrap at 32 bits, that restart, and that are reported by link.
+//! Link counters: bytes that wrap at 32 bits, resets, and counters per link.
 
 use nvml_wrapper::{
     enum_wrappers::{device::PcieUtilCounter, nv_link::ErrorCounter},
@@ -90,7 +90,7 @@ fn each_link_has_a_state_and_errors_of_its_own() {
         17
     );
     let asked = [(161, 5), (37, 0), (38, 0), (52, 0), (165, 4), (165, 5)];
-    // SAFETY: every value began as zeros of the widest member.
+    // SAFETY: every value was initialized with zeros of the widest member.
     let numbers: Vec<_> = scoped(&device, &asked)
         .iter()
         .map(|value| unsafe { value.value.ullVal })

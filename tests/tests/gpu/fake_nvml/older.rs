@@ -1,4 +1,4 @@
-//! A consumer card with an older driver: half of the calls, by missing symbols and by missing abilities.
+//! A consumer card with an older driver: missing symbols and unsupported calls.
 
 use nvml_wrapper::{
     enum_wrappers::device::{Clock, EccCounter, MemoryError},

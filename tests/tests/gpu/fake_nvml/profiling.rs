@@ -1,4 +1,4 @@
-//! GPM: the mean between two samples, of a GPU and of an instance, and nothing between two that are too close.
+//! GPM: the mean between two samples, of a GPU and of an instance, and no value between two that are too close.
 
 use nvml_wrapper::{GpmSample, Nvml, enums::gpm::GpmMetricId, error::NvmlError, gpm::gpm_metrics_get};
 use pulsetrain_tests::FakeNvml;
@@ -15,7 +15,7 @@ fn a_metric_is_the_mean_between_its_two_samples() {
     let first = device.gpm_sample().unwrap();
     fake.at(30.0);
     let second = device.gpm_sample().unwrap();
-    // From 20 % to 40 % evenly, and a full period of a sine around 60 %.
+    // A linear ramp from 20 % to 40 %, and a full period of a sine around 60 %.
     let read = means(
         &nvml,
         &first,
@@ -33,7 +33,7 @@ fn traffic_is_in_mebibytes_a_second() {
     let first = device.gpm_sample().unwrap();
     fake.at(1.0);
     let second = device.gpm_sample().unwrap();
-    // 2 GB a second, as the byte counter of the same scenario has it.
+    // 2 GB/s, as in the byte counter of the same scenario.
     let read = means(&nvml, &first, &second, &[GpmMetricId::PcieTxPerSec]);
     assert_eq!(read, ["Ok(1907.3486328125)"]);
 }

@@ -1,4 +1,4 @@
-//! Every scenario in the folder is one that the library can read and answer from.
+//! The library can load every scenario in the folder and return values from it.
 
 use std::{fs, path::Path};
 

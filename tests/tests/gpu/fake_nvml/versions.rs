@@ -1,4 +1,4 @@
-//! Structures with a version: a caller that asks for another one is refused, as NVML does.
+//! Versioned structures: a call with another version is refused, as in NVML.
 
 use nvml_wrapper::error::{NvmlError, nvml_try};
 use nvml_wrapper_sys::bindings as c;
@@ -6,10 +6,10 @@ use pulsetrain_tests::FakeNvml;
 
 use crate::fake_nvml::driver::connect;
 
-/// Calls a function with a structure of this version, which is its first member and all else zero.
+/// Calls a function with a structure of this version, which is its first member; all other members are zero.
 macro_rules! ask {
     ($device:expr, $call:ident, $kind:ty, $version:expr) => {{
-        // SAFETY: the structure is made of numbers, for which zero is a value.
+        // SAFETY: the structure consists of numbers, for which zero is valid.
         let mut value: $kind = unsafe { std::mem::zeroed() };
         value.version = $version;
         let call = $device
@@ -18,7 +18,7 @@ macro_rules! ask {
             .$call
             .as_ref()
             .expect("the fake has the symbol");
-        // SAFETY: the handle is the device's own, and the structure is of the type that the call wants.
+        // SAFETY: the handle is the device's own, and the structure has the type of the call's parameter.
         nvml_try(unsafe { call($device.handle(), &mut value) })
     }};
 }

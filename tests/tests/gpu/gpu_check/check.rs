@@ -1,14 +1,14 @@
-//! One run of the program, and what it found.
+//! One run of the program, and its results.
 
 use std::{collections::BTreeMap, env, ffi::OsString, fs, os::unix::fs::MetadataExt, process::Command};
 
 use pulsetrain_tests::{FakeNvml, Folder, command, workspace_path};
 use serde_json::Value;
 
-/// A run that is over.
+/// A completed run.
 pub(crate) struct Check {
     pub(crate) code: Option<i32>,
-    /// The table and the last line.
+    /// The table and the last line of the output.
     pub(crate) output: String,
     pub(crate) corpus: Folder,
     rows: Vec<Value>,
@@ -19,11 +19,11 @@ pub(crate) fn run(scenario: &str, changes: &str, only: &str) -> Check {
     run_with(scenario, changes, only, true)
 }
 
-/// The same; `tools` are nvidia-smi and the loads.
+/// As [`run`]; `tools` adds nvidia-smi and the loads.
 pub(crate) fn run_with(scenario: &str, changes: &str, only: &str, tools: bool) -> Check {
     let fake = FakeNvml::with(scenario, changes);
     fake.equip_tools();
-    // The scenario in a control group that has one of the GPUs.
+    // The scenario in a control group that may use only one of the GPUs.
     let denied = "extends: scenario.yaml\nfaults: [{what: answers, error: NO_PERMISSION, gpus: [1]}]\n";
     fs::write(fake.folder().join("cgroup.yaml"), denied).expect("a file can be written");
     fake.run_from(0.0);
@@ -43,7 +43,7 @@ pub(crate) fn run_with(scenario: &str, changes: &str, only: &str, tools: bool) -
         .env("FAKE_NVML_FOLDER", fake.folder())
         .env("GPU_CHECK", &program)
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        // Also where torch is installed there is no GPU.
+        // Even if torch is installed, there is no GPU.
         .env("CUDA_VISIBLE_DEVICES", "")
         .env("TZ", "UTC");
     if tools {
@@ -65,7 +65,7 @@ pub(crate) fn run_with(scenario: &str, changes: &str, only: &str, tools: bool) -
 }
 
 impl Check {
-    /// The rows of an experiment: what was compared, and the verdict.
+    /// Returns the rows of an experiment: the compared value, and the verdict.
     pub(crate) fn rows(&self, experiment: u64) -> Vec<(&str, &str)> {
         let of_it = self.rows.iter().filter(|row| row["experiment"] == experiment);
         of_it
@@ -78,7 +78,8 @@ impl Check {
             .collect()
     }
 
-    /// Panics unless each of these experiments compared something and nothing failed. What needs root is left out without it.
+    /// Panics unless each of these experiments compared something and none failed. Without root, experiments that require root
+    /// are skipped.
     #[track_caller]
     pub(crate) fn assert_passed(&self, experiments: &[u64]) {
         let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);

@@ -1,8 +1,8 @@
-//! Drivers that lie: the experiment that can see it fails, and the exit code is 1.
+//! Drivers with wrong values: the experiment that can detect it fails, and the exit code is 1.
 
 use super::check::run;
 
-/// Panics unless the rows of an experiment whose text has these words failed, and nothing else did.
+/// Panics unless the rows of an experiment whose text has these words failed, and no others did.
 #[track_caller]
 fn assert_failed(changes: &str, experiment: u64, words: &[&str]) {
     let check = run("gpu_check", changes, &experiment.to_string());
@@ -25,7 +25,7 @@ fn assert_failed(changes: &str, experiment: u64, words: &[&str]) {
 
 #[test]
 fn another_name_than_that_of_nvidia_smi_fails() {
-    // The second answer of the driver is another than that of its scenario.
+    // The second response of the driver differs from its scenario.
     let renamed = "faults: [{what: answers, error: NOT_SUPPORTED, calls: [nvmlDeviceGetSerial]}]";
     assert_failed(renamed, 1, &["serial"]);
 }

@@ -1,4 +1,4 @@
-//! Each experiment on a driver that keeps its word: it compares something, and passes.
+//! Each experiment on a correct driver: it compares something, and passes.
 
 use std::{fs, process::Command};
 
@@ -73,7 +73,7 @@ fn training_limits_and_starts_are_measured() {
     check.assert_passed(&[22, 23, 24]);
 }
 
-/// The share of a core is that of a release; here the times of the passes are judged.
+/// The CPU share applies to release builds; this test checks the times of the passes.
 #[test]
 fn cost_is_measured_by_threads_and_passes() {
     let check = run("gpu_check", "", "21");

@@ -1,4 +1,4 @@
-//! No driver at all: one log line has the reason, and the agent does the rest of its work.
+//! Without a driver, one log line has the reason, and the agent does the rest of its work.
 
 use pulsetrain_tests::{free_port, wait_until};
 

@@ -1,4 +1,4 @@
-//! The agent on a machine with AMD GPUs: the page that Prometheus reads, and the findings of the doctor.
+//! The agent on a machine with AMD GPUs: the page for Prometheus, and the findings of the doctor.
 
 use pulsetrain_pipeline::clock;
 use pulsetrain_semconv::metric;
@@ -14,16 +14,16 @@ use crate::gpu_faults::{
 /// The name of the agent's configuration.
 const CONFIG: &str = "agent.yaml";
 
-/// A model in its golden table, and the format of its `gpu_metrics`; that of the last one is as its first drivers wrote it.
+/// The name of a golden table, the model, and the format of its `gpu_metrics`; the last one is that of the first drivers.
 const MODELS: [(&str, AmdModel, Option<u8>); 3] = [
     ("mi250x", AmdModel::Mi250x, None),
     ("mi300x", AmdModel::Mi300x, Some(9)),
     ("mi300x_first_driver", AmdModel::Mi300x, None),
 ];
 
-/// Starts an agent with a page that reads a machine, with more keys of `gpu`. Its configuration is in the folder.
+/// Starts an agent that reads a machine and serves a page, with additional keys of `gpu`. Its configuration is in the folder.
 fn start(machine: &FakeSysfs, folder: &Folder, page: u16, keys: &str) -> Process {
-    // The default address of health may be in use by another agent.
+    // Another agent may use the default health address.
     let health = free_port();
     let library = folder.path("libnvidia-ml.so.1");
     let config = format!(
@@ -50,7 +50,7 @@ fn each_amd_gpu_has_the_metrics_of_its_table() {
         }
         let agent = start(&machine, &folder, page, "interval: 100ms, semconv: both");
         let (begin, mut text) = (clock::now(), String::new());
-        // The energy is there after it has agreed with the power.
+        // The energy is sent after its counter agrees with the power.
         wait_until(&format!("{name} has its energy"), || {
             let joules = 143.0 * begin.elapsed().as_secs_f64();
             match revision {

@@ -52,7 +52,7 @@ fn a_thousand_errors_with_one_code_are_a_thousand() {
     for (index, code) in [("0", "94"), ("0", "48"), ("5", "79")] {
         world.wait_both("gpu.xid_errors", &of(index, code), |value| value == 0.0);
     }
-    // Half of them in one go and the rest in another, as a busy driver reports them.
+    // Half of them in one batch and the rest in another, as from a busy driver.
     world.fake.at(10.4995);
     world.wait_both("gpu.xid_errors", &of("0", "94"), |value| value == 500.0);
     world.fake.at(15.0);

@@ -1,4 +1,4 @@
-//! Drivers that are reloaded, that lack calls, that refuse, and that number their fields otherwise.
+//! Drivers that are reloaded, that lack calls, that refuse, and that have other field ids.
 
 use crate::gpu_faults::world::World;
 
@@ -14,7 +14,7 @@ fn a_driver_that_is_reloaded_is_read_again_and_its_counters_continue() {
     world.fake.at(10.0);
     world.wait_ended("gpu.energy", &joules);
     world.wait_for_log("GPUs are not observed");
-    // A full period of the sine after the counter began from zero: 500 W for 20 s.
+    // A full period of the sine after the counter restarted at zero: 500 W for 20 s.
     world.fake.at(40.0);
     let after = world.wait_both("gpu.energy", &joules, |value| (value - 10_000.0).abs() < 0.01);
     assert!(
@@ -82,7 +82,7 @@ fn what_is_refused_is_a_reason_and_what_fails_once_is_back_soon() {
     world.wait_ended("gpu.utilization", &third);
     world.fake.at(30.0);
     world.wait_both("gpu.utilization", &third, |value| value == 0.6);
-    // Field 82 is the memory's temperature, of all GPUs; the chip's is there.
+    // Field 82 is the memory temperature of all GPUs; the temperature of the chip is available.
     let heat = |sensor| [("gpu.index", "1"), ("gpu.temperature.sensor", sensor)];
     world.wait_both("gpu.temperature", &heat("gpu"), |value| value == 50.0);
     assert!(world.points("gpu.temperature", &heat("memory")).is_empty());

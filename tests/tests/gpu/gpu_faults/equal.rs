@@ -1,5 +1,5 @@
-//! One tick by both ways out: every series of the file is on the page under its translated name with its value, and the
-//! page has nothing else.
+//! One tick through both outputs: every series of the file is on the page under its translated name with its value, and the
+//! page has no other series.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn assert_equal(semconv: &str, of_tick: &str, at_least: usize) {
     let heat = [("gpu.index", "7"), ("gpu.temperature.sensor", "gpu")];
     world.wait_both("gpu.temperature", &heat, |value| value == 51.0);
     let mut differences = Vec::new();
-    // The clock rests, so every tick has the same values; only between two writes can one be ahead of the other.
+    // The clock is stopped, so every tick has the same values; only between two writes can one output be ahead of the other.
     wait_until("the file and the page agree, or never will", || {
         differences = differing(&world.with_points(of_file), &of_page(&fetch(world.page)));
         differences.is_empty() || world.points(of_tick, &[]).len() > 500
@@ -42,7 +42,7 @@ fn assert_equal(semconv: &str, of_tick: &str, at_least: usize) {
     assert!(series > at_least, "only {series} series were compared");
 }
 
-/// The last value of every series that has not ended, under its name and labels on a page.
+/// Returns the last value of every series that has not ended, under its name and labels on a page.
 fn of_file(points: &[Point]) -> Series {
     let mut series = Series::new();
     let of_gpu = |point: &&Point| ["gpu.", "hw."].iter().any(|room| point.name.starts_with(room));
@@ -61,7 +61,7 @@ fn of_file(points: &[Point]) -> Series {
     series
 }
 
-/// What a page has of a point: of a histogram its count, its sum and its buckets.
+/// Returns the samples of a point on a page: for a histogram its count, its sum and its buckets.
 fn samples_of(point: &Point) -> Vec<(Key, Option<f64>)> {
     let labels: BTreeMap<_, _> = point
         .attributes
@@ -84,7 +84,7 @@ fn samples_of(point: &Point) -> Vec<(Key, Option<f64>)> {
     all
 }
 
-/// What a page has of GPUs, without the labels of the resource.
+/// Returns the samples of GPUs on a page, without the labels of the resource.
 fn of_page(page: &str) -> Series {
     let own = |(name, _): &Key| name.starts_with("gpu_") || name.starts_with("hw_");
     samples(page)
@@ -94,7 +94,7 @@ fn of_page(page: &str) -> Series {
             labels.retain(|key, _| {
                 !["host_name", "instance", "job", "service_instance_id"].contains(&key.as_str())
             });
-            // A bound is the same however it is written.
+            // A bound may be formatted in different ways.
             if let Some(bound) = labels.get_mut("le") {
                 let number: f64 = bound.replace("+Inf", "inf").parse().expect("a bound is a number");
                 *bound = number.to_string();

@@ -1,4 +1,4 @@
-//! GPUs that are lost, that come and that go.
+//! GPUs that are lost, added and removed.
 
 use crate::gpu_faults::world::World;
 
@@ -46,7 +46,7 @@ fn a_gpu_that_comes_is_seen_and_one_that_goes_is_forgotten() {
     world.wait_both("gpu.memory.used", &used(eighth), |_| true);
     world.fake.at(20.0);
     world.wait_ended("gpu.memory.used", &used(second));
-    // The eighth has moved up: it is the same GPU with another index.
+    // The index of the eighth GPU has changed: it is the same GPU with another index.
     world.wait_both("gpu.memory.used", &[used(eighth)[0], ("gpu.index", "6")], |_| {
         true
     });

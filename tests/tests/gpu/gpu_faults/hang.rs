@@ -1,14 +1,14 @@
-//! A driver that does not answer for a minute: its series have ended, and the endpoints answer as fast as ever.
+//! A driver that hangs for a minute: its series end, and the endpoints respond as fast as before.
 
 use std::time::Duration;
 
 use crate::gpu_faults::{page::fetch, world::World};
 
 const BUSY: [(&str, &str); 2] = [("gpu.index", "7"), ("gpu.task", "general")];
-/// How many pages are fetched in each phase of the hang.
+/// The number of scrapes in each phase of the hang.
 const SCRAPES: usize = 200;
-/// How long the slowest may take in a build without optimisation on a machine that does other things: far less than the
-/// driver hangs, and less than a tick. The two milliseconds of a release build are `benches/gpu_hang.rs`.
+/// The limit of the 99th percentile in an unoptimized build on a busy machine: far less than the hang, and less than a tick.
+/// `benches/gpu_hang.rs` checks the two milliseconds of a release build.
 const SLOWEST: Duration = Duration::from_millis(250);
 
 #[test]
@@ -18,7 +18,7 @@ fn a_driver_that_hangs_ends_its_series_and_they_come_back() {
     };
     world.wait_both("gpu.utilization", &BUSY, |value| value == 0.6);
     world.fake.at(10.0);
-    // The page has the last values, and then none; it never waits.
+    // The page first has the last values, and then none; it never blocks.
     let full = times_of_pages(world.page);
     let end = world.wait_ended("gpu.utilization", &BUSY);
     let empty = times_of_pages(world.page);
@@ -38,12 +38,12 @@ fn a_driver_that_hangs_ends_its_series_and_they_come_back() {
             .all(|point| point.time <= end.time)
     );
     world.fake.at(75.0);
-    // Three quarters of the sine's period: 60 % less 40 %.
+    // Three quarters of the sine's period: 60 % minus 40 %.
     world.wait_both("gpu.utilization", &BUSY, |value| value == 0.2);
     world.wait_for_log("the GPU driver answers again");
 }
 
-/// How long the pages took, the quickest first.
+/// Returns the latencies of the scrapes in ascending order.
 #[expect(clippy::disallowed_methods, reason = "how long a page takes is measured")]
 fn times_of_pages(port: u16) -> Vec<Duration> {
     let mut times: Vec<_> = (0..SCRAPES)

@@ -1,4 +1,4 @@
-//! Parts of a GPU that change their shape, and processes that nobody can see from here.
+//! GPUs whose partition changes, and processes that are not visible to the agent.
 
 use crate::gpu_faults::world::World;
 
@@ -18,7 +18,7 @@ fn an_instance_that_is_destroyed_ends_and_one_that_is_made_begins() {
     world.fake.at(10.0);
     world.wait_ended("gpu.mig.memory.used", &of("1"));
     world.wait_both("gpu.mig.memory.used", &of("2"), |value| value == 34_359_738_368.0);
-    // The performance counters need time to pass.
+    // The performance counters need time to advance.
     world.fake.run_from(20.0);
     world.wait_both("gpu.mig.memory.used", &of("3"), |value| value == 1_073_741_824.0);
     world.wait_both("gpu.sm.active", &of("3"), |value| (value - 0.3).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! Prometheus' view of our names, written down a second time and independently of the translator that is judged.
+//! Our names in Prometheus: a second implementation, independent of the translator under test.
 
 use std::{
     collections::BTreeMap,
@@ -9,11 +9,11 @@ use std::{
 
 use crate::gpu_faults::point::Point;
 
-/// The name that Prometheus has for a point's metric.
+/// Returns the Prometheus name of a point's metric.
 pub(crate) fn name_of(point: &Point) -> String {
     let mut name = point.name.replace('.', "_");
     let unit = match point.unit.as_str() {
-        // A ratio is what a gauge of it is, to Prometheus.
+        // Only gauges have the suffix `ratio` in Prometheus.
         "1" if point.is_sum || point.histogram.is_some() => "",
         "1" => "ratio",
         "W" => "watts",
@@ -39,7 +39,7 @@ pub(crate) fn name_of(point: &Point) -> String {
     name
 }
 
-/// A selector of a series by the attributes that a point has.
+/// Returns a selector of a series by attributes of a point.
 pub(crate) fn selector(name: &str, attributes: &[(&str, &str)]) -> String {
     let labels = attributes
         .iter()
@@ -47,12 +47,12 @@ pub(crate) fn selector(name: &str, attributes: &[(&str, &str)]) -> String {
     format!("{name}{{{}}}", labels.collect::<Vec<_>>().join(","))
 }
 
-/// The label that Prometheus has for an attribute.
+/// Returns the Prometheus label of an attribute.
 pub(crate) fn label(attribute: &str) -> String {
     attribute.replace('.', "_")
 }
 
-/// The page in text, over a connection of its own as Prometheus' first scrape has it.
+/// Returns the page in text, over a new connection, as in Prometheus' first scrape.
 pub(crate) fn fetch(port: u16) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the page is served");
     let deadline = Some(Duration::from_secs(10));
@@ -69,7 +69,7 @@ pub(crate) fn fetch(port: u16) -> String {
     body.to_owned()
 }
 
-/// The samples of a page in text: name and labels, and the value.
+/// Returns the samples of a page in text: name and labels, and the value.
 pub(crate) fn samples(page: &str) -> BTreeMap<(String, BTreeMap<String, String>), f64> {
     let lines = page
         .lines()

@@ -1,53 +1,53 @@
-//! The points and events of an OTLP/JSON file, as far as it is written.
+//! The points and events of an OTLP/JSON file that may still be written.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::Value;
 
-/// One point, or one event.
+/// A point or an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
-    /// The metric, or the event.
+    /// The name of the metric or the event.
     pub(crate) name: String,
-    /// The metric's unit.
+    /// The unit of the metric.
     pub(crate) unit: String,
-    /// Whether its metric is a sum, and whether that only grows.
+    /// Whether the metric is a sum, and whether the sum is monotonic.
     pub(crate) is_sum: bool,
     pub(crate) counts: bool,
     /// Its attributes.
     pub(crate) attributes: BTreeMap<String, String>,
-    /// What else a histogram has.
+    /// The sum and the buckets of a histogram.
     pub(crate) histogram: Option<Histogram>,
-    /// Its value, the count of a histogram; an event has none.
+    /// The value; the count for a histogram, `None` for an event.
     pub(crate) value: Option<f64>,
-    /// From when it counts.
+    /// The start time, in Unix nanoseconds.
     pub(crate) start: u64,
-    /// When it was measured.
+    /// The time of the measurement, in Unix nanoseconds.
     pub(crate) time: u64,
     /// Whether it only ends its series.
     pub(crate) ends: bool,
 }
 
-/// A histogram besides its count.
+/// The fields of a histogram other than its count.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
-    /// The sum of what was observed.
+    /// The sum of the observed values.
     pub(crate) sum: f64,
     /// The bounds between the buckets.
     pub(crate) bounds: Vec<f64>,
-    /// How much is in each bucket.
+    /// The count of each bucket.
     pub(crate) counts: Vec<f64>,
 }
 
 impl Point {
-    /// Whether it is of that metric and has all of these attributes.
+    /// Returns whether it belongs to that metric and has all of these attributes.
     pub(crate) fn is(&self, name: &str, attributes: &[(&str, &str)]) -> bool {
         let has = |(key, value): &(&str, &str)| self.attributes.get(*key).is_some_and(|own| own == value);
         self.name == name && attributes.iter().all(has)
     }
 }
 
-/// The complete lines of a file from an offset, and the offset after them.
+/// Returns the points in the complete lines of a file after an offset, and the offset after those lines.
 pub(crate) fn read(path: &Path, from: usize) -> (Vec<Point>, usize) {
     let text = fs::read(path).unwrap_or_default();
     let new = text.get(from..).unwrap_or_default();

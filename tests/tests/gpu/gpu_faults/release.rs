@@ -1,4 +1,4 @@
-//! The driver is released on request, so that the kernel can unload it, and is read again.
+//! The driver is released on request, so that the kernel can unload it, and is then used again.
 
 use std::{
     io::{Read, Write},
@@ -9,14 +9,14 @@ use crate::gpu_faults::world::World;
 
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
-/// The kernel is asked to unload the driver twice. It refuses that while a client is connected.
+/// A scenario in which the kernel unloads the driver twice, which it refuses while a client is connected.
 const UNLOADS: &str =
     "gpus: {count: 2, all: {readings: {utilization.gpu_percent: {steps: [[0, 10], [12, 20], [50, 30]]}}}}
 faults:
   - {what: driver_reload, from: 10, until: 20}
   - {what: driver_reload, from: 30, until: 40}";
 
-/// Sends a request to the health address, and returns the answer.
+/// Sends a request to the health address, and returns the response.
 fn ask(world: &World, request: &str, headers: &str) -> String {
     let mut stream =
         TcpStream::connect((Ipv4Addr::LOCALHOST, world.health)).expect("the health address is served");
@@ -49,7 +49,7 @@ fn the_driver_is_unloaded_after_a_release_and_read_again_after_it_is_loaded() {
     world.wait_ended("gpu.utilization", &busy);
     world.wait_for_log("the driver is released for 3600 s");
 
-    // The agent holds the driver no more: it is unloaded, and an agent that takes it again finds none.
+    // The agent no longer holds the driver, so the driver is unloaded, and an agent that resumes finds none.
     world.fake.at(35.0);
     let resumed = ask(&world, "POST /gpu/resume", "");
     assert!(resumed.starts_with("HTTP/1.1 200"), "{resumed}");

@@ -1,8 +1,9 @@
-//! The page of each model of GPU: valid for promtool, nothing that is not in the registry, and the metrics that the model has.
+//! The page of each GPU model: valid for promtool, only names of the registry, and the metrics that the model supports.
 //!
-//! `tests/golden/gpu/MODEL.txt` is the table of a model: each metric with the number of its series of GPU 0, or with the reason for
-//! which it has none. `UPDATE_GOLDEN=1` writes it; a change of it is a change of what users see. What the models have is known from
-//! the sources in `tests/fake-nvml/README.md`, and `tests/tests/gpu/captures.rs` holds values to captures of real GPUs.
+//! `tests/golden/gpu/MODEL.txt` is the table of a model: each metric with the number of its series of GPU 0, or with the reason
+//! why there are none. `UPDATE_GOLDEN=1` writes it; a change of the table is a change that users see.
+//! `tests/fake-nvml/README.md` has the sources for the metrics of the models, and `tests/tests/gpu/captures.rs` compares values
+//! with captures of real GPUs.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
@@ -16,7 +17,7 @@ use crate::gpu_faults::{
 
 type Samples = BTreeMap<(String, BTreeMap<String, String>), f64>;
 
-/// A scenario with a model, and how many GPUs it has.
+/// A scenario with a model, and its number of GPUs.
 const MODELS: [(&str, u32); 9] = [
     ("a100x8", 8),
     ("b200x8", 8),
@@ -97,7 +98,7 @@ pub(super) fn assert_registered(model: &str, samples: &Samples) {
     }
 }
 
-/// The names that a page has for a metric.
+/// Returns the names of a metric on a page.
 fn names(metric: &Metric) -> impl Iterator<Item = String> {
     let parts: &[&str] = match metric.instrument {
         Instrument::Histogram => &["_bucket", "_sum", "_count"],
@@ -108,7 +109,7 @@ fn names(metric: &Metric) -> impl Iterator<Item = String> {
         .map(|part| format!("{}{part}", metric.prometheus_name))
 }
 
-/// What GPU 0 has: a line a metric.
+/// Returns the table of GPU 0: one line per metric.
 pub(super) fn table(samples: &Samples) -> String {
     let mut metrics: BTreeMap<&str, String> = BTreeMap::new();
     for own in metric::ALL.iter().filter(|own| own.name.starts_with("gpu.")) {

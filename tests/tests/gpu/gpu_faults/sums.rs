@@ -1,11 +1,11 @@
-//! Sums over all GPUs and all attributes: what a dashboard adds up is what the GPUs together draw, use and count.
+//! Sums over all GPUs and all attributes: a dashboard that sums a metric shows the total of all GPUs.
 
 use pulsetrain_tests::wait_until;
 
 use crate::gpu_faults::world::World;
 
-/// Eight GPUs that draw 4,000 W together, next to averages, modules and memories that draw other figures, with errors of
-/// all kinds.
+/// Eight GPUs that draw 4,000 W together, with averages, modules and memories that draw other values, and with errors of all
+/// kinds.
 const UNEVEN: &str = r#"gpus:
   all:
     readings:
@@ -31,7 +31,7 @@ const UNEVEN: &str = r#"gpus:
     "7": {readings: {power.instant_mw: {steps: [[0, 700000]]}, ecc.corrected.volatile: 15}}
 "#;
 
-/// Waits until Prometheus has a value of the query, and it is as near as that.
+/// Waits until Prometheus returns a value of the query within this tolerance.
 fn wait_value(world: &World, query: &str, expected: f64, tolerance: f64) {
     let mut last = None;
     let is_near = |value: f64| (value - expected).abs() <= tolerance * expected;
@@ -74,7 +74,7 @@ fn energy_of_eight_gpus_grows_by_what_they_draw() {
     };
     world.fake.run_from(0.0);
     wait_value(&world, "sum(gpu_power_watts)", 4_000.0, 1e-9);
-    // A rate is extrapolated over its window: it is the true one as soon as the window is full of scrapes.
+    // A rate is extrapolated over its window: it is exact as soon as the window is full of scrapes.
     for scrapes in [30.0, 58.0] {
         let count = "min(count_over_time(gpu_energy_joules_total[1m]))";
         wait_until(&format!("the window has {scrapes} scrapes"), || {

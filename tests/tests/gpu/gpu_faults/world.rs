@@ -1,4 +1,4 @@
-//! A driver, the agent on it, and both ways out: an OTLP file, and a page that a real Prometheus scrapes.
+//! A driver, the agent on it, and both outputs: an OTLP file, and a page that a real Prometheus scrapes.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::gpu_faults::{
     point::{self, Point},
 };
 
-/// All of it.
+/// The driver, the agent and its outputs.
 pub(crate) struct World {
     pub(crate) fake: FakeNvml,
     pub(crate) page: u16,
@@ -27,12 +27,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world with a scenario and changes of it; `None` without a Prometheus, which is printed.
+    /// Starts a world with a scenario and changes to it; `None` without a Prometheus, which is reported.
     pub(crate) fn start(scenario: &str, changes: &str) -> Option<Self> {
         Self::named(scenario, changes, "gpu")
     }
 
-    /// The same with the names that are asked for.
+    /// As [`start`](Self::start), with the selected semantic conventions.
     pub(crate) fn named(scenario: &str, changes: &str, semconv: &str) -> Option<Self> {
         let program = Judge::Prometheus.require_or_skip()?;
         let fake = FakeNvml::with(scenario, changes);
@@ -53,7 +53,7 @@ impl World {
         })
     }
 
-    /// The points of a metric with these attributes in the file so far.
+    /// Returns the points of a metric with these attributes in the file so far.
     pub(crate) fn points(&self, name: &str, attributes: &[(&str, &str)]) -> Vec<Point> {
         self.with_points(|points| {
             let is = |point: &&Point| point.is(name, attributes);
@@ -61,7 +61,7 @@ impl World {
         })
     }
 
-    /// Does something with all points of the file so far.
+    /// Calls `act` with all points of the file so far.
     pub(crate) fn with_points<T>(&self, act: impl FnOnce(&[Point]) -> T) -> T {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let (new, end) = point::read(&self.folder.path().join("gpus.jsonl"), file.1);
@@ -70,7 +70,7 @@ impl World {
         act(&file.0)
     }
 
-    /// Waits until the file's last point of the series and Prometheus' value are both as wanted.
+    /// Waits until the file's last point of the series and Prometheus' value both match.
     pub(crate) fn wait_both(
         &self,
         name: &str,
@@ -87,7 +87,7 @@ impl World {
         last
     }
 
-    /// Waits until the series has ended in the file, and Prometheus has it no more.
+    /// Waits until the series has ended in the file and in Prometheus.
     pub(crate) fn wait_ended(&self, name: &str, attributes: &[(&str, &str)]) -> Point {
         let last = self.wait_last(name, attributes, "ended", |last| last.ends);
         let selector = selector(&name_of(&last), attributes);
@@ -97,14 +97,14 @@ impl World {
         last
     }
 
-    /// The value of the one series that Prometheus has now; none where it has none, or several.
+    /// Returns the current value of a single series in Prometheus; `None` if there is no series, or several.
     pub(crate) fn scraped(&self, query: &str) -> Option<f64> {
         let found = self.prometheus.query(query);
         let [series] = found.as_slice() else { return None };
         series["value"][1].as_str()?.parse().ok()
     }
 
-    /// Waits until the log of the agent has these words, and returns the lines that have them.
+    /// Waits until the log of the agent has these words, and returns the lines with them.
     pub(crate) fn wait_for_log(&self, words: &str) -> Vec<String> {
         let mut lines = Vec::new();
         wait_until(&format!("the agent logs {words:?}"), || {
@@ -136,7 +136,7 @@ impl World {
     }
 }
 
-/// An agent that watches the GPUs of a driver and nothing else.
+/// Starts an agent that only monitors the GPUs of a driver.
 pub(crate) fn start_agent(
     folder: &Path,
     (page, health): (u16, u16),

@@ -1,5 +1,5 @@
-//! The agent: a log that grows and a GPU that is read, and what each step took of it in the file and on the page, every joule
-//! once, whoever shares the GPUs.
+//! The agent follows a log and reads a GPU: the energy of each step is in the file and on the page, and every joule is
+//! attributed once, even if runs share the GPUs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use crate::step_energy::{
     trainer::{OnGpu, log_steps, on_gpus},
 };
 
-/// Between these seconds of the scenario lie the steps; their lengths are uneven and have nothing to do with the readings.
+/// The boundaries of the steps, in seconds of the scenario; their lengths are uneven and unrelated to the readings.
 const BORDERS: [f64; 10] = [4.5, 4.617, 5.31, 5.313, 5.9, 6.24, 8.0, 8.4, 8.41, 9.95];
 const STEPS: usize = BORDERS.len() - 1;
 
@@ -34,7 +34,8 @@ fn steps_of_a_log_that_grows_add_up_to_what_the_counters_of_their_gpus_grew_by()
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("rank"));
         let reported = number(span, "gpu.step.energy").expect("it is known");
         let error = number(span, "gpu.step.energy_error").expect("it has a bound");
-        // Steps of a few milliseconds are too short for the update period of a counter, longer ones if a busy machine reads it late.
+        // Steps of a few milliseconds are shorter than the update period of a counter; a busy machine may read the counter late
+        // for longer ones.
         let status = if error <= 0.5 * reported {
             "complete"
         } else {
@@ -159,7 +160,7 @@ fn a_gpu_that_two_runs_share_is_nobodys_and_each_has_its_own() {
     assert_eq!(counts, [3.0, 3.0], "{shared:?}");
 }
 
-/// A driver, logs, and an agent that watches both.
+/// A driver, logs, and an agent that reads both.
 struct World {
     driver: FakeNvml,
     folder: TempDir,
@@ -168,7 +169,7 @@ struct World {
 }
 
 impl World {
-    /// Logs by their run, and the processes on each GPU.
+    /// Starts a world with logs by their run, and with processes on each GPU.
     fn start(logs: &[(&str, &str)], processes: &[&[&OnGpu]]) -> Self {
         let driver = FakeNvml::with("uneven_power", &on_gpus(processes));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -195,7 +196,7 @@ impl World {
                 let runs = points.iter().filter_map(|point| text_of(point, "train.run.id"));
                 runs.map(str::to_owned).collect::<BTreeSet<String>>()
             };
-            // A GPU with two runs is of none, as before its processes are read; so they have to be there.
+            // A GPU with two runs has no run attribute, as before its processes are read; so the test waits for the processes.
             let is_known = match processes {
                 [several] if several.len() > 1 => runs("gpu.process.memory").len() == several.len(),
                 _ => true,
@@ -204,7 +205,7 @@ impl World {
                 |point: &&Value| processes[0].len() > 1 || text_of(point, "train.run.id").is_some();
             is_known && points.iter().filter(is_claimed).count() >= processes.len()
         });
-        // Some readings before the first step.
+        // Allow some readings before the first step.
         world.driver.run_from(BORDERS[0] - 0.6);
         world
     }
@@ -217,7 +218,7 @@ impl World {
         self.path("telemetry.jsonl")
     }
 
-    /// The spans of this number of steps, as soon as they are there.
+    /// Waits for the spans of this number of steps, and returns them.
     fn wait_for_steps(&self, count: usize) -> Vec<Value> {
         let mut found = Vec::new();
         wait_until(&format!("{count} steps are in the file"), || {
@@ -228,7 +229,7 @@ impl World {
         found
     }
 
-    /// What all counters of energy grew by between two seconds, by the points of the file: a straight line between two.
+    /// Returns the increase of all energy counters between two seconds, interpolated between the points of the file.
     fn counted(&self, from: f64, to: f64) -> f64 {
         let mut counters = BTreeMap::<String, Vec<(f64, f64)>>::new();
         for point in sums(&messages(&self.file()), "gpu.energy") {
@@ -243,7 +244,7 @@ impl World {
             .sum()
     }
 
-    /// The samples on the page whose names begin so, without labels where there is one series of a name.
+    /// Returns the samples on the page with this prefix, without labels if a name has only one series.
     fn page(&self, begin: &str) -> BTreeMap<String, f64> {
         let page = fetch(self.page);
         let lines = page.lines().filter(|line| line.starts_with(begin));
@@ -300,7 +301,7 @@ health: {{listen: 127.0.0.1:{}}}
     )
 }
 
-/// The page, over a connection of its own.
+/// Returns the page, over a new connection.
 fn fetch(page: u16) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, page)).expect("the page is served");
     stream

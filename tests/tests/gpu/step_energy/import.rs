@@ -1,4 +1,4 @@
-//! `pulsetrain import`: steps of a run of the past, by readings that were recorded.
+//! `pulsetrain import`: steps of a finished run, with recorded readings.
 
 use pulsetrain_tests::{Import, SurogateWriter};
 

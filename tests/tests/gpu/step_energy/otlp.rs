@@ -1,10 +1,10 @@
-//! OTLP/JSON messages, looked at by name.
+//! Accessors of OTLP/JSON messages.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-/// The messages of a file, as far as it is written.
+/// Returns the messages of a file that may still be written.
 pub(crate) fn messages(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -14,21 +14,21 @@ pub(crate) fn messages(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// The spans, in the order of their begins.
+/// Returns the spans, ordered by start time.
 pub(crate) fn spans(messages: &[Value]) -> Vec<Value> {
     let mut spans = below(messages, ["resourceSpans", "scopeSpans", "spans"]);
     spans.sort_by_key(|span| span["startTimeUnixNano"].as_str().unwrap_or_default().to_owned());
     spans
 }
 
-/// The spans of steps.
+/// Returns the spans of steps.
 pub(crate) fn steps(messages: &[Value]) -> Vec<Value> {
     let mut steps = spans(messages);
     steps.retain(|span| span["name"] == "train.step");
     steps
 }
 
-/// The points of a sum.
+/// Returns the points of a sum.
 pub(crate) fn sums(messages: &[Value], name: &str) -> Vec<Value> {
     let metrics = below(messages, ["resourceMetrics", "scopeMetrics", "metrics"]);
     let named = metrics.into_iter().filter(|metric| metric["name"] == name);
@@ -53,17 +53,17 @@ fn below(messages: &[Value], path: [&str; 3]) -> Vec<Value> {
     found
 }
 
-/// An attribute that is a number.
+/// Returns an attribute that is a number.
 pub(crate) fn number(item: &Value, name: &str) -> Option<f64> {
     attribute(item, name)?["doubleValue"].as_f64()
 }
 
-/// An attribute that is a text.
+/// Returns an attribute that is a string.
 pub(crate) fn text_of<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
     attribute(item, name)?["stringValue"].as_str()
 }
 
-/// A time of a span or a point, in nanoseconds since 1970.
+/// Returns a time of a span or a point, in Unix nanoseconds.
 pub(crate) fn time(item: &Value, field: &str) -> u64 {
     let text = item[field].as_str().expect("it has its time");
     text.parse().expect("a time is a number")

@@ -1,6 +1,6 @@
 //! The power of the GPU of `uneven_power`, and its energy.
 
-/// Watts from a second of the scenario on.
+/// The power in watts from a second of the scenario on.
 const POWER: [(f64, f64); 7] = [
     (0.0, 100.0),
     (1.3, 700.0),
@@ -11,10 +11,10 @@ const POWER: [(f64, f64); 7] = [
     (13.37, 250.0),
 ];
 
-/// The numbers of the scenario's processes may be those of processes of this machine.
+/// Removes the scenario's processes, whose pids may exist on this machine.
 pub(crate) const ALONE: &str = "gpus: {each: {\"0\": {processes: []}}}";
 
-/// The joules that the GPU uses between two seconds.
+/// Returns the energy of the GPU between two seconds, in joules.
 pub(crate) fn joules(from: f64, to: f64) -> f64 {
     let ends = POWER
         .iter()

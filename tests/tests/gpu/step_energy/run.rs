@@ -1,4 +1,4 @@
-//! `pulsetrain run`: its trainer's steps, and the GPUs that are its own.
+//! `pulsetrain run`: the steps of its trainer, and the GPUs that the trainer uses.
 
 use pulsetrain_tests::{FakeNvml, command};
 
@@ -54,12 +54,12 @@ fn run_reports_the_energy_that_steps_took_of_the_gpus_of_its_trainer() {
         )
     });
     let reported: Vec<_> = reported.collect();
-    // The first may have begun before the GPU was first read, and the last ended after it was read last.
+    // The first step may have begun before the first reading of the GPU, and the last one ended after the last reading.
     assert!(reported.len() >= 7, "{steps:#?}");
     for step in reported {
         assert_eq!(text_of(step, "gpu.step.attribution"), Some("rank"));
         let watts = number(step, "gpu.step.mean_power").expect("a complete step has its power");
-        // A trainer that is slow to start meets the least that it draws, too.
+        // If the trainer starts slowly, its steps may coincide with the lowest power.
         assert!(
             (89.0..701.0).contains(&watts),
             "{watts} W is not what the GPU can draw"

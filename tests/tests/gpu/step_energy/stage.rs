@@ -1,4 +1,4 @@
-//! The stage between the GPU source and a sink: what each step took is known to the joule beforehand.
+//! The stage between the GPU source and a sink: the energy of each step is known exactly in advance.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,7 +24,7 @@ use crate::step_energy::{
     power::{ALONE, joules},
 };
 
-/// Between these seconds of the scenario lie the steps; their lengths are uneven and have nothing to do with the ticks.
+/// The boundaries of the steps, in seconds of the scenario; their lengths are uneven and unrelated to the ticks.
 const BORDERS: [f64; 7] = [0.5, 0.617, 1.31, 1.313, 1.9, 2.24, 2.9];
 
 #[test]
@@ -49,7 +49,7 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
     driver.run_from(0.0);
     for (number, pair) in (0_i64..).zip(BORDERS.windows(2)) {
         let [start, end] = [pair[0], pair[1]].map(|second| driver.unix_nanos(second));
-        // A step is recorded when it is over, and before the counter is read again.
+        // A step is recorded after its end, and before the next reading of the counter.
         let read = |energies: &[u64]| {
             energies
                 .last()
@@ -97,7 +97,7 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
     );
 }
 
-/// The source of a driver without processes, of whose GPUs it is known that they are of our run.
+/// Returns the source of a driver without processes, whose GPUs are all attributed to our run.
 fn source(driver: &FakeNvml) -> Box<GpuSource> {
     let ours = Workload::of_variables(|name| (name == "PULSETRAIN_RUN_ID").then(|| "r".to_owned()));
     let config = WorkloadConfig {
@@ -135,7 +135,7 @@ fn step(number: i64, start: u64, end: u64) -> Batch {
     Batch::new(encoded.signal, encoded.items, encoded.bytes)
 }
 
-/// Keeps what it is sent, as OTLP/JSON.
+/// A sink that keeps all batches as OTLP/JSON.
 struct Collected(Arc<Mutex<Vec<Value>>>);
 
 impl Sink for Collected {
@@ -158,7 +158,7 @@ fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// When the energy counter was read.
+/// Returns the times of the readings of the energy counter.
 fn read_at(sent: &Mutex<Vec<Value>>) -> Vec<u64> {
     let energies = sums(&lock(sent), "gpu.energy");
     energies.iter().map(|point| time(point, "timeUnixNano")).collect()

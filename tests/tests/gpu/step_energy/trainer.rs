@@ -1,4 +1,4 @@
-//! Trainers as the agent meets them: a process on a GPU with the variables of its launcher, and a log that grows.
+//! Trainers as the agent sees them: a process on a GPU with the environment variables of its launcher, and a log that grows.
 
 use std::{
     fmt::Write,
@@ -8,11 +8,11 @@ use std::{
 
 use pulsetrain_tests::{FakeNvml, SurogateWriter, wait_until};
 
-/// A process of a run that does nothing. Dropped, it is killed.
+/// An idle process of a run, which is killed when it is dropped.
 pub(crate) struct OnGpu(Child);
 
 impl OnGpu {
-    /// One that a launcher started as a rank of a run.
+    /// Starts a process with the environment variables of a rank of a run.
     pub(crate) fn of_run(run: &str, rank: u32, world_size: u32) -> Self {
         let child = Command::new("sleep")
             .arg("300")
@@ -32,13 +32,13 @@ impl OnGpu {
 
 impl Drop for OnGpu {
     fn drop(&mut self) {
-        // Either fails only where the process has ended already.
+        // Both calls fail only if the process has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Changes of a scenario by which these processes are on its GPUs, one list a GPU.
+/// Returns changes to a scenario that put these processes on its GPUs, one list per GPU.
 pub(crate) fn on_gpus(gpus: &[&[&OnGpu]]) -> String {
     let mut each = String::new();
     for (gpu, processes) in gpus.iter().enumerate() {
@@ -52,8 +52,8 @@ pub(crate) fn on_gpus(gpus: &[&[&OnGpu]]) -> String {
     format!("gpus: {{count: {}, each: {{{each}}}}}", gpus.len())
 }
 
-/// Logs one run's steps between these seconds of the scenario, each when it is over, into each of these logs, every further
-/// one a millisecond later than the one before.
+/// Writes the steps of one run between these seconds of the scenario, each after its end, into each of these logs; every log
+/// gets a step a millisecond later than the previous log.
 pub(crate) fn log_steps(driver: &FakeNvml, logs: &[&Path], borders: &[f64]) {
     let mut logs: Vec<_> = logs.iter().map(|path| SurogateWriter::create(path)).collect();
     for (number, pair) in borders.windows(2).enumerate() {

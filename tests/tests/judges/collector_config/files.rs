@@ -1,4 +1,4 @@
-//! The files themselves: each is valid, has its use case, and is in the table of the README.
+//! The files themselves: each is valid, has a description of its use case, and is listed in the table of the README.
 
 use std::{
     collections::BTreeSet,
@@ -82,7 +82,7 @@ fn the_collector_accepts_every_file() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {errors}", file.display());
     }
-    // The judge is one: it refuses a key that it does not know.
+    // The check works: it rejects an unknown key.
     let text = fs::read_to_string(config("collector/agent.yaml")).expect("the file is there");
     let folder = Folder::new();
     let wrong = folder.file("wrong.yaml", text.replace("check_interval", "chek_interval"));
@@ -94,14 +94,14 @@ fn the_collector_accepts_every_file() {
 fn no_collector_file_turns_tls_off() {
     for file in collector_files() {
         let text = fs::read_to_string(&file).expect("the file is there");
-        // What local/collector.yaml sends to is on loopback.
+        // The targets of local/collector.yaml are on loopback.
         let is_local = file.ends_with("local/collector.yaml");
         let is_insecure = text.contains("insecure: true") || text.contains("INSECURE:-true");
         assert_eq!(is_insecure, is_local, "{}", file.display());
     }
 }
 
-/// Prometheus and Mimir refuse samples of a series that are older than their newest one, outside of a window.
+/// Prometheus and Mimir reject samples that are older than the newest one of the series, outside of a window.
 #[test]
 fn metrics_are_sent_by_one_request_at_a_time() {
     for file in collector_files() {
@@ -111,7 +111,7 @@ fn metrics_are_sent_by_one_request_at_a_time() {
         for (_, pipeline) in of_metrics {
             for exporter in pipeline["exporters"].as_array().expect("exporters") {
                 let exporter = exporter.as_str().expect("a name");
-                // Prometheus scrapes it.
+                // Prometheus scrapes this exporter.
                 if exporter == "prometheus" {
                     continue;
                 }
@@ -123,7 +123,7 @@ fn metrics_are_sent_by_one_request_at_a_time() {
     }
 }
 
-/// A component that no file uses is build time for everyone.
+/// A component that no file uses only costs build time.
 #[test]
 fn the_manifest_has_what_the_files_use_and_nothing_else() {
     let plain = |name: &str| name.replace('_', "");
@@ -169,7 +169,7 @@ fn prometheus_accepts_its_files() {
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let checked = promtool(&program, &["check", "config"], &paths);
     assert!(checked.status.success(), "{checked:?}");
-    // The rules of the checkout are found from there.
+    // The rules of the checkout are found from its folder.
     assert!(
         String::from_utf8_lossy(&checked.stdout).contains("rule files found"),
         "{checked:?}"

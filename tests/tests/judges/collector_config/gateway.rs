@@ -45,7 +45,7 @@ fn all_ranks_of_a_step_meet_in_one_sampler() {
     others.stop().assert_same(&all);
 }
 
-/// Milliseconds from the begin of the first span of a trace to the end of the last one.
+/// Returns the milliseconds from the start of the first span of a trace to the end of the last one.
 fn millis_by_trace(items: &Items) -> BTreeMap<&str, u64> {
     let mut ranges = BTreeMap::<&str, (u64, u64)>::new();
     let time = |item: &Value, key: &str| -> u64 {
@@ -65,7 +65,7 @@ fn millis_by_trace(items: &Items) -> BTreeMap<&str, u64> {
         .collect()
 }
 
-/// The processor tail_sampling drops the schema URLs.
+/// Removes the schema URLs, which the processor tail_sampling drops.
 fn without_schemas(items: Items) -> Items {
     items.changed(
         |_| true,
@@ -76,7 +76,7 @@ fn without_schemas(items: Items) -> Items {
     )
 }
 
-/// A step of a millisecond that failed, in OTLP/JSON.
+/// Returns a failed step of a millisecond, in OTLP/JSON.
 fn failed_step(id: &str) -> String {
     let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": "trainer"}}]});
     json!({"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [{
@@ -86,7 +86,7 @@ fn failed_step(id: &str) -> String {
     .to_string()
 }
 
-/// Returns the last count of calls of each series of span metrics; fails on a series of one rank.
+/// Returns the last call count of each series of span metrics; fails if a series belongs to a single rank.
 fn calls_by_series(measured: &Items) -> BTreeMap<String, u64> {
     let mut calls = BTreeMap::new();
     for item in measured.of_kind("point") {
@@ -124,7 +124,7 @@ fn slow_steps_errors_and_what_is_not_a_step_are_kept_and_all_is_measured() {
     ];
     let sampler = Otelcol::start(&program, "sampler.yaml", &variables);
     let target = format!("traces={}", sampler.target());
-    // A step takes 20 ms; from step 20 on one rank takes longer.
+    // A step has 20 ms; from step 20 on one rank is slower.
     let sent = send_demo(&target, &["--fault", "straggler@20:rank=2"]);
     let json = "Content-Type: application/json\r\n";
     let answer = request(
@@ -170,7 +170,7 @@ fn slow_steps_errors_and_what_is_not_a_step_are_kept_and_all_is_measured() {
     assert_eq!(failed.len(), 1);
     without_schemas(others).assert_same(&without_schemas(expected));
 
-    // Span metrics count what was sampled away too, in series of the run and not of one of its ranks.
+    // Span metrics also count spans that are sampled out, in series of the run and not of single ranks.
     let calls = calls_by_series(&measured.stop());
     let spans = sent.of_kind("span").len() + 1;
     assert_eq!(calls.values().sum::<u64>() as usize, spans, "{calls:?}");

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::collector_config::otelcol::{Otelcol, send_demo};
 
-/// Everything that was sent while the gateway was away arrives once after a kill, with the metrics of the host.
+/// All telemetry from an outage of the gateway arrives once after a kill, with the metrics of the host.
 #[test]
 fn an_outage_of_the_gateway_and_a_kill_lose_nothing() {
     let Some(program) = Judge::Collector.require_or_skip() else {

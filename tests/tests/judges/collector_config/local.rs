@@ -1,4 +1,4 @@
-//! `collector-config/local/start`: the stack of one command.
+//! `collector-config/local/start`: a complete stack with one command.
 
 use std::{fs, process::Command};
 
@@ -29,7 +29,7 @@ const PORTS: [&str; 14] = [
     "COLLECTOR_HEALTH_PORT",
 ];
 
-/// The processes that have this in their environment.
+/// Returns the processes with this text in their environment.
 fn processes_with(text: &str) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").expect("there is /proc");
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -76,7 +76,7 @@ fn one_command_starts_the_stack_which_answers_and_leaves_nothing() {
     let mark = format!("TEMPO_DATA={}", data.display());
     assert!(processes_with(&mark).len() >= 4);
 
-    // As the README has it.
+    // As in the README.
     let sent = send_demo(&format!("http://127.0.0.1:{}", port("OTLP_HTTP_PORT")), &[]);
     let step = sent
         .of_kind("span")

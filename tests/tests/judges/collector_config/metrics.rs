@@ -1,4 +1,4 @@
-//! Metrics into Prometheus: through a Collector by OTLP, by scrape and by remote write, and scraped from Pulsetrain itself.
+//! Metrics in Prometheus: through a Collector by OTLP, by scrape and by remote write, and scraped from Pulsetrain itself.
 
 use std::fs;
 
@@ -9,11 +9,11 @@ use crate::collector_config::{
     world::{demo, series},
 };
 
-/// What dashboards select by: the labels of a series of rank 0.
+/// The labels that dashboards select by, for a series of rank 0.
 const LABELS: &str = "train_run_id=~\"demo-.+\",train_run_name=\"demo-sft-0\",train_attempt=\"0\",train_rank=\"0\",\
      host_name=\"demo-node-0\",service_instance_id=~\".+/0\",job=\"pulsetrain-demo\",instance=~\".+/0\"";
 
-/// Reads a file of Prometheus as it is, with its rules where they are.
+/// Reads a configuration file of Prometheus, with the actual path of its rules.
 fn prometheus_file(name: &str) -> String {
     let rules = config("../grafana/alerts")
         .canonicalize()
@@ -22,7 +22,7 @@ fn prometheus_file(name: &str) -> String {
     text.replace("../../grafana/alerts", &rules.display().to_string())
 }
 
-/// Checks that Prometheus has each series with each point that was sent.
+/// Checks that Prometheus has each series with each sent point.
 fn assert_complete(prometheus: &Prometheus, sent: &Items) {
     for (family, expected) in series(sent) {
         let name = family.sample_name();
@@ -102,7 +102,7 @@ fn prometheus_scrapes_every_series_from_a_collector() {
     );
     let target = format!("metrics={}", collector.target());
     let folder = Folder::new();
-    // A job that runs until everything was scraped: the Collector forgets a series that has ended.
+    // The job runs until everything is scraped: the Collector drops a series that has ended.
     let file = folder.path("demo.jsonl");
     let path = file.to_str().expect("the path is text");
     let running = Process::start(
@@ -114,7 +114,7 @@ fn prometheus_scrapes_every_series_from_a_collector() {
     wait_until("every rank has its histogram of steps", || {
         prometheus.value("count(train_step_duration_seconds_count > 0)") == Some(4.0)
     });
-    // Until now; more may have come since.
+    // The points so far; more may have arrived since.
     let sent = Items::read_complete_lines(&file);
     for family in series(&sent).into_iter().filter(|(_, (_, points))| *points > 60) {
         let (family, (expected, _)) = family;

@@ -24,7 +24,7 @@ pub(crate) struct Otelcol {
 }
 
 impl Otelcol {
-    /// Starts `program` with `collector-config/collector/NAME` on free ports, and waits until it receives.
+    /// Starts `program` with `collector-config/collector/NAME` on free ports, and waits until it accepts telemetry.
     pub(crate) fn start(program: &Path, name: &str, variables: &[(&str, String)]) -> Self {
         let [grpc, http, health] = [free_port(), free_port(), free_port()];
         let mut command = Command::new(program);
@@ -40,34 +40,34 @@ impl Otelcol {
         Self { process, grpc, http }
     }
 
-    /// `127.0.0.1:PORT` of OTLP/gRPC.
+    /// Returns `127.0.0.1:PORT` of the OTLP/gRPC receiver.
     pub(crate) fn grpc(&self) -> String {
         format!("127.0.0.1:{}", self.grpc)
     }
 
-    /// The port of OTLP/HTTP.
+    /// Returns the port of the OTLP/HTTP receiver.
     pub(crate) fn port(&self) -> u16 {
         self.http
     }
 
-    /// Its OTLP/HTTP receiver as a target.
+    /// Returns its OTLP/HTTP receiver as a target.
     pub(crate) fn target(&self) -> String {
         format!("http://127.0.0.1:{}", self.http)
     }
 
-    /// Has it send what it holds and end.
+    /// Stops the Collector, which flushes its buffers.
     pub(crate) fn stop(self) {
         let (status, log) = self.process.stop_with_log();
         assert!(status.success(), "the Collector ended with {status}:\n{log}");
     }
 
-    /// Ends it at once.
+    /// Kills the Collector.
     pub(crate) fn kill(self) {
         self.process.kill();
     }
 }
 
-/// Runs a simulated job of 60 steps that sends to `target`, and returns what it sent.
+/// Runs a simulated job of 60 steps that sends to `target`, and returns the sent items.
 pub(crate) fn send_demo(target: &str, arguments: &[&str]) -> Items {
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");

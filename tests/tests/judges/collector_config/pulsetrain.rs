@@ -1,4 +1,4 @@
-//! `collector-config/pulsetrain/`: our own agent in the same situations.
+//! `collector-config/pulsetrain/`: our own agent in the same roles.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn agent(file: &str, folder: &Folder) -> Command {
     agent
 }
 
-/// What an import of the same log sends.
+/// Returns the items of an import of the same log.
 fn imported(folder: &Folder) -> Items {
     let file = folder.path("imported.jsonl");
     Import::of(log()).to(&file).run().expect_code(0);

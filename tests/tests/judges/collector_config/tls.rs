@@ -1,4 +1,4 @@
-//! A way with TLS on each network hop: agent.yaml to gateway.yaml to sampler.yaml, and the tenant in what the stores receive.
+//! TLS on each network hop: agent.yaml to gateway.yaml to sampler.yaml, and the tenant in the requests to the stores.
 
 use std::collections::BTreeSet;
 

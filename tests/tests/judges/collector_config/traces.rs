@@ -31,7 +31,7 @@ fn tempo_has_every_span_and_answers_traceql() {
             .len()
             == 1
     });
-    // Metrics of spans that are no server's.
+    // Metrics of spans whose kind is not server.
     wait_until("TraceQL counts steps", || {
         let path =
             "/api/metrics/query_range?q=%7Bname%3D%22train.step%22%7D%7Ccount_over_time()&since=10m&step=10m";

@@ -1,4 +1,4 @@
-//! The same counts in real backends: Prometheus by scrape and by OTLP, Tempo, Jaeger.
+//! The counts of the demo in real backends: Prometheus by scrape and by OTLP, Tempo, Jaeger.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn prometheus_has_every_point_that_it_received_as_otlp() {
         return;
     };
     let folder = Folder::new();
-    // What is derived from a step comes when all of it is known: later than newer samples of the same resource.
+    // Signals derived from a step are sent when the step is complete: later than newer samples of the same resource.
     let window = "storage: {tsdb: {out_of_order_time_window: 10m}}\n";
     let prometheus = Prometheus::start_on(&program, &folder.path("data"), window);
     let file = folder.path("demo.jsonl");
@@ -34,8 +34,8 @@ fn prometheus_has_every_point_that_it_received_as_otlp() {
     assert_eq!((points, all_series), (counts.points, counts.series));
 }
 
-/// Prometheus writes `target_info` with the newest time of each OTLP request and refuses a request for which that time is
-/// older than the one before. The derived series themselves are in order: remote write, which has no such sample, loses none.
+/// Prometheus writes `target_info` with the newest time of each OTLP request, and rejects a request whose newest time is older
+/// than the previous one. The derived series themselves are in order: remote write, which has no such sample, loses none.
 #[test]
 fn prometheus_without_a_window_refuses_derived_points_by_otlp_and_none_by_remote_write() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -73,7 +73,7 @@ fn prometheus_has_every_series_of_the_page() {
     let prometheus = Prometheus::start_with_interval(&program, &[("demo", address.clone())], "4s");
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
-    // The demo runs for ten seconds and serves its page until the last points were scraped.
+    // The demo runs for ten seconds and serves its page until the last points are scraped.
     let arguments = ["--steps", "500", "--listen", &address, "--to"];
     let finished = run(arguments.into_iter().chain(file.to_str())).expect_code(0);
     let (counts, items) = same_in_file(&finished, &file);
@@ -93,7 +93,7 @@ fn prometheus_has_every_series_of_the_page() {
     assert_eq!(all_series, counts.series);
 }
 
-/// Runs a demo whose spans go to a store of traces; returns its counts and its traces.
+/// Runs a demo that sends its spans to a trace store; returns its counts, and the number of spans of each trace.
 fn run_with_traces(store: &str) -> (Counts, BTreeMap<String, usize>) {
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");

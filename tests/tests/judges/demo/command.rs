@@ -1,4 +1,4 @@
-//! The command itself: what it prints, what it refuses, how it ends.
+//! The command itself: its output, its rejected arguments, and its exit.
 
 use std::{fs, net::TcpListener};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::demo::world::{Counts, demo, run};
 
-/// Runs a demo for people in a folder of its own.
+/// Runs a demo with text output in a folder of its own.
 fn for_people(folder: &Folder, arguments: &[&str]) -> Finished {
     let mut demo = command(["demo"]);
     let demo = demo.args(arguments).current_dir(folder.root());
@@ -44,7 +44,7 @@ fn without_options_there_are_a_page_and_files_and_their_places_are_printed() {
 
 #[test]
 fn a_taken_port_is_replaced_unless_it_was_asked_for() {
-    // If another program has the port, that is as good.
+    // The test also works if another program has the port.
     let _usual = TcpListener::bind("127.0.0.1:9464");
     let folder = Folder::new();
     let finished = for_people(&folder, &["--rate", "25", "--steps", "3"]).expect_code(0);
@@ -101,7 +101,7 @@ fn an_interrupt_ends_the_demo_with_complete_files() {
     assert_eq!(counts, Counts::of_items(&Items::read(&file)));
 }
 
-/// The starts and ends of the steps of rank 0.
+/// Returns the start and end times of the steps of rank 0.
 fn steps(items: &Items) -> Vec<(u64, u64)> {
     let nanos = |span: &Value, key: &str| {
         let text = span[key].as_str().expect("a span has times");
@@ -169,7 +169,7 @@ fn a_job_with_a_past_continues_without_a_gap() {
     assert_eq!(steps.len(), 200);
     for pair in steps.windows(2) {
         let gap = (pair[1].0 - pair[0].1) as f64 / 1e9;
-        // An evaluation and a checkpoint take five steps of 20 ms together.
+        // An evaluation and a checkpoint together last five steps of 20 ms.
         assert!(gap < 0.2, "{gap}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the demo counts is what a file has, and what the file has is in the registry.
+//! The counts of the demo equal the content of its file, and the content of the file conforms to the registry.
 
 use pulsetrain_tests::{Folder, semconv};
 

@@ -1,23 +1,23 @@
-//! A demo as a user runs it, and what its summary and its file have.
+//! A demo as a user runs it, and the counts in its summary and its file.
 
 use std::{collections::BTreeMap, ffi::OsStr, path::Path, process::Command};
 
 use pulsetrain_tests::{Finished, Items, command};
 use serde_json::Value;
 
-/// A demo that is over in a second or two: steps of 20 ms.
+/// Returns a demo that ends after a second or two: steps of 20 ms.
 pub(crate) fn demo<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut demo = command(["demo", "--json"]);
     demo.args(["--rate", "25"]).args(arguments);
     demo
 }
 
-/// Runs such a demo to its end.
+/// Runs such a demo until it exits.
 pub(crate) fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Finished {
     Finished::new(demo(arguments).output().expect("pulsetrain can be started"))
 }
 
-/// What a demo counts: its own items and those that were derived from them.
+/// The counts of a demo: its own items and the derived ones.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) points: u64,
@@ -41,7 +41,7 @@ impl Counts {
         }
     }
 
-    /// What a file has.
+    /// Returns the counts of the items in a file.
     pub(crate) fn of_items(items: &Items) -> Self {
         let count = |kind| items.of_kind(kind).len() as u64;
         Self {
@@ -53,8 +53,8 @@ impl Counts {
     }
 }
 
-/// The series and the points of every metric in a file, by name, unit and kind. A series is identified as in Prometheus: by
-/// service and instance, and by its own attributes.
+/// Returns the number of series and of points of every metric in a file, by name, unit and kind. A series is identified as in
+/// Prometheus: by service and instance, and by its own attributes.
 pub(crate) fn series(items: &Items) -> BTreeMap<Family, (usize, usize)> {
     let mut families = BTreeMap::<Family, BTreeMap<String, usize>>::new();
     for item in items.of_kind("point") {
@@ -81,7 +81,7 @@ pub(crate) fn series(items: &Items) -> BTreeMap<Family, (usize, usize)> {
     counted.collect()
 }
 
-/// A metric as Prometheus names it.
+/// The properties of a metric that determine its name in Prometheus.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Family {
     name: String,
@@ -91,7 +91,7 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// The name in Prometheus of what has one sample a point: of a histogram the number of observations.
+    /// Returns the name in Prometheus of the series with one sample per point: for a histogram, the count.
     pub(crate) fn sample_name(&self) -> String {
         use pulsetrain_semconv::{Instrument, prometheus_name};
         let instrument = match (self.kind.as_str(), self.is_monotonic) {
@@ -109,7 +109,7 @@ impl Family {
     }
 }
 
-/// Checks that a file has what the summary counts, and returns both.
+/// Checks that a file has the counts of the summary, and returns the counts and the items.
 pub(crate) fn same_in_file(finished: &Finished, file: &Path) -> (Counts, Items) {
     let counts = Counts::of_summary(&finished.summary());
     let items = Items::read(file);

@@ -1,5 +1,5 @@
-//! Faults of a real agent, under the names that `agent:` of an alert's definition uses. A further fault is one type that
-//! implements [`Fault`] and one row of [`start`].
+//! Faults of a real agent, with the names that the key `agent` of an alert's definition uses. A new fault is a type that
+//! implements [`Fault`] and a row of [`start`].
 
 use std::{
     fs,
@@ -15,21 +15,21 @@ use pulsetrain_tests::{
     surogate_records,
 };
 
-/// A healthy agent whose surroundings fail and recover.
+/// A healthy agent whose environment fails and recovers.
 pub(crate) trait Fault {
-    /// Breaks something.
+    /// Starts the fault.
     fn begin(&mut self);
 
-    /// Is called again and again while the fault lasts.
+    /// Called repeatedly while the fault lasts.
     fn keep_up(&mut self) {}
 
-    /// Mends it.
+    /// Ends the fault.
     fn end(&mut self);
 
-    /// Is called again and again after the end, until the alerts have resolved.
+    /// Called repeatedly after the end, until the alerts have resolved.
     fn keep_changed(&mut self) {}
 
-    /// Whether Prometheus scrapes the page of the agent.
+    /// Returns whether Prometheus scrapes the page of the agent.
     fn is_scraped(&self) -> bool {
         true
     }
@@ -42,7 +42,7 @@ pub(crate) struct Running {
     pub(crate) fault: Box<dyn Fault>,
 }
 
-/// Starts an agent for every fault. `otlp` is the OTLP endpoint of a Prometheus.
+/// Starts an agent for every fault; `otlp` is the OTLP endpoint of a Prometheus.
 pub(crate) fn start(otlp: &str) -> Vec<Running> {
     type Start = fn(Agent, &str) -> Box<dyn Fault>;
     let rows: [(&'static str, Start); 13] = [
@@ -87,7 +87,7 @@ pub(crate) fn start(otlp: &str) -> Vec<Running> {
     rows.into_iter().map(start).collect()
 }
 
-/// An agent with a page, in a folder of its own. Its telemetry has the name of the fault as `service.instance.id` and
+/// An agent with a page and a folder of its own. Its telemetry has the name of the fault as `service.instance.id` and
 /// `host.name`.
 struct Agent {
     folder: Folder,
@@ -96,16 +96,16 @@ struct Agent {
     process: Option<Process>,
 }
 
-/// The parts of a configuration that differ.
+/// The parts of the configuration that differ between agents.
 #[derive(Clone, Default)]
 struct Sections {
-    /// More keys of the page.
+    /// Additional keys of the page.
     page: String,
-    /// More sinks.
+    /// Additional sinks.
     sinks: String,
     /// The section `gpu`.
     gpu: Option<String>,
-    /// More sections.
+    /// Additional sections.
     rest: String,
 }
 
@@ -167,7 +167,7 @@ health: {{enabled: false}}
     }
 }
 
-/// A sink that receives OTLP at a URL and is not required, with a small queue in memory that is tried often.
+/// Returns a sink that sends OTLP to a URL and is not required, with a small queue in memory and frequent retries.
 fn receiver(url: &str, keys: &str) -> Sections {
     Sections {
         sinks: format!("  archive: {{otlp: {{endpoint: '{url}', required: false, {keys}}}}}"),
@@ -176,7 +176,7 @@ fn receiver(url: &str, keys: &str) -> Sections {
     }
 }
 
-/// A receiver that goes away and comes back; the agent queues in memory or on disk.
+/// A receiver that stops and restarts; the agent queues in memory or on disk.
 struct DeadSink {
     port: u16,
     receiver: Option<FakeEndpoint>,
@@ -205,7 +205,7 @@ impl Fault for DeadSink {
     }
 }
 
-/// A receiver that takes three tenths of a second for each request.
+/// A receiver with a latency of three tenths of a second per request.
 struct SlowReceiver {
     receiver: FakeEndpoint,
     _agent: Agent,
@@ -232,7 +232,7 @@ impl Fault for SlowReceiver {
     }
 }
 
-/// A log that arrives ten minutes after it was written, such as one that is copied from another host.
+/// A log that arrives ten minutes after it was written, for example a copy from another host.
 struct LateLog {
     log: Option<TrainingLog>,
     agent: Agent,
@@ -260,7 +260,7 @@ impl Fault for LateLog {
     }
 }
 
-/// A log that cannot be read: a pipe lies in its place.
+/// A log that cannot be read: a pipe has its path.
 struct UnreadableLog {
     agent: Agent,
 }
@@ -285,7 +285,7 @@ impl Fault for UnreadableLog {
     }
 }
 
-/// A log with records that the format does not have.
+/// A log with records of unknown types.
 struct UnknownRecords {
     log: TrainingLog,
     _agent: Agent,
@@ -345,7 +345,7 @@ impl Fault for HangingDriver {
     }
 }
 
-/// A run with more series than the page has room for; the operator raises the limit.
+/// A run with more series than the limit of the page; the operator raises the limit.
 struct ManySeries {
     log: Option<TrainingLog>,
     agent: Agent,
@@ -381,7 +381,7 @@ impl Fault for ManySeries {
     }
 }
 
-/// A configuration with a mistake, and a reload.
+/// An invalid configuration, and a reload.
 struct BrokenReload {
     agent: Agent,
 }
@@ -409,7 +409,7 @@ impl Fault for BrokenReload {
     }
 }
 
-/// A trainer whose clock is half a minute ahead until it is set.
+/// A trainer whose clock is half a minute ahead until it is corrected.
 struct ClockAhead {
     log: Option<TrainingLog>,
     agent: Agent,
@@ -429,7 +429,7 @@ impl Fault for ClockAhead {
         self.log = Some(TrainingLog::begin(&self.agent.log(), 30));
     }
 
-    /// Otherwise real time catches up with the newest step.
+    /// Without new steps, real time would catch up with the newest step.
     fn keep_up(&mut self) {
         self.log.as_mut().expect("the fault has begun").step(30);
     }
@@ -441,14 +441,14 @@ impl Fault for ClockAhead {
     }
 }
 
-/// An agent that is killed and started again.
+/// An agent that is killed and restarted.
 struct Killed {
     agent: Agent,
     is_scraped: bool,
 }
 
 impl Killed {
-    /// An agent that is scraped by the address of its host, 127.0.0.1.
+    /// Creates an agent that is scraped at the address of its host, 127.0.0.1.
     fn scraped(agent: Agent) -> Self {
         let of_host = Agent {
             instance: "127.0.0.1",
@@ -460,7 +460,7 @@ impl Killed {
         }
     }
 
-    /// An agent that sends to Prometheus by OTLP.
+    /// Creates an agent that sends to Prometheus by OTLP.
     fn pushing(agent: Agent, endpoint: &str) -> Self {
         let sections = Sections {
             sinks: format!("  metrics: {{otlp: {{endpoint: '{endpoint}', signals: [metrics]}}}}"),
@@ -487,7 +487,7 @@ impl Fault for Killed {
     }
 }
 
-/// A log of Surogate with times that are some seconds from now.
+/// A Surogate log with times at an offset from the current time.
 struct TrainingLog {
     writer: SurogateWriter,
     /// The last step of the sample.
@@ -516,7 +516,7 @@ impl TrainingLog {
     }
 }
 
-/// The record with another time.
+/// Returns the record with a time at an offset from the current time.
 fn at(record: &str, seconds_from_now: i64) -> String {
     let nanos = clock::unix_now().as_nanos() as i128 + i128::from(seconds_from_now) * 1_000_000_000;
     let time = Timestamp::from_nanosecond(nanos).expect("a time of today");

@@ -58,7 +58,8 @@ fn promtool_accepts_every_rule_file() {
     assert!(checked.status.success(), "{checked:?}");
 }
 
-/// Each alert fires with its labels and annotations, is silent, and resolves: the generator refuses an alert without such tests.
+/// Each alert fires with its labels and annotations, is silent, and resolves: the generator rejects an alert without such
+/// tests.
 #[test]
 fn every_alert_passes_its_unit_tests() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -105,8 +106,8 @@ fn a_rule_that_never_fires_fails_its_unit_tests() {
     assert!(!tested.status.success(), "{tested:?}");
 }
 
-/// Grafana-managed alerts have the same expressions and names that Grafana accepts. Grafana reads queries and annotations as they
-/// are; newer versions replace `${NAME}` in annotations by a variable of their environment.
+/// Grafana-managed alerts have the same expressions, and names that Grafana accepts. Grafana does not expand variables in
+/// queries and annotations; newer versions replace `${NAME}` in annotations by an environment variable.
 #[test]
 fn grafana_managed_alerts_are_the_same_alerts() {
     let path = grafana().join("provisioning/alerting/pulsetrain.yaml");

@@ -1,5 +1,5 @@
-//! The alerts on telemetry itself: real agents with real faults, a Prometheus that evaluates the rules in a sixtieth of their
-//! time, and two Alertmanagers: one notifies of everything, the other one has the inhibit rules.
+//! The alerts on telemetry itself: real agents with real faults, a Prometheus that evaluates the rules with durations divided
+//! by 60, and two Alertmanagers: one without inhibit rules, one with them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,9 +22,9 @@ use crate::grafana::{
 const GROUP: &str = "telemetry";
 /// Divisor of every duration of the rules.
 const FACTOR: f64 = 60.0;
-/// Time without a sample after which a series has ended: the default of five minutes, divided as well.
+/// The lookback delta: the default of five minutes, divided as well.
 const LOOKBACK: &str = "5s";
-/// Fault and alert: further alerts that a fault makes fire.
+/// Fault and alert: additional alerts that a fault causes.
 const CONSEQUENCES: [(&str, &str); 5] = [
     ("long-outage", "PulsetrainSinkDown"),
     ("long-outage", "PulsetrainRetrying"),
@@ -32,7 +32,7 @@ const CONSEQUENCES: [(&str, &str); 5] = [
     ("many-series", "PulsetrainTelemetryDropped"),
     ("small-budget", "PulsetrainTelemetryDropped"),
 ];
-/// Fault and alert: alerts that the inhibit rules silence.
+/// Fault and alert: alerts that the inhibit rules suppress.
 const INHIBITED: [(&str, &str); 4] = [
     ("killed-agent", "PulsetrainAgentSilent"),
     ("dead-sink", "PulsetrainRetrying"),
@@ -78,7 +78,7 @@ fn every_alert_on_telemetry_fires_for_its_fault_and_resolves() {
     for running in &mut faults {
         running.fault.begin();
     }
-    // An alert that is silenced may end before the last one fires.
+    // An inhibited alert may end before the last one fires.
     let mut silenced = BTreeSet::new();
     for (fault, alert) in pairs(&expected) {
         wait_until(&format!("{fault}: {alert} fires"), || {
@@ -132,7 +132,7 @@ fn no_alert_on_telemetry_is_without_a_fault() {
     }
 }
 
-/// The alerts by their fault, as the definitions name it.
+/// Returns the alerts by their fault, from the definitions.
 fn expected() -> BTreeMap<String, BTreeSet<String>> {
     let mut expected = BTreeMap::<String, BTreeSet<String>>::new();
     for alert in rules().alerts() {
@@ -157,7 +157,7 @@ fn has(alerts: &BTreeMap<String, BTreeSet<String>>, fault: &str, alert: &str) ->
     alerts.get(fault).is_some_and(|alerts| alerts.contains(alert))
 }
 
-/// The alerts of the group in notifications of a state, by fault.
+/// Returns the alerts of the group in notifications with a status, by fault.
 fn fired(notifications: &[Received], status: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut fired = BTreeMap::<String, BTreeSet<String>>::new();
     for request in notifications {
@@ -174,7 +174,8 @@ fn fired(notifications: &[Received], status: &str) -> BTreeMap<String, BTreeSet<
     fired
 }
 
-/// The agent that an alert is about carries the name of its fault, but for the one that has the address of a host.
+/// Returns the fault and the alert of some labels. The label of the agent is the name of the fault, except for the agent with
+/// the address of its host.
 fn fault_and_alert(labels: &Value) -> (String, String) {
     let text = |name: &str| labels[name].as_str().unwrap_or_default().to_owned();
     let host = [text("host_name"), text("instance")]
@@ -189,7 +190,7 @@ fn fault_and_alert(labels: &Value) -> (String, String) {
     (fault, text("alertname"))
 }
 
-/// The configuration of a Prometheus with the rules of the group, in short time.
+/// Returns the configuration of a Prometheus with the rules of the group in scaled time.
 fn configuration(folder: &Folder, alertmanagers: &[String], faults: &[Running]) -> String {
     let definitions = grafana().join("definitions");
     let thresholds = Thresholds::load(&definitions).expect("the thresholds can be read");

@@ -1,4 +1,4 @@
-//! Every alert on simulated jobs in a real Prometheus: silent over a healthy day, on while its fault lasts, off after it.
+//! Every alert on simulated jobs in a real Prometheus: silent on a healthy day, firing during its fault, resolved after it.
 
 use std::{collections::BTreeSet, thread, time::Duration};
 
@@ -16,15 +16,15 @@ use crate::grafana::{
     jobs::Job,
 };
 
-/// When the first job begins, in seconds since 1970; the others follow one after another.
+/// The start of the first job, in Unix seconds; the others follow one after another.
 const START: u64 = 1_767_225_600;
-/// How often the GPUs are read; where they hang more often, because the verdict wants readings of the last 30 s.
+/// The sampling interval of the GPUs; shorter if they hang, because the verdict requires readings of the last 30 s.
 const GPU_INTERVAL: Duration = Duration::from_secs(120);
 const HANGING_GPU_INTERVAL: Duration = Duration::from_secs(20);
-/// How often an expression is evaluated, in seconds.
+/// The evaluation interval of an expression, in seconds.
 const STEP: u64 = 60;
 
-/// Alerts on what a slow or interrupted run looks like, whatever the cause.
+/// Alerts on symptoms of a slow or interrupted run, for any cause.
 const CONSEQUENCES: [&str; 5] = [
     "TrainMfuLow",
     "TrainStepTimeUp",
@@ -33,7 +33,7 @@ const CONSEQUENCES: [&str; 5] = [
     "TrainGoodputLow",
 ];
 
-/// A job and the alerts that it is to make fire.
+/// A job and the alerts that it must cause.
 struct Scenario<'a> {
     name: String,
     config: DemoConfig,
@@ -45,7 +45,7 @@ impl Scenario<'_> {
         self.config.faults.is_empty()
     }
 
-    /// Whether an alert may fire besides those of the scenario: for its own fault, or because the run is slow.
+    /// Returns whether an alert other than those of the scenario may fire: for its own fault, or because the run is slow.
     fn allows(&self, alert: &Alert) -> bool {
         let row = |fault: &String| fault.parse::<Fault>().map(|fault| fault.row).ok();
         let own = alert.demo.faults.first().and_then(row);
@@ -69,7 +69,7 @@ fn alerts_are_silent_on_a_healthy_day_and_follow_the_faults_of_the_demo() {
         let config = &mut scenario.config;
         config.seed = seed;
         config.start_unix_nanos = UnixNanos(start * 1_000_000_000);
-        // Twice the time of its steps has room for what the faults add.
+        // Twice the duration of the steps also covers the delays of the faults.
         start += config.steps * config.step_time.as_secs() * 2 + 2 * 3_600;
     }
     let (folder, names) = (Folder::new(), metrics(&rules));
@@ -107,7 +107,7 @@ fn alerts_are_silent_on_a_healthy_day_and_follow_the_faults_of_the_demo() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Six steps of a spike are three seconds at two steps a second, and the verdict lasts for seven: at the usual intervals most
+/// Six steps of a spike are three seconds at two steps per second, and the verdict lasts for seven: at the usual intervals most
 /// scrapes miss it.
 #[test]
 fn a_spike_between_two_scrapes_is_an_alert() {
@@ -118,7 +118,7 @@ fn a_spike_between_two_scrapes_is_an_alert() {
     let names = ["train_verdicts", "train_opened_verdicts_total"]
         .map(str::to_owned)
         .into();
-    // The spike at step 40 is over before a Prometheus that comes once a minute has come for the first time.
+    // The spike at step 40 ends before the first scrape of a Prometheus with an interval of one minute.
     let jobs = [
         ("TrainLossSpike", "loss-spike@303", 15),
         ("TrainLossSpike", "loss-spike@303", 60),
@@ -215,7 +215,7 @@ fn config(job: &Job<'_>) -> DemoConfig {
     }
 }
 
-/// The names of the series that the rules query.
+/// Returns the names of the series that the rules query.
 fn metrics(rules: &Rules) -> BTreeSet<String> {
     let mut vocabulary = Vocabulary::default();
     for recording in &rules.recordings {
@@ -235,14 +235,14 @@ fn metrics(rules: &Rules) -> BTreeSet<String> {
         .collect()
 }
 
-/// When the expression of an alert held, and for how long at once, in seconds since the start of the job.
+/// The times at which the expression of an alert holds, in seconds since the start of the job.
 #[derive(Debug, Default)]
 struct Firing {
-    /// First and last moment of the first stretch that was long enough for the alert to fire.
+    /// The start of the first interval that is long enough for the alert to fire, and the time at which it fires.
     first: Option<(u64, u64)>,
-    /// The last moment at which the alert was on.
+    /// The last time at which the alert fires.
     last: Option<u64>,
-    /// The longest stretch in seconds.
+    /// The duration of the longest interval, in seconds.
     longest: Option<u64>,
 }
 
@@ -277,7 +277,7 @@ impl Firing {
         firing
     }
 
-    /// What is wrong with it in a scenario.
+    /// Returns the error of the alert in a scenario, or `None`.
     fn wrong(
         &self,
         alert: &Alert,
@@ -294,7 +294,7 @@ impl Firing {
                     .first()
                     .map(|truth| truth.start_unix_nanos.0 / 1_000_000_000 - finished.start);
                 let lasts = finished.truths.iter().any(|truth| truth.end_unix_nanos.is_none());
-                // What lasts to the end of the job ends with its series.
+                // A fault that lasts until the end of the job ends with its series.
                 let off = if lasts { finished.end + 3_900 } else { finished.end } - finished.start;
                 if fault.is_some_and(|fault| since < fault) {
                     Some(format!("it begins before the fault at {fault:?}"))
@@ -312,7 +312,7 @@ impl Firing {
     }
 }
 
-/// Seconds of a duration of one unit, such as `15m`.
+/// Parses a duration with a single unit, such as `15m`, into seconds.
 fn seconds(text: &str) -> u64 {
     let (number, unit) = text.split_at(text.len() - 1);
     let number: u64 = number.parse().expect("a duration of one unit");

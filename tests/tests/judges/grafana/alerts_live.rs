@@ -1,6 +1,6 @@
-//! The way of alerts in real time: simulated jobs with its faults, a Prometheus that scrapes them and evaluates the rules,
-//! an Alertmanager that notifies. Every duration of the rules is a sixtieth, so that ten minutes are ten seconds, and a job at
-//! rate 2 has as many steps in them as one of 15 seconds a step.
+//! Alerts in real time, end to end: simulated jobs with faults, a Prometheus that scrapes them and evaluates the rules, and an
+//! Alertmanager that notifies. Every duration of the rules is divided by 60, so that ten minutes become ten seconds; a job at
+//! rate 2 then has the number of steps that a job with steps of 15 seconds has in ten minutes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,27 +21,27 @@ use crate::grafana::{
     jobs::Job,
 };
 
-/// By which durations are divided.
+/// The divisor of durations.
 const FACTOR: f64 = 60.0;
-/// Steps of a job that outlasts the test.
+/// The number of steps of a job that runs longer than the test.
 const ENDLESS: u64 = 100_000;
-/// The alert that the end of the jobs makes fire.
+/// The alert that fires after the end of the jobs.
 const AT_THE_END: &str = "PulsetrainDown";
-/// How long the jobs need at most until all alerts have fired and resolved.
+/// The maximum time until all alerts of the jobs have fired and resolved.
 const ROUND: Duration = Duration::from_secs(290);
-/// How often the jobs of alerts are started that have not fired and resolved: rules in short time miss what happens while a busy
-/// machine does not answer a scrape.
+/// The maximum number of attempts for jobs whose alerts have not fired and resolved: rules in scaled time miss events while a
+/// busy machine does not respond to a scrape.
 const ROUNDS: usize = 3;
-/// Notifications of one alert that fires, at most: one that flaps has more.
+/// The maximum number of notifications of one firing alert; a flapping alert has more.
 const NOTIFICATIONS: usize = 4;
-/// Alerts whose jobs run each time, next to the jobs that have the faults of several alerts.
+/// Alerts whose jobs always run, in addition to the jobs that have the faults of several alerts.
 const ALWAYS: [&str; 3] = ["TrainDataStarved", "TrainMemoryLeak", "GpuThrottled"];
-/// Cause and consequence of the same run: an inhibit rule silences the consequence while the cause fires.
+/// Cause and consequence of the same run: an inhibit rule suppresses the consequence while the cause fires.
 const CAUSE: &str = "TrainDataStarved";
 const CONSEQUENCE: &str = "TrainThroughputLow";
-/// Jobs at once: as many as two cores simulate in time.
+/// The number of concurrent jobs that two cores can simulate in real time.
 const AT_ONCE: usize = 8;
-/// With this variable also the other faults that need a job of their own, which takes some minutes more.
+/// The variable that also enables the other faults that need separate jobs, for some additional minutes.
 const ALL: &str = "PULSETRAIN_ALL_ALERTS";
 
 #[test]
@@ -87,7 +87,7 @@ fn alerts_with_a_fault_reach_alertmanager_and_resolve() {
             missing.len()
         );
         for together in of_round.chunks(AT_ONCE) {
-            // Some end by themselves.
+            // Some jobs end by themselves.
             let _running: Vec<Process> = together
                 .iter()
                 .map(|(seed, job)| start(job, *seed, &pages[*seed], &folder))
@@ -124,13 +124,13 @@ fn alerts_with_a_fault_reach_alertmanager_and_resolve() {
     });
 }
 
-/// Starts a job whose page is at an address.
+/// Starts a job with its page at an address.
 fn start(job: &Job<'_>, seed: usize, page: &str, folder: &Folder) -> Process {
     let faults = job.faults();
     let verdicts = || faults.iter().filter_map(|fault| fault.row.verdict);
-    // A verdict on a stalled run takes half a minute, whatever the rate.
+    // A verdict on a stalled run needs half a minute at any rate.
     let stands_still = verdicts().any(|kind| matches!(kind, "stalled" | "collective_hang"));
-    // The alert on what lasts to the end resolves after it.
+    // The alert on a fault that lasts until the end of the job resolves after the job.
     let ends = faults.iter().any(|fault| fault.row.lasts == 0);
     let steps = if ends { job.last_step() + 140 } else { ENDLESS };
     let mut demo = command(["demo", "--json", "--listen", page]);
@@ -149,7 +149,7 @@ fn start(job: &Job<'_>, seed: usize, page: &str, folder: &Folder) -> Process {
     Process::start("demo", &mut demo)
 }
 
-/// An Alertmanager and what it notified.
+/// An Alertmanager and its notifications.
 struct Notified {
     alertmanager: Alertmanager,
     receiver: FakeEndpoint,
@@ -164,12 +164,12 @@ impl Notified {
         }
     }
 
-    /// Returns the runs whose consequence Alertmanager silences now.
+    /// Returns the runs whose consequence Alertmanager suppresses now.
     ///
     /// # Panics
-    /// If the receiver was notified of a silenced consequence while its cause fires.
+    /// If the receiver was notified of a suppressed consequence while its cause fires.
     fn silenced_runs(&self) -> BTreeSet<String> {
-        // Read before Alertmanager is asked: after its answer the cause may end.
+        // Read before the request to Alertmanager: the cause may end after its response.
         let mut is_notified = BTreeMap::new();
         for alert in self.alerts() {
             let run = label(&alert["labels"], "train_run_id");
@@ -196,7 +196,7 @@ impl Notified {
         silenced
     }
 
-    /// Every alert of every notification, in their order.
+    /// Returns every alert of every notification, in order.
     fn alerts(&self) -> Vec<Value> {
         let parse = |body: &[u8]| -> Value { serde_json::from_slice(body).expect("a notification is JSON") };
         let received = self.receiver.received();
@@ -207,7 +207,7 @@ impl Notified {
     }
 }
 
-/// Notified alerts of a name and a status, each with its runbook.
+/// Returns the notified alerts with a name, a status and a link to their runbook.
 fn of<'a>(alerts: &'a [Value], name: &'a str, status: &'a str) -> impl Iterator<Item = &'a Value> {
     alerts.iter().filter(move |alert| {
         let runbook = alert["annotations"]["runbook_url"].as_str().unwrap_or_default();
@@ -222,7 +222,7 @@ fn label(labels: &Value, name: &str) -> String {
     labels[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// Whether an alert that fired has resolved, with the same labels.
+/// Returns whether an alert that fired has resolved, with the same labels.
 fn has_resolved(alerts: &[Value], name: &str) -> bool {
     of(alerts, name, "firing")
         .any(|fired| of(alerts, name, "resolved").any(|alert| alert["labels"] == fired["labels"]))
@@ -241,7 +241,7 @@ fn assert_calm(alerts: &[Value]) {
     assert!(flapping.is_empty(), "alerts flap: {flapping:#?}");
 }
 
-/// Returns the configuration of a Prometheus with the rules in short time, which scrapes these pages.
+/// Returns the configuration of a Prometheus with the rules in scaled time, which scrapes these pages.
 fn configuration(folder: &Folder, alertmanagers: [&Notified; 2], pages: &[String]) -> String {
     let definitions = grafana().join("definitions");
     let thresholds = Thresholds::load(&definitions).expect("the thresholds can be read");

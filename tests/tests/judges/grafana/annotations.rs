@@ -1,4 +1,4 @@
-//! Annotations of a job at the pace of real ones, in a Prometheus that scrapes it and in one that receives it by OTLP.
+//! Annotations of a job at a realistic pace, in a Prometheus that scrapes it and in one that receives it by OTLP.
 
 #![allow(clippy::print_stdout, reason = "the test prints the marks of each annotation")]
 
@@ -14,15 +14,15 @@ use crate::grafana::{
     queries::{dashboards, queries},
 };
 
-/// A time of the past, in seconds since 1970.
+/// A time in the past, in Unix seconds.
 const START: u64 = 1_767_225_600;
 const SCRAPE_SECONDS: u64 = 15;
-/// Grafana's `$__rate_interval` of such scrapes.
+/// Grafana's `$__rate_interval` for this scrape interval.
 const RATE_INTERVAL_SECONDS: u64 = 60;
-/// The distance of two evaluations of a query, in seconds.
+/// The interval between two evaluations of a query, in seconds.
 const STEP_SECONDS: u64 = 5;
-/// Steps of two seconds, so that events of one kind are minutes apart: a counter has no second sample in the window of the query.
-/// The second fault of each kind comes within five minutes of the first, in which Prometheus still answers with the old value.
+/// Steps of two seconds, so that events of one kind are minutes apart: a counter has no second sample in the window of the
+/// query. The second fault of each kind comes within five minutes of the first, while Prometheus still returns the old value.
 const FAULTS: [&str; 4] = [
     "gradient-spike@100",
     "gradient-spike@180",
@@ -30,10 +30,10 @@ const FAULTS: [&str; 4] = [
     "xid@500:rank=1",
 ];
 
-/// Times of a mark, in seconds since 1970.
+/// The start and end of a mark, in Unix seconds.
 type Mark = (u64, u64);
 
-/// The same job, by the way of its samples.
+/// The same job, stored through one of two paths.
 struct Stored {
     way: &'static str,
     finished: Finished,
@@ -130,7 +130,7 @@ impl Stored {
         }
     }
 
-    /// Returns when the query had a value, without gaps, in the order of time.
+    /// Returns the time ranges in which the query had a value without gaps, ordered by time.
     fn marks(&self, expr: &str) -> Vec<Mark> {
         let (start, end) = (self.finished.start.to_string(), self.finished.end.to_string());
         let series = self
@@ -152,7 +152,7 @@ impl Stored {
         marks
     }
 
-    /// Returns the last value of a counter: all ranks count the same.
+    /// Returns the last value of a counter, which is the same for all ranks.
     fn last(&self, counter: &str) -> f64 {
         let expr = format!("max(last_over_time({counter}[2h]))");
         self.prometheus

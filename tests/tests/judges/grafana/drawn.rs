@@ -1,6 +1,6 @@
 //! The Perses dashboards in a real Chromium, on the fleet's Prometheus and Tempo.
 //!
-//! With `PULSETRAIN_PICTURES=1` the pictures in `grafana/pictures` are drawn again instead: the upper panels of each dashboard.
+//! With `PULSETRAIN_PICTURES=1` it draws the pictures in `grafana/pictures` instead: the upper panels of each dashboard.
 
 #![allow(clippy::print_stdout, reason = "the test prints what it found of each panel")]
 
@@ -19,11 +19,11 @@ use crate::grafana::{
     queries::{list, text},
 };
 
-/// How much of a dashboard a picture shows, in rows of the grid.
+/// The height of a picture, in rows of the grid.
 const PICTURED_HEIGHT: u64 = 24;
 
-/// Returns an error for each panel without marks or with an error text, in the light and in the dark theme. The fleet ends, so that the browser has the machine to
-/// itself; all queries are of the time before.
+/// Returns an error for each panel without marks or with an error text, in the light and in the dark theme. It stops the fleet,
+/// so that the browser has all CPU time; all queries are about earlier times.
 pub(crate) fn check(fleet: &mut Fleet) -> Vec<String> {
     let Some(judge) = Judge::Perses.require_or_skip() else {
         return Vec::new();
@@ -81,7 +81,7 @@ fn look((start, end): (u64, u64), dashboard: &Path, theme: &str) -> Value {
     })
 }
 
-/// Writes a copy of a dashboard that ends after some rows of the grid.
+/// Writes a copy of a dashboard with only the rows of the grid that fit into a picture.
 fn upper_panels(folder: &Folder, path: &Path) -> PathBuf {
     let bytes = fs::read(path).expect("a dashboard can be read");
     let mut dashboard: Value = serde_json::from_slice(&bytes).expect("a dashboard is JSON");
@@ -108,7 +108,7 @@ fn name(path: &Path) -> String {
     path.file_stem().expect("a name").to_string_lossy().into_owned()
 }
 
-/// Returns what is wrong with a dashboard that was drawn.
+/// Returns the errors of a rendered dashboard.
 fn problems_of(seen: &Value, look: &Value) -> Vec<String> {
     let dashboard = name(Path::new(look["dashboard"].as_str().expect("a path")));
     let errors = list(&seen["errors"]).iter();

@@ -1,5 +1,5 @@
-//! A fleet that every panel has data of: simulated jobs with faults and an agent with GPUs, in real backends by the files of
-//! `collector-config/`. One Prometheus scrapes it, another one receives the same by OTLP through a Collector.
+//! A fleet that provides data for every panel: simulated jobs with faults and an agent with GPUs, in real backends with the
+//! files of `collector-config/`. One Prometheus scrapes it, another one receives the same data by OTLP through a Collector.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use pulsetrain_tests::{
     surogate_records, wait_until,
 };
 
-/// An SFT job: a rank is slow, a gradient spikes, a GPU reports an error, another one is lost, and the job restarts.
+/// An SFT job: a rank is slow, a gradient spikes, a GPU reports an error, another GPU is lost, and the job restarts.
 const SFT: [&str; 12] = [
     "--rate",
     "8",
@@ -41,10 +41,10 @@ const RL: [&str; 8] = [
     "inference-bottleneck@30",
 ];
 
-/// A job whose steps and rollouts take longer than a second, as those of users do.
+/// A job whose steps and rollouts last longer than a second, as in real jobs.
 const SLOW_RL: [&str; 8] = ["--workload", "rl", "--rate", "0.3", "--seed", "3", "--ranks", "2"];
 
-/// The backends, and what feeds them.
+/// The backends, and the processes that feed them.
 pub(crate) struct Fleet {
     /// Scrapes the pages of the jobs and of the agent.
     pub(crate) scraped: Prometheus,
@@ -52,7 +52,7 @@ pub(crate) struct Fleet {
     pub(crate) pushed: Prometheus,
     /// Receives the spans of the jobs through a Collector; `None` without a Tempo.
     pub(crate) tempo: Option<Tempo>,
-    /// When the jobs began, in seconds since 1970.
+    /// The start of the jobs, in Unix seconds.
     pub(crate) start: u64,
     feeders: Vec<Process>,
     _gpus: FakeNvml,
@@ -60,8 +60,8 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts it and waits until the fast jobs have passed their faults and the agent has dropped what a dead sink has no room for.
-    /// Returns `None` without Prometheus or Collector.
+    /// Starts the fleet, and waits until the fast jobs have passed their faults and the agent has dropped items because of its
+    /// dead sink. Returns `None` without Prometheus or Collector.
     pub(crate) fn start() -> Option<Self> {
         let prometheus = Judge::Prometheus.require_or_skip()?;
         let collector = Judge::Collector.require_or_skip()?;
@@ -123,12 +123,12 @@ impl Fleet {
         Some(fleet)
     }
 
-    /// The two ways into a Prometheus, with a name for reports.
+    /// Returns both Prometheus backends, each with a name for reports.
     pub(crate) fn backends(&self) -> [(&'static str, &Prometheus); 2] {
         [("scrape", &self.scraped), ("OTLP", &self.pushed)]
     }
 
-    /// Ends the jobs, the agent and the Collectors, and returns the last second of their telemetry since 1970.
+    /// Stops the jobs, the agent and the Collectors, and returns the last second of their telemetry, in Unix seconds.
     pub(crate) fn end(&mut self) -> u64 {
         let end = seconds();
         self.feeders.clear();
@@ -136,7 +136,7 @@ impl Fleet {
     }
 
     fn wait(&self) {
-        // The second attempt is at work again, and RL has steps after its fault.
+        // The second attempt runs, and RL has steps after its fault.
         let conditions = [
             "max(train_global_step{train_attempt=\"1\"}) > 240",
             "count(max by (train_run_id) (train_global_step) > 240) > 1",
@@ -152,12 +152,12 @@ impl Fleet {
     }
 }
 
-/// The present time in seconds since 1970.
+/// Returns the current time in Unix seconds.
 pub(crate) fn seconds() -> u64 {
     clock::unix_now().as_nanos() as u64 / 1_000_000_000
 }
 
-/// The text of a file of `collector-config/`.
+/// Returns the text of a file in `collector-config/`.
 fn file(name: &str) -> String {
     let path = collector_config().join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -167,7 +167,7 @@ fn collector_config() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector-config")
 }
 
-/// The configuration for users with other targets, and with scrapes every two seconds, since the jobs are fast.
+/// Returns the shipped scrape configuration with other targets and with an interval of two seconds, because the jobs are fast.
 fn scrape_configuration(pages: &[String]) -> String {
     let text = file("backends/prometheus-scrape.yml");
     let changed = text
@@ -177,7 +177,7 @@ fn scrape_configuration(pages: &[String]) -> String {
     changed
 }
 
-/// Starts a Collector with a configuration for users, and returns the URL of its receiver.
+/// Starts a Collector with a shipped configuration, and returns the URL of its receiver.
 fn start_collector(
     program: &Path,
     name: &str,
@@ -201,14 +201,14 @@ fn start_collector(
     format!("http://{http}")
 }
 
-/// Processes on the GPUs, and counters that count.
+/// Processes on the GPUs, and counters that increase.
 const BUSY_GPUS: &str = "gpus:
   all:
     processes:
       - {pid: 4242, memory_bytes: 8589934592, sm_percent: 90, memory_percent: 40}
 ";
 
-/// Starts an agent that follows a log and watches GPUs. One of its sinks has no receiver, and room for few batches.
+/// Starts an agent that follows a log and monitors GPUs. One of its sinks has no receiver, and a small queue.
 fn start_agent(folder: &Folder, page: &str, metrics: &str, gpus: &FakeNvml) -> Process {
     let (dead, health) = (free_port(), free_port());
     let text = format!(
@@ -232,7 +232,7 @@ health: {{listen: '127.0.0.1:{health}'}}
     Process::start("pulsetrain agent", agent.arg(config))
 }
 
-/// Writes a real log of a mixture of experts with times of the last seconds, and one record without a time.
+/// Writes a real log of a mixture of experts with times in the last seconds, and one record without a time.
 fn write_log(path: &Path) {
     let mut writer = SurogateWriter::create(path);
     let records = surogate_records(&corpus("surogate/training_moe.json"));
@@ -244,7 +244,7 @@ fn write_log(path: &Path) {
     writer.append(&at(&records[records.len() - 1], end));
 }
 
-/// The record with another time, in nanoseconds since 1970.
+/// Returns the record with another time, in Unix nanoseconds.
 fn at(record: &str, unix_nanos: i128) -> String {
     let time = Timestamp::from_nanosecond(unix_nanos).expect("a time of today");
     let text = time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();

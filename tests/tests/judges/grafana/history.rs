@@ -1,5 +1,5 @@
-//! Simulated jobs as stored series: the demo through the stages that derive signals, as OpenMetrics, as blocks of a real
-//! Prometheus. All in simulated time.
+//! Simulated jobs as stored series: the demo through the stages that derive signals, exported as OpenMetrics, and imported as
+//! blocks into a real Prometheus. Everything is in simulated time.
 
 use std::{
     collections::BTreeSet,
@@ -20,19 +20,19 @@ use pulsetrain_pipeline::{
 use pulsetrain_sinks::{OpenMetricsHistory, PrometheusConfig};
 use pulsetrain_tests::{Folder, Prometheus, promtool};
 
-/// The memory for samples of a job that are not in temporary files.
+/// The memory limit of a job's samples, beyond which they are in temporary files.
 const MEMORY_BYTES: usize = 32 << 20;
 
-/// A job that has run.
+/// A completed job.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) truths: Vec<Truth>,
-    /// First and last second of its telemetry since 1970.
+    /// The first and the last second of its telemetry, in Unix seconds.
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
 
-/// Runs a job to its end, and writes the series of `names` to a file as OpenMetrics.
+/// Runs a job until it ends, and writes the series of `names` to a file as OpenMetrics.
 pub(crate) fn run(config: &DemoConfig, names: &BTreeSet<String>, path: &Path) -> Finished {
     let mut demo = Demo::new(config.clone()).expect("a job that can be simulated");
     let room = MemoryBudget {
@@ -68,8 +68,8 @@ pub(crate) fn run(config: &DemoConfig, names: &BTreeSet<String>, path: &Path) ->
     }
 }
 
-/// Rewrites a file of OpenMetrics without exemplars as a Prometheus would have scraped it: of each series the last sample before each
-/// scrape, at the time of the scrape.
+/// Rewrites a file of OpenMetrics without exemplars as a Prometheus would have scraped it: for each series the last sample
+/// before each scrape, at the time of the scrape.
 pub(crate) fn scrape(path: &Path, interval: Duration) {
     let text = fs::read_to_string(path).expect("the history can be read");
     let mut out = String::new();
@@ -98,7 +98,8 @@ pub(crate) fn scrape(path: &Path, interval: Duration) {
     fs::write(path, out).expect("the history can be written");
 }
 
-/// Starts Prometheus on the series of OpenMetrics files, and on those that `recording` records from them between two times.
+/// Starts Prometheus on the series of OpenMetrics files, and on the series that the rules of `recording` compute between two
+/// times.
 pub(crate) fn store(
     program: &Path,
     folder: &Folder,
@@ -147,7 +148,7 @@ impl Stages {
     fn new() -> Self {
         Self {
             signals: SignalsStage::new(SignalsConfig::default()),
-            // Readings come once a minute here, so steps wait for theirs without a limit of time.
+            // Readings come once a minute here, so steps wait for theirs without a time limit.
             energy: EnergyStage::new(EnergyConfig::offline()),
         }
     }
@@ -177,7 +178,7 @@ impl Stages {
     }
 }
 
-/// Passes the lines of OpenMetrics whose series is one of `names`.
+/// Writes only the lines of OpenMetrics whose series is one of `names`.
 struct Filter<'a, W> {
     out: W,
     names: &'a BTreeSet<String>,

@@ -1,21 +1,21 @@
-//! Which simulated jobs make which alerts fire: those of alerts whose faults do not disturb each other are one job.
+//! The assignment of alerts to simulated jobs: faults that do not disturb each other share a job.
 
 use std::collections::BTreeMap;
 
 use pulsetrain_demo::{Fault, FaultRow, Workload};
 use pulsetrain_grafana::alert::{Alert, Rules};
 
-/// Ranks of a job that has many faults; a job of few faults has two.
+/// The ranks of a job with many faults; other jobs have two.
 const RANKS: u32 = 4;
 
-/// A job and the alerts that it is to make fire.
+/// A job and the alerts that it must cause.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) workload: Workload,
     pub(crate) ranks: u32,
-    /// Whether it has the faults of several alerts.
+    /// Whether the job has the faults of several alerts.
     pub(crate) is_shared: bool,
-    /// Faults as on the command line of `pulsetrain demo`.
+    /// Faults, as on the command line of `pulsetrain demo`.
     pub(crate) faults: Vec<String>,
     pub(crate) alerts: Vec<&'a Alert>,
 }
@@ -48,7 +48,7 @@ impl<'a> Job<'a> {
         shared.into_values().chain(own.into_values()).collect()
     }
 
-    /// Returns the faults as the demo reads them.
+    /// Returns the parsed faults.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let faults = self.faults.iter();
         faults
@@ -56,14 +56,14 @@ impl<'a> Job<'a> {
             .collect()
     }
 
-    /// Returns the step after which all faults have ended, or after which those have shown that last to the end.
+    /// Returns the step after which all faults have ended; a fault that lasts until the end has then had its effect.
     pub(crate) fn last_step(&self) -> u64 {
         let faults = self.faults().into_iter();
         let last = faults.map(|fault| fault.step.unwrap_or(fault.row.step) + fault.row.lasts);
         last.max().unwrap_or_default()
     }
 
-    /// Adds a fault, at its usual step and at one of the ranks but the first, in turn.
+    /// Adds a fault, at its usual step and at one of the ranks except the first, in turn.
     fn share(&mut self, fault: &FaultRow) {
         let rank = 1 + self.faults.len() as u32 % (RANKS - 1);
         let rank = if fault.has_rank() {
@@ -75,8 +75,8 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Returns the fault of an alert if other faults may be in the same job: it neither ends nor slows the run, and what it does to
-/// the values of training opens no verdict.
+/// Returns the fault of an alert if the job may have other faults too: the fault neither ends nor slows down the run, and its
+/// effect on the training values opens no verdict.
 fn shareable(alert: &Alert) -> Option<&'static FaultRow> {
     let [fault] = alert.demo.faults.as_slice() else {
         return None;

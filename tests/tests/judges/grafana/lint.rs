@@ -55,7 +55,7 @@ fn dashboards_have_the_types_of_grafana() {
     );
 }
 
-/// Data sources refer to each other by uid, and all that is read from the environment has a value in `grafana.env`.
+/// Data sources refer to each other by uid, and every environment variable has a value in `grafana.env`.
 #[test]
 fn provisioning_refers_to_what_exists() {
     let folder = grafana().join("provisioning");
@@ -83,7 +83,7 @@ fn provisioning_refers_to_what_exists() {
     assert_eq!(list(&providers["providers"]).len(), 1);
 }
 
-/// The values of all keys `datasourceUid`.
+/// Returns the values of all keys `datasourceUid`.
 fn references(value: &Value) -> Vec<String> {
     match value {
         Value::Object(map) => map
@@ -123,7 +123,7 @@ fn alerts_and_panels_link_to_dashboards_that_exist() {
     assert!(found > rules().alerts().count(), "{found} links");
 }
 
-/// Both dashboards of a definition ask the same, but for fallbacks and what Perses has no variables for.
+/// Both dashboards of a definition have the same panels, and every PromQL query in Perses is also in Grafana.
 #[test]
 fn a_perses_dashboard_asks_what_its_grafana_twin_asks() {
     for (name, dashboard) in dashboards() {

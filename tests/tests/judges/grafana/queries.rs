@@ -1,4 +1,4 @@
-//! The queries of the generated Grafana dashboards, asked as Grafana asks them.
+//! Runs the queries of the generated Grafana dashboards as Grafana does.
 
 #![allow(clippy::print_stdout, reason = "the test prints what it found of each panel")]
 
@@ -13,26 +13,26 @@ use crate::grafana::{
     fleet::{Fleet, seconds},
 };
 
-/// What Grafana makes of `$__rate_interval` with a scrape interval of five seconds.
+/// The value of Grafana's `$__rate_interval` for a scrape interval of five seconds.
 const RATE_INTERVAL: &str = "20s";
-/// The distance of two points of a panel in seconds.
+/// The interval between two points of a panel, in seconds.
 const STEP: &str = "2";
-/// A query as it is in a file of `grafana/dashboards`.
+/// A query from a file in `grafana/dashboards`.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) dashboard: String,
     pub(crate) place: String,
-    /// With variables.
+    /// The query, with variables.
     pub(crate) expr: String,
     pub(crate) language: Language,
-    /// Whether only the present is asked for.
+    /// Whether it is an instant query.
     instant: bool,
 }
 
-/// A variable of a dashboard, with the text that replaces it in queries.
+/// The values of variables: name, and the text that replaces it in queries.
 pub(crate) type Values = Vec<(String, String)>;
 
-/// The dashboards as Grafana gets them.
+/// Returns the dashboards as Grafana loads them.
 pub(crate) fn dashboards() -> Vec<(String, Value)> {
     let entries = fs::read_dir(grafana().join("dashboards")).expect("there are dashboards");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -46,7 +46,7 @@ pub(crate) fn dashboards() -> Vec<(String, Value)> {
     paths.iter().map(|path| (name(path), read(path))).collect()
 }
 
-/// Returns an error for each query that gives no series in one of the backends, or other series than it is to give.
+/// Returns an error for each query that returns no series in one of the backends, or that no definition has.
 pub(crate) fn check(fleet: &Fleet) -> Vec<String> {
     let defined =
         pulsetrain_grafana::queries(&grafana().join("definitions")).expect("the definitions are right");
@@ -63,7 +63,7 @@ pub(crate) fn check(fleet: &Fleet) -> Vec<String> {
             asked += counted.len();
             for (query, series) in &counted {
                 println!("{way:6} {name} / {}: {series} series", query.place);
-                // A query and its fallback: one of them has data.
+                // For a query with a fallback, one of the two must have data.
                 let alternatives = || counted.iter().filter(|(of, _)| of.place == query.place);
                 let is_alternative = alternatives()
                     .any(|(of, _)| definition(of, &defined).is_some_and(|definition| definition.fallback));
@@ -96,7 +96,7 @@ fn definition<'a>(query: &Query, defined: &'a [DashboardQuery]) -> Option<&'a Da
         .find(|of| of.dashboard == query.dashboard && of.expr == query.expr)
 }
 
-/// The queries of panels and annotations.
+/// Returns the queries of panels and annotations.
 pub(crate) fn queries(name: &str, dashboard: &Value) -> Vec<Query> {
     let query = |place: String, language, target: &Value| Query {
         dashboard: name.to_owned(),
@@ -137,7 +137,7 @@ pub(crate) fn queries(name: &str, dashboard: &Value) -> Vec<Query> {
     of_panels.chain(of_annotations).collect()
 }
 
-/// Returns the values of the variables of a dashboard while "All" is chosen. A variable without values is an error.
+/// Returns the values of the variables of a dashboard while "All" is selected. A variable without values is an error.
 pub(crate) fn variables(
     dashboard: &Value,
     prometheus: &Prometheus,
@@ -174,7 +174,7 @@ pub(crate) fn variables(
     values
 }
 
-/// Answers `label_values(SELECTOR, LABEL)`.
+/// Evaluates `label_values(SELECTOR, LABEL)`.
 fn label_values(query: &str, values: &Values, prometheus: &Prometheus) -> Vec<String> {
     let inside = query
         .strip_prefix("label_values(")
@@ -192,7 +192,7 @@ fn label_values(query: &str, values: &Values, prometheus: &Prometheus) -> Vec<St
     found
 }
 
-/// The query with the values of variables. Names that begin alike are replaced the longest first.
+/// Returns the query with the values of variables. Longer names are replaced first, because names may share a prefix.
 pub(crate) fn substitute(expr: &str, values: &Values) -> String {
     let mut values: Vec<(&str, &str)> = values
         .iter()
@@ -205,7 +205,7 @@ pub(crate) fn substitute(expr: &str, values: &Values) -> String {
     })
 }
 
-/// The series that a query gives with a number that is not NaN, or with a histogram.
+/// Returns the number of series of a query that have a number other than NaN, or a histogram.
 fn count(prometheus: &Prometheus, query: &Query, values: &Values, start: u64) -> usize {
     let expr = substitute(&query.expr, values);
     let series = if query.instant {

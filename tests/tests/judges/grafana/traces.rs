@@ -1,4 +1,4 @@
-//! The TraceQL queries of dashboards in the fleet's Tempo, and the way from an exemplar to the trace of its step.
+//! The TraceQL queries of dashboards in the fleet's Tempo, and the link from an exemplar to the trace of its step.
 
 #![allow(clippy::print_stdout, reason = "the test prints what it found of each panel")]
 
@@ -11,7 +11,7 @@ use crate::grafana::{
     queries::{dashboards, list, queries, substitute, variables},
 };
 
-/// Returns an error for each query without traces, and for each Prometheus whose exemplar of a slow step leads nowhere.
+/// Returns an error for each query without traces, and for each Prometheus whose exemplar of a slow step has no trace.
 pub(crate) fn check(fleet: &Fleet) -> Vec<String> {
     let Some(tempo) = &fleet.tempo else {
         return Vec::new();
@@ -44,7 +44,7 @@ pub(crate) fn check(fleet: &Fleet) -> Vec<String> {
     errors
 }
 
-/// Follows the exemplar of the slowest step into its trace, which has a step of that duration.
+/// Follows the exemplar of the slowest step to its trace, which must have a step of that duration.
 fn follow_exemplar(way: &str, prometheus: &Prometheus, tempo: &Tempo) -> Result<(), String> {
     let series = prometheus.exemplars("train_step_duration_seconds_bucket");
     let exemplars = series.iter().flat_map(|series| list(&series["exemplars"]));
@@ -77,7 +77,7 @@ fn follow_exemplar(way: &str, prometheus: &Prometheus, tempo: &Tempo) -> Result<
     }
 }
 
-/// The durations of the spans `train.step` of a trace in seconds.
+/// Returns the durations of the spans `train.step` of a trace, in seconds.
 fn step_durations(trace: &Value) -> Vec<f64> {
     let scopes = list(&trace["resourceSpans"])
         .iter()

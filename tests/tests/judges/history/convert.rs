@@ -1,4 +1,4 @@
-//! `convert`: of a log, which it does not read, and of OTLP to OpenMetrics.
+//! `convert`: of a log, which it rejects, and of OTLP to OpenMetrics.
 
 use std::fs;
 

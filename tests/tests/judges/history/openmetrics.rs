@@ -1,4 +1,4 @@
-//! `--to openmetrics:FILE`, made blocks by promtool, in a Prometheus that was started on them.
+//! `--to openmetrics:FILE`, converted to blocks by promtool, in a Prometheus that is started on the blocks.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ fn every_loss_is_at_its_own_time_after_promtool_made_blocks() {
     assert_eq!(samples, lines, "every line is a sample");
 }
 
-/// The shipped sample has 30 steps in 0.2 ms, which Prometheus cannot hold apart.
+/// The shipped sample has 30 steps in 0.2 ms, which Prometheus cannot distinguish.
 #[test]
 fn points_of_one_millisecond_are_counted_and_the_last_is_kept() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `--to http://prometheus/api/v1/otlp` for a run that is over.
+//! `--to http://prometheus/api/v1/otlp` for a finished run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `import LOG --to run.pftrace`: the trace that `convert` makes of the same log's OTLP.
+//! `import LOG --to run.pftrace`: the same trace as `convert` writes for the log's OTLP.
 
 use std::{fs, io::Read};
 

@@ -1,4 +1,4 @@
-//! `--to remote-write:URL` for a run that is over.
+//! `--to remote-write:URL` for a finished run.
 
 use pulsetrain_tests::{Folder, Import, Judge, Prometheus};
 

@@ -1,4 +1,4 @@
-//! A finished run, and what Prometheus must answer about it.
+//! A finished run, and the expected results in Prometheus.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,22 @@ use serde_json::Value;
 /// The configuration of a Prometheus that accepts old samples.
 pub(crate) const WINDOW: &str = "storage: {tsdb: {out_of_order_time_window: 3650d}}\n";
 
-/// 2026-11-21T00:00:00Z in milliseconds since 1970.
+/// 2026-11-21T00:00:00Z in Unix milliseconds.
 const START: u64 = 1_795_219_200_000;
-/// The time from one record to the next, in milliseconds.
+/// The time between two records, in milliseconds.
 const PACE: u64 = 1_234;
-/// The step whose loss is not a number.
+/// The step with a NaN loss.
 const NAN_STEP: u64 = 7;
 
 /// A finished run in a log.
 pub(crate) struct Run {
     pub(crate) log: PathBuf,
-    /// The end of each step in milliseconds since 1970, and its loss.
+    /// The end time of each step in Unix milliseconds, and its loss.
     pub(crate) losses: Vec<(u64, f64)>,
 }
 
 impl Run {
-    /// Writes the records of a real log with times at the pace of a real run; one loss is NaN.
+    /// Writes the records of a real log with times at a realistic pace; one loss is NaN.
     pub(crate) fn finished(folder: &Folder) -> Self {
         let log = folder.path("training.json");
         let mut writer = SurogateWriter::create(&log);
@@ -55,14 +55,14 @@ impl Run {
         Self { log, losses }
     }
 
-    /// Writes the log of a run whose steps are of now: with it a Prometheus has samples of now.
+    /// Writes the log of a run with current times, so that Prometheus has current samples.
     pub(crate) fn of_now(folder: &Folder) -> PathBuf {
         let log = folder.path("now.json");
         SurogateRun::begin_now(&log).write(&mut fastrand::Rng::with_seed(1), 2);
         log
     }
 
-    /// Panics unless Prometheus has exactly the losses of the run, each at its own time: as stored samples, and as answers of a
+    /// Panics unless Prometheus has exactly the losses of the run, each at its own time: as stored samples, and as results of a
     /// range query at that time.
     pub(crate) fn expect_losses(&self, prometheus: &Prometheus) {
         let stored = prometheus.stored("train_loss", self.end_seconds());
@@ -77,7 +77,7 @@ impl Run {
         }
     }
 
-    /// A time after the run, less than an hour from its start, in seconds since 1970.
+    /// Returns a time after the run, less than an hour from its start, in Unix seconds.
     pub(crate) fn end_seconds(&self) -> u64 {
         START / 1000 + 3_000
     }

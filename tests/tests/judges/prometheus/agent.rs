@@ -1,4 +1,4 @@
-//! A real Prometheus scrapes the agent, which follows a log that is being written step by step.
+//! A real Prometheus scrapes the agent, which follows a log that is written step by step.
 
 use std::{collections::BTreeSet, fs, ops::RangeInclusive};
 
@@ -13,11 +13,11 @@ use crate::prometheus::{
     samples::samples,
 };
 
-/// Prometheus' times are in milliseconds, and moved by up to two where that makes them regular.
+/// Prometheus' timestamps are in milliseconds, and moved by up to two to make them regular.
 const ROUNDED: f64 = 0.004;
 
-/// A step is written when the page of the agent shows the one before it. So what a scrape stores is the last step that was on
-/// the page before the scrape began, or one that was begun before the scrape ended: there is never more than one on its way.
+/// A step is written after the page of the agent shows the previous one. A scrape thus stores the last step that was on the
+/// page before the scrape, or one that was written before the end of the scrape: at most one step is in flight.
 #[test]
 fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -30,7 +30,7 @@ fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step
     let prometheus = Prometheus::start(&program, &[("ours", address.clone())], &[]);
     let mut steps: Vec<Written> = Vec::new();
     wait_until("Prometheus has stored enough losses, numbers and others", || {
-        // Every third loss is no number, and no two others are the same.
+        // Every third loss is NaN, and all others are different.
         let loss = if steps.len() % 3 == 2 {
             f64::NAN
         } else {
@@ -98,7 +98,7 @@ fn doctor_finds_a_scrape_that_does_not_honor_labels() {
     }
 }
 
-/// Returns the level of what `doctor` finds at a Prometheus, and the finding.
+/// Returns the level of the finding of `doctor` for a Prometheus, and the finding.
 fn doctor(url: &str) -> [String; 2] {
     let output = command(["doctor", "--json", "--prometheus", url]).output();
     let output = output.expect("pulsetrain can be started");
@@ -112,7 +112,7 @@ fn doctor(url: &str) -> [String; 2] {
     [level, finding.to_string()]
 }
 
-/// A Prometheus that scrapes text asks for names as they are. One that scrapes protobuf, for native histograms, does not.
+/// A Prometheus that scrapes text requests unescaped names. One that scrapes protobuf, for native histograms, does not.
 #[test]
 fn names_with_dots_come_to_prometheus_where_they_are_not_translated() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -130,14 +130,14 @@ fn names_with_dots_come_to_prometheus_where_they_are_not_translated() {
         prometheus.value("{\"train.loss\", \"train.run.name\"=\"demo\"}"),
         Some(2.0619023)
     );
-    // OpenMetrics has the samples of a counter end so, whatever it is called.
+    // In OpenMetrics, the samples of a counter always have this suffix.
     assert_eq!(prometheus.value("{\"train.tokens_total\"}"), Some(30.0 * 16384.0));
-    // Whoever does not ask for them gets names that he can read.
+    // A client that does not request unescaped names gets names that it can parse.
     assert!(agent.page().contains("\ntrain_loss{"), "{}", agent.page());
     assert!(agent.stop().success());
 }
 
-/// The next run in the same log is the end of the one before: nobody waits for its silence.
+/// The next run in the same log ends the previous one, without the wait for staleness.
 #[test]
 fn a_run_ends_at_once_when_a_restarted_trainer_empties_its_log() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -165,7 +165,7 @@ fn a_run_ends_at_once_when_a_restarted_trainer_empties_its_log() {
     assert!(following.stop().success());
 }
 
-/// Runs that fall silent without a word, as killed ones do, one after another.
+/// Runs that stop silently, as killed runs do, one after another.
 #[test]
 fn runs_that_end_leave_nothing_on_the_page_of_the_agent() {
     let mut following = Following::start("      stale_after: 1s\n", "");
@@ -175,7 +175,7 @@ fn runs_that_end_leave_nothing_on_the_page_of_the_agent() {
         let agent = following.agent();
         assert!(of_runs(&agent.page()));
         let is_ours = |line: &str| line.contains("pulsetrain_") || line.contains("target_info");
-        // On a busy machine a part of the run may come after its silence, and is silent in its turn.
+        // On a busy machine a part of the run may come after its staleness timeout, and become stale again.
         wait_until("nothing of the run is left on the page", || {
             let page = agent.page();
             !of_runs(&page) && page.lines().all(is_ours)
@@ -203,7 +203,7 @@ fn assert_stored_are_the_last_before(prometheus: &Prometheus, steps: &[Written])
     assert!(2 * told_apart > stored.len(), "{told_apart} of {}", stored.len());
 }
 
-/// The last step that was on the page when a scrape began, up to the last that was begun when it ended.
+/// Returns the range from the last step on the page before a scrape to the last step that was written before its end.
 fn steps_of_scrape(steps: &[Written], begun: f64, ended: f64) -> RangeInclusive<usize> {
     let shown = steps.partition_point(|step| step.shown < begun - ROUNDED);
     let written = steps.partition_point(|step| step.begun < ended + ROUNDED);

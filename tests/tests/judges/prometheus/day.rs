@@ -1,4 +1,4 @@
-//! A day of runs, one after another and several at a time, through the agent to a real Prometheus: nothing of them stays.
+//! A day of runs, one after another and several at a time, through the agent to a real Prometheus: no series remain.
 
 use std::{
     collections::BTreeMap,
@@ -12,32 +12,32 @@ use tokio::time::Instant;
 
 use crate::prometheus::{following::Agent, otlp::now};
 
-/// A run every twelve minutes of a day, each of some minutes, and the scrapes and the silence of seconds.
+/// A run every twelve minutes of a simulated day, each of some minutes; scrapes and staleness are in real seconds.
 const RUNS: usize = 120;
 const MINUTES_BETWEEN: usize = 12;
 const AT_ONCE: usize = 4;
 const STALE_AFTER: Duration = Duration::from_secs(2);
 
-/// For how long a run is written and delivered, on a machine that has other work too.
+/// The time in which a run is written and delivered, on a busy machine.
 const SLACK: Duration = Duration::from_secs(6);
 
-/// By how much the memory of the agent may grow for each run after the first third of the day. The logs that it follows become
-/// more: about 90 KiB of heap each, twice to three times as much resident, because allocations of other sizes lie between.
+/// The limit of the memory growth of the agent per run after the first third of the day. The number of followed logs grows:
+/// about 90 KiB of heap each, and two to three times that resident, because of fragmentation.
 const MOST_GROWTH_OF_RUN_KIB: u64 = 448;
 
-/// How many runs Prometheus has ever seen.
+/// A query for the number of runs that Prometheus has ever seen.
 const EVER: &str = "count(last_over_time(train_loss[1h]))";
 
-/// How a run ends.
+/// The way in which a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Its log stays as it is.
+    /// Its log does not change any more.
     Silent,
-    /// Killed while it wrote a record.
+    /// It is killed during the write of a record.
     Torn,
-    /// Its log is taken away.
+    /// Its log is deleted.
     Deleted,
-    /// The next run empties its log.
+    /// The next run truncates its log.
     Restarted,
 }
 
@@ -83,7 +83,7 @@ fn a_day_of_runs_leaves_nothing_in_the_agent_and_nothing_in_prometheus() {
     );
 
     wait_until("the runs have left the page", || by_run(&agent.page()).is_empty());
-    // Every one was there, none is.
+    // Prometheus has seen every run, and none is active.
     assert_eq!(prometheus.value(EVER), Some(RUNS as f64));
     wait_until("Prometheus knows that they have ended", || {
         prometheus.query("{train_run_id!=\"\"}").is_empty()
@@ -105,7 +105,7 @@ fn a_day_of_runs_leaves_nothing_in_the_agent_and_nothing_in_prometheus() {
     let of_a_run = |series: &&serde_json::Value| series.get("train_run_id").is_some();
     assert_eq!(left.iter().find(of_a_run), None);
     assert!(!left.is_empty(), "the agent's own metrics remain");
-    // The count of the agent is that of the page: the series are gone, not only hidden.
+    // The agent's own count equals the page: the series are gone, not only hidden.
     let own = agent.page().lines().filter(|line| !line.starts_with('#')).count();
     let counted = value(&agent.page(), "pulsetrain_series_active");
     assert!(
@@ -115,13 +115,13 @@ fn a_day_of_runs_leaves_nothing_in_the_agent_and_nothing_in_prometheus() {
     assert!(agent.stop().success());
 }
 
-/// The largest sizes of the page and the process while runs started and ended.
+/// The maximum sizes of the page and the numbers of runs and series.
 #[derive(Default)]
 struct Bound {
-    /// When each run was on the page last with something new: it is written at once, so the first time.
+    /// The time at which each run first appeared on the page, which is its last change, because it is written at once.
     shown: BTreeMap<String, Instant>,
     lines_of_a_run: usize,
-    /// The most lines of runs beyond what those of lately may have; at most none.
+    /// The maximum number of runs that were on the page for longer than allowed; must be 0.
     excess: usize,
     most_runs: usize,
     most_series: f64,
@@ -158,12 +158,12 @@ impl Bound {
             2 * most_runs < RUNS,
             "the runs start too fast for the measurement: {most_runs}"
         );
-        // The agent's own series are added, and are fewer than those of a run.
+        // The agent's own series are included; there are fewer than those of a run.
         assert!(*most_series <= ((most_runs + 1) * lines_of_a_run) as f64);
     }
 }
 
-/// Writes a run: what comes before its first step, and steps a minute apart.
+/// Writes a run: the records before its first step, and steps a minute apart.
 fn write_run(agent: &Agent, wave: usize, place: usize, end: End) {
     let path = log_of(agent, wave, place);
     fs::create_dir_all(path.parent().expect("a log has a folder")).expect("a folder can be made");
@@ -199,7 +199,7 @@ fn step_record(step: usize, at: &str) -> String {
     )
 }
 
-/// The log of a run; one that restarts has that of the run before it.
+/// Returns the log of a run; a restarted run has the same log as the previous one.
 fn log_of(agent: &Agent, wave: usize, place: usize) -> PathBuf {
     let name = if ENDS[place] == End::Restarted {
         "restarting".to_owned()
@@ -209,7 +209,7 @@ fn log_of(agent: &Agent, wave: usize, place: usize) -> PathBuf {
     Path::join(agent.folder(), name).join("training.json")
 }
 
-/// How many lines of the page each run has.
+/// Returns the number of lines of each run on the page.
 fn by_run(page: &str) -> BTreeMap<String, usize> {
     let mut lines = BTreeMap::new();
     let of_runs = page.lines().filter(|line| !line.starts_with("target_info"));

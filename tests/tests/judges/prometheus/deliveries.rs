@@ -23,7 +23,7 @@ fn quantiles_of_deliveries_come_from_a_native_histogram() {
     wait_until("Prometheus has a scrape of later", || {
         stored("count").is_some_and(|count| count >= before)
     });
-    // Of one scrape, because each brings more.
+    // All values are from one scrape, because each scrape has more deliveries.
     let at = format!("{:.3}", now() as f64 / 1e9);
     let value = |expression: &str| prometheus.value(expression).expect("a native histogram");
     let of = |function: &str| value(&format!("histogram_{function}({series} @ {at})"));
@@ -40,14 +40,15 @@ fn quantiles_of_deliveries_come_from_a_native_histogram() {
         0.0 < least && least <= median && median <= most,
         "{least} {median} {most}"
     );
-    // Half of them took at least the median, so together at least half of it a delivery. Buckets are a few percent wide.
+    // Half of the deliveries have at least the median duration, so the mean is at least half the median. Buckets are a few
+    // percent wide.
     assert!(median <= 2.1 * mean, "a median of {median} with a mean of {mean}");
     assert!(least <= 1.1 * mean && mean <= 1.1 * most, "{least} {mean} {most}");
 
     let selector = |suffix: &str| format!("{DURATION}{suffix}{{via=\"ours\"}}");
     assert!(prometheus.series(&selector("_bucket")).is_empty());
     assert!(!prometheus.series(&selector("")).is_empty());
-    // A metric whose bounds others share keeps them.
+    // A metric without exponential buckets keeps its classic buckets.
     assert!(
         !prometheus
             .series("pulsetrain_source_duration_seconds_bucket")
@@ -56,7 +57,7 @@ fn quantiles_of_deliveries_come_from_a_native_histogram() {
     assert!(following.stop().success());
 }
 
-/// Text has no exponential buckets: classic buckets hold their values, as exactly as their bounds allow.
+/// Text has no exponential buckets: classic buckets have their values, as exactly as their bounds allow.
 #[test]
 fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -82,7 +83,7 @@ fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
                 .value(&format!("histogram_count({complete})"))
                 .is_some_and(|count| count >= least)
     });
-    // Each scrapes when it does, and every scrape is of more deliveries: their quantiles are those of much the same ones.
+    // The two scrape at different times, and every scrape has more deliveries, so the quantiles are only similar.
     for share in [0.1, 0.5, 0.9] {
         let of_text = text
             .value(&format!("histogram_quantile({share}, {buckets})"))
@@ -99,7 +100,7 @@ fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
         "{DURATION}_bucket{{{TO_PAGE},le=\"+Inf\"}} - on() {counted}"
     ));
     assert_eq!(last, Some(0.0));
-    // What is counted grows, and no bucket more than all of them.
+    // The counts increase, and no bucket exceeds the total.
     let rate = |name: &str| format!("increase({name}[1m])");
     wait_until("there is a quantile of what was added", || {
         text.value(&format!("histogram_quantile(0.5, {})", rate(&buckets)))
@@ -108,7 +109,7 @@ fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
     assert!(following.stop().success());
 }
 
-/// The deliveries that the page, as text, counts.
+/// Returns the number of deliveries on the page in text.
 fn on_page(following: &Following) -> Option<f64> {
     let page = following.agent().page();
     let name = format!("{DURATION}_count{{");

@@ -1,4 +1,4 @@
-//! Our endpoint in this process, on a free port.
+//! Our endpoint, running in this process on a free port.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
 use tokio::runtime::Runtime;
 
-/// A running endpoint; dropped, it stops.
+/// A running endpoint, which stops when it is dropped.
 pub(crate) struct Endpoint {
     runtime: Runtime,
     sink: PrometheusSink,
@@ -26,7 +26,7 @@ impl Endpoint {
         })
     }
 
-    /// An endpoint with these settings, but for the port.
+    /// Starts an endpoint with these settings, except for the port.
     pub(crate) fn start_with(config: PrometheusConfig) -> Self {
         let config = PrometheusConfig {
             listen: "127.0.0.1:0".parse().expect("an address"),
@@ -51,19 +51,19 @@ impl Endpoint {
         self.address.to_string()
     }
 
-    /// What takes batches in.
+    /// Returns the sink of the endpoint.
     pub(crate) fn sink(&mut self) -> &mut PrometheusSink {
         &mut self.sink
     }
 
-    /// Takes in OTLP metrics, every point of them.
+    /// Delivers OTLP metrics; panics unless every point is accepted.
     pub(crate) fn take(&mut self, otlp: &[u8]) {
         let batch = Batch::new(Signal::Metrics, 1, otlp.to_vec());
         let delivery = self.runtime.block_on(self.sink.deliver(&batch));
         assert_eq!(delivery, Delivery::Delivered);
     }
 
-    /// Delivers OTLP metrics, and returns the message about those that the sink refuses.
+    /// Delivers OTLP metrics, and returns the message about the rejected ones.
     pub(crate) fn refused(&mut self, otlp: &[u8]) -> String {
         let batch = Batch::new(Signal::Metrics, 1, otlp.to_vec());
         match self.runtime.block_on(self.sink.deliver(&batch)) {
@@ -72,13 +72,13 @@ impl Endpoint {
         }
     }
 
-    /// The page as a client with this `Accept` gets it.
+    /// Returns the page for a client with this `Accept`.
     pub(crate) fn page(&self, accept: &str) -> Vec<u8> {
         page(&self.address(), accept)
     }
 }
 
-/// The page of an endpoint, as a client with this `Accept` gets it.
+/// Returns the page of an endpoint for a client with this `Accept`.
 pub(crate) fn page(address: &str, accept: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("the endpoint listens");
     write!(stream, "GET /metrics HTTP/1.0\r\nAccept: {accept}\r\n\r\n").expect("the endpoint reads");

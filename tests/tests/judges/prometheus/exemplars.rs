@@ -1,4 +1,4 @@
-//! From a duration in Prometheus to the trace of the step that took it, through the agent.
+//! From a duration in Prometheus to the trace of its step, through the agent.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn the_exemplar_of_a_duration_is_the_span_of_its_step() {
     assert!(stored.is_subset(&spans), "{stored:?} in {spans:?}");
 }
 
-/// The exemplars that Prometheus has: trace, span, seconds, and the time in milliseconds.
+/// Returns the exemplars in Prometheus: trace, span, seconds, and the time in milliseconds.
 fn stored(prometheus: &Prometheus) -> BTreeSet<[String; 4]> {
     let series = prometheus.exemplars(BUCKETS);
     let exemplars = series.iter().flat_map(|series| series["exemplars"].as_array());
@@ -53,7 +53,7 @@ fn stored(prometheus: &Prometheus) -> BTreeSet<[String; 4]> {
         .collect()
 }
 
-/// The spans of steps that went out by OTLP, in the same form.
+/// Returns the spans of steps that were sent by OTLP, in the same form.
 fn sent(items: &Items) -> BTreeSet<[String; 4]> {
     let of_step = |item: &&Value| item["span"]["name"] == "train.step";
     let spans = items.of_kind("span").into_iter().filter(of_step);

@@ -12,22 +12,22 @@ use tempfile::TempDir;
 
 use crate::prometheus::{endpoint::page, otlp::now};
 
-/// An agent with a page that follows `training.json` or others in its folder.
+/// An agent with a page that follows `training.json` or other logs in its folder.
 pub(crate) struct Agent {
     folder: TempDir,
-    /// What it follows in its folder.
+    /// The path or pattern of the followed logs, relative to the folder.
     logs: &'static str,
     page: u16,
     process: Option<Process>,
 }
 
 impl Agent {
-    /// A folder and a port for an agent that is not yet started.
+    /// Creates a folder and a port for an agent that is not yet started.
     pub(crate) fn new() -> Self {
         Self::following("training.json")
     }
 
-    /// As [`new`](Self::new), for one that follows other logs of its folder.
+    /// As [`new`](Self::new), for other logs of the folder.
     pub(crate) fn following(logs: &'static str) -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
@@ -37,7 +37,7 @@ impl Agent {
         }
     }
 
-    /// Starts it, with more settings of the page and more sinks.
+    /// Starts the agent, with additional settings of the page and additional sinks.
     pub(crate) fn start(&mut self, of_page: &str, sinks: &str) {
         let (page, health) = (self.page, free_port());
         let config = format!(
@@ -68,37 +68,37 @@ health:
         self.process = Some(process);
     }
 
-    /// The log that it follows.
+    /// Returns the path of the followed log.
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.path().join("training.json")
     }
 
-    /// Its folder.
+    /// Returns the folder of the agent.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where its page is.
+    /// Returns the address of its page.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.page)
     }
 
-    /// The port of its page.
+    /// Returns the port of its page.
     pub(crate) fn port(&self) -> u16 {
         self.page
     }
 
-    /// Its page as text.
+    /// Returns its page as text.
     pub(crate) fn page(&self) -> String {
         String::from_utf8(page(&self.address(), "text/plain")).expect("the page is text")
     }
 
-    /// Its process.
+    /// Returns its process.
     pub(crate) fn process(&self) -> &Process {
         self.process.as_ref().expect("the agent was started")
     }
 
-    /// Ends it.
+    /// Stops the agent.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.process.take().expect("the agent was started").stop()
     }
@@ -112,7 +112,7 @@ pub(crate) struct Following {
     steps: usize,
 }
 
-/// A step with the times between which it came onto the page, in seconds.
+/// A step with the times between which it appeared on the page, in seconds.
 pub(crate) struct Written {
     pub(crate) loss: f64,
     pub(crate) begun: f64,
@@ -120,7 +120,7 @@ pub(crate) struct Written {
 }
 
 impl Following {
-    /// Starts the agent on a log whose steps are yet to come.
+    /// Starts the agent on a log that has no steps yet.
     pub(crate) fn start(of_page: &str, sinks: &str) -> Self {
         let mut agent = Agent::new();
         let log = begin(&agent.log(), 0);
@@ -133,7 +133,7 @@ impl Following {
         }
     }
 
-    /// Starts the trainer again, which empties the log.
+    /// Restarts the trainer, which truncates the log.
     pub(crate) fn restart(&mut self) {
         self.log = begin(&self.agent.log(), self.runs);
         self.runs += 1;
@@ -164,7 +164,7 @@ impl Following {
     pub(crate) fn append_step(&mut self, loss: f64) {
         let step = self.steps;
         self.steps += 1;
-        // Surogate writes what is no number as text.
+        // Surogate writes numbers that are not finite as strings.
         let text = if loss.is_finite() {
             loss.to_string()
         } else {
@@ -177,7 +177,7 @@ impl Following {
         ));
     }
 
-    /// Ends the agent.
+    /// Stops the agent.
     pub(crate) fn stop(self) -> ExitStatus {
         self.agent.stop()
     }
@@ -190,7 +190,7 @@ impl Following {
     }
 }
 
-/// A log with everything that comes before the first step, begun at a second of its own.
+/// Creates a log with all records before the first step; the second makes its start time unique.
 fn begin(path: &Path, second: usize) -> SurogateWriter {
     let mut log = SurogateWriter::create(path);
     let records = surogate_records(&corpus("surogate/training_dense.json"));

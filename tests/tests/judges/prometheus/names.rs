@@ -1,4 +1,5 @@
-//! Three ways into Prometheus, one name: scraped from us, scraped from the Collector's exporter, pushed as OTLP.
+//! The same names through three paths into Prometheus: scraped from us, scraped from the Collector's exporter, and pushed as
+//! OTLP.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +28,7 @@ const RESOURCE: [(&str, &str); 5] = [
     ("train.framework", "surogate"),
 ];
 
-/// A series: its labels, its name among them.
+/// A series: its labels, including its name.
 type Series = BTreeMap<String, String>;
 
 #[test]
@@ -68,7 +69,7 @@ fn every_metric_of_the_registry_has_the_same_series_by_every_way() {
     drop(collector);
 }
 
-/// The series that the registry gives [`one_of_each`]: every metric, every attribute, every bucket.
+/// Returns the expected series of [`one_of_each`]: every metric, every attribute, every bucket.
 fn expected_series() -> BTreeSet<Series> {
     for instrument in [
         Instrument::Counter,
@@ -120,7 +121,7 @@ fn expected_of(metric: &Metric) -> Vec<Series> {
         .collect()
 }
 
-/// The bounds of a histogram; a metric without them leaves them to its points.
+/// Returns the bounds of a histogram; for a metric without bounds, those of its points.
 fn bounds(metric: &Metric) -> &'static [f64] {
     if metric.bounds.is_empty() {
         &[0.5, 1.0]
@@ -129,7 +130,7 @@ fn bounds(metric: &Metric) -> &'static [f64] {
     }
 }
 
-/// One point of every metric of the registry, with all its attributes.
+/// Returns one point of every metric of the registry, with all its attributes.
 pub(crate) fn one_of_each(resource: &[(&str, &'static str)]) -> Vec<Vec<u8>> {
     let values: Vec<_> = resource
         .iter()
@@ -179,7 +180,8 @@ fn write(metric: &'static Metric, resource: &[(&str, &'static str)], writer: &mu
     }
 }
 
-/// A value of the attribute's kind; an attribute that the resource has too has the same value, as in the series of one run.
+/// Returns a value of the attribute's type; an attribute that the resource also has gets the same value, as in the series of
+/// one run.
 fn attribute(
     attribute: &'static pulsetrain_semconv::Attribute,
     resource: &[(&str, &'static str)],
@@ -196,7 +198,7 @@ fn attribute(
     (attribute, value)
 }
 
-/// The families that Prometheus has by one way.
+/// Returns the number of families that Prometheus has through one path.
 fn families(prometheus: &Prometheus, via: &str) -> usize {
     let names: BTreeSet<_> = series(prometheus, via)
         .into_iter()
@@ -213,7 +215,7 @@ fn families(prometheus: &Prometheus, via: &str) -> usize {
     names.iter().filter(|name| *name != "target_info").count()
 }
 
-/// The series that Prometheus has by one way, without the mark of that way and without its own.
+/// Returns the series that Prometheus has through one path, without the label of that path and without its own series.
 fn series(prometheus: &Prometheus, via: &str) -> BTreeSet<Series> {
     let of_scrapes = |labels: &Series| {
         let name = &labels["__name__"];
@@ -226,7 +228,7 @@ fn series(prometheus: &Prometheus, via: &str) -> BTreeSet<Series> {
         .filter(|labels| !of_scrapes(labels))
         .map(|mut labels| {
             labels.remove("via");
-            // Prometheus itself writes a bound in two ways: 1 where it is pushed, 1.0 where it is scraped.
+            // Prometheus itself writes a bound in two forms: 1 if it is pushed, 1.0 if it is scraped.
             if let Some(bound) = labels.get_mut("le") {
                 *bound = bound
                     .replace("Inf", "inf")
@@ -250,7 +252,7 @@ fn assert_same(ours: &BTreeSet<Series>, theirs: &BTreeSet<Series>, who: &str) {
     );
 }
 
-/// A Collector with its Prometheus exporter: the process, the port of its OTLP receiver, and that of its page.
+/// Starts a Collector with its Prometheus exporter: the process, the port of its OTLP receiver, and that of its page.
 fn start_collector(program: &Path) -> (Process, u16, u16) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let config = folder.path().join("config.yaml");

@@ -1,4 +1,4 @@
-//! Texts of logs and variables that labels cannot hold as they are, through the binary to a real Prometheus.
+//! Texts from logs and variables that labels cannot represent unchanged, through the binary to a real Prometheus.
 
 use std::{fs, path::Path, process::Command};
 
@@ -12,7 +12,7 @@ use crate::prometheus::{
     otlp::{attributes, encode, gauge},
 };
 
-/// Quotes, backslashes, a line break and a byte that no UTF-8 has, as Surogate writes them: it escapes nothing.
+/// Quotes, backslashes, a line break and a byte that is not UTF-8, as Surogate writes them: it escapes nothing.
 const NAME: &[u8] = b"the \\\"first\\\" \\ run\nof \xff all";
 
 #[test]
@@ -40,7 +40,7 @@ fn a_name_in_a_log_reaches_prometheus_as_it_is() {
     assert!(agent.stop().success());
 }
 
-/// The same under `run`, whose resource has the attributes of a variable; two of them have one name as labels.
+/// The same with `run`, whose resource has the attributes of a variable; two of them map to the same label name.
 #[test]
 fn attributes_of_a_variable_come_to_prometheus_with_those_that_collide_in_one_label() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -152,7 +152,8 @@ fn labels_that_hide_a_name_or_come_out_twice_leave_the_target_up() {
     }
 }
 
-/// The first has the name; the attributes of the other that do not clash are added, and the rest is refused with a message.
+/// The first metric keeps the name; the non-conflicting attributes of the other are added, and the rest is rejected with a
+/// message.
 #[test]
 fn metrics_whose_names_collide_share_one_that_promtool_and_prometheus_take() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {

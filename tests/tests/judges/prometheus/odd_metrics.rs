@@ -1,7 +1,7 @@
-//! Metrics that no well-meaning client sends, made of bytes: the same bytes give the same metrics.
+//! Unusual metrics, generated from bytes: the same bytes give the same metrics.
 //!
-//! Names, units and values come from lists of what has been trouble for pages before, and from the bytes themselves. The
-//! fuzz target `page` includes this file by its path.
+//! Names, units and values come from lists of values that have caused errors on pages before, and from the bytes themselves.
+//! The fuzz target `page` includes this file by its path.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
@@ -97,10 +97,10 @@ const NUMBERS: [f64; 20] = [
 
 const COUNTS: [u64; 8] = [0, 1, 2, 7, 1000, 1 << 53, 1 << 63, u64::MAX];
 
-/// A moment of 2024, in nanoseconds.
+/// A time in 2024, in nanoseconds.
 const T0: u64 = 1_710_000_000_000_000_000;
 
-/// Bytes that are read from their beginning; after their end all are zero.
+/// Bytes that are consumed from the start; after their end all are zero.
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl Bytes<'_> {
@@ -305,7 +305,7 @@ impl Bytes<'_> {
         }
     }
 
-    /// Makes one message.
+    /// Generates one message.
     pub(crate) fn metrics(&mut self) -> MetricsData {
         let resource_metrics = self.list(3, |bytes| ResourceMetrics {
             resource: Some(Resource {
@@ -326,7 +326,7 @@ impl Bytes<'_> {
         MetricsData { resource_metrics }
     }
 
-    /// Makes the settings of a page.
+    /// Generates the settings of a page.
     pub(crate) fn config(&mut self) -> PrometheusConfig {
         PrometheusConfig {
             translation: self.pick(&[

@@ -1,11 +1,11 @@
-//! OTLP for the tests here, written as JSON and made protobuf by our own codec.
+//! OTLP for these tests, written as JSON and converted to protobuf by our own codec.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pulsetrain_otlp::{Signal, json, limits::Limits};
 use serde_json::{Value, json};
 
-/// Now, in nanoseconds since 1970.
+/// Returns the current time, in Unix nanoseconds.
 #[expect(
     clippy::disallowed_methods,
     reason = "a foreign program compares what is sent with its own clock"
@@ -17,7 +17,7 @@ pub(crate) fn now() -> u64 {
     u64::try_from(since.as_nanos()).expect("nanoseconds fit until 2554")
 }
 
-/// Metrics of one resource as protobuf.
+/// Returns metrics of one resource as protobuf.
 pub(crate) fn encode(resource: &[(&str, &str)], metrics: &[Value]) -> Vec<u8> {
     let message = json!({"resourceMetrics": [{
         "resource": {"attributes": attributes(resource)},
@@ -36,7 +36,7 @@ pub(crate) fn attributes(pairs: &[(&str, &str)]) -> Value {
         .collect()
 }
 
-/// A gauge with one point of now; NaN and infinities are values.
+/// Returns a gauge with one point at the current time; NaN and infinities are values.
 pub(crate) fn gauge(name: &str, unit: &str, value: f64) -> Value {
     let value = match value {
         f64::INFINITY => json!("Infinity"),
@@ -48,7 +48,7 @@ pub(crate) fn gauge(name: &str, unit: &str, value: f64) -> Value {
         {"timeUnixNano": now().to_string(), "asDouble": value}]}})
 }
 
-/// The end of a gauge's series.
+/// Returns the end of a gauge's series.
 pub(crate) fn end(name: &str, unit: &str) -> Value {
     json!({"name": name, "unit": unit, "gauge": {"dataPoints": [{"timeUnixNano": now().to_string(), "flags": 1}]}})
 }

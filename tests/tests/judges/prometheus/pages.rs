@@ -1,4 +1,5 @@
-//! Whatever clients send, every page can be read: by a strict reader of the specifications, by promtool and by Prometheus.
+//! Every page can be parsed, for any data from clients: by a strict parser of the specifications, by promtool and by
+//! Prometheus.
 
 use std::{
     pin::pin,
@@ -14,7 +15,7 @@ use pulsetrain_tests::{Exposition, Judge, Prometheus, promtool_check, read_page,
 
 use crate::prometheus::{endpoint::Endpoint, odd_metrics::Bytes};
 
-/// The `Accept` headers of all pages: format, its media type, and whether it may have names in UTF-8.
+/// Returns the `Accept` headers of all pages: format, its media type, and whether it may have names in UTF-8.
 pub(crate) fn accepts() -> Vec<(Exposition, String, bool)> {
     const PROTOBUF: &str =
         "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
@@ -55,7 +56,7 @@ fn deliver(sink: &mut PrometheusSink, batch: &Batch) -> Delivery {
     }
 }
 
-/// Delivers messages made of bytes until these are used up.
+/// Delivers messages generated from bytes until the bytes are consumed.
 fn fill(sink: &mut PrometheusSink, bytes: &mut Bytes<'_>, mut each: impl FnMut(&PrometheusSink)) {
     for _ in 0..3 {
         let message = bytes.metrics().encode_to_vec();
@@ -126,7 +127,7 @@ proptest! {
     }
 }
 
-/// As [`every_page_is_valid_whatever_is_sent`], held to the programs themselves.
+/// As [`every_page_is_valid_whatever_is_sent`], checked with the programs themselves.
 #[test]
 fn promtool_and_prometheus_read_every_page_whatever_is_sent() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -176,7 +177,7 @@ fn promtool_and_prometheus_read_every_page_whatever_is_sent() {
         let mut page = Vec::new();
         endpoint.sink().store().write_page("", &mut page);
         let checked = promtool_check(&program, &page);
-        // 3 is for names that promtool would choose in another way.
+        // Exit code 3 is for names that violate promtool's conventions.
         let error = String::from_utf8_lossy(&checked.stderr);
         assert!(
             matches!(checked.status.code(), Some(0 | 3)),

@@ -1,9 +1,9 @@
-//! What a real Prometheus has stored, sample by sample.
+//! The samples that a real Prometheus has stored.
 
 use pulsetrain_tests::Prometheus;
 use serde_json::Value;
 
-/// The samples of a range query that gives one series at most: seconds since 1970 and value.
+/// Returns the samples of a range query with at most one series: Unix seconds and value.
 pub(crate) fn samples(prometheus: &Prometheus, range: &str) -> Vec<(f64, f64)> {
     let result = prometheus.query(range);
     assert!(result.len() <= 1, "{result:?}");

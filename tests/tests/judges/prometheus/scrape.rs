@@ -1,4 +1,4 @@
-//! What a real Prometheus makes of a scrape every second.
+//! The samples that a real Prometheus stores with a scrape every second.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn every_scrape_has_the_value_of_the_last_step_before_it() {
     let Some((mut endpoint, prometheus)) = start() else {
         return;
     };
-    // A step every few milliseconds until eight scrapes have seen some: when each was delivered, begun and done.
+    // A step every few milliseconds until eight scrapes have stored some, with the start and the end of each delivery.
     let mut steps: Vec<(u64, u64)> = Vec::new();
     let scraped = || {
         prometheus
@@ -57,7 +57,7 @@ fn every_scrape_has_the_value_of_the_last_step_before_it() {
             .find(|(other, _)| other == time)
             .expect("each scrape has a duration")
             .1;
-        // Prometheus' times are in milliseconds, and moved by up to two where that makes them regular.
+        // Prometheus' timestamps are in milliseconds, and moved by up to two to make them regular.
         let (earliest, latest) = (time - 0.004, time + duration + 0.004);
         let step = *step as usize;
         assert!(

@@ -1,4 +1,4 @@
-//! Scrapers that stall: the agent reads on, answers others, and lets go of them.
+//! Scrapers that stall: the agent continues to read, serves others, and closes their connections.
 
 use std::{
     fs,
@@ -11,14 +11,14 @@ use pulsetrain_tests::wait_until;
 
 use crate::prometheus::following::{Agent, Following};
 
-/// How many there are, in four kinds.
+/// The number of stalled scrapers, of four kinds.
 const STALLED: usize = 200;
 
-/// Segments of an allocator with long names: some 27 MB of page, more than sockets take in.
+/// Segments of an allocator with long names: a page of about 27 MB, more than socket buffers hold.
 const SEGMENTS: usize = 500;
 const PAGE_BYTES: usize = 20 << 20;
 
-/// What a scraper sends before it stalls. The last two never read the answer.
+/// The bytes that a scraper sends before it stalls. The last two never read the response.
 const SENT: [&str; 4] = [
     "",
     "GET /metrics HT",
@@ -26,7 +26,7 @@ const SENT: [&str; 4] = [
     "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text;version=1.0.0\r\n\r\n",
 ];
 
-/// A page for each of those who do not read it would be 2.7 GB.
+/// The limit of the memory growth. One page for each scraper that does not read it would be 2.7 GB.
 const MOST_MEMORY_KIB: u64 = 128 << 10;
 
 #[test]
@@ -57,7 +57,7 @@ fn scrapers_that_stall_hold_up_nobody_and_are_cut_off() {
     assert!(following.stop().success());
 }
 
-/// A connection of the kind with this number.
+/// Opens a connection of the kind with this number.
 fn stall(agent: &Agent, number: usize) -> TcpStream {
     let mut scraper = TcpStream::connect(agent.address()).expect("the agent listens");
     let sent = SENT[number % SENT.len()].as_bytes();
@@ -65,7 +65,7 @@ fn stall(agent: &Agent, number: usize) -> TcpStream {
     scraper
 }
 
-/// How much there is to read of a connection that the agent has closed.
+/// Returns the number of remaining bytes of a connection that the agent has closed.
 fn rest(scraper: &mut TcpStream) -> usize {
     let within = Some(Duration::from_secs(30));
     scraper.set_read_timeout(within).expect("a timeout can be set");
@@ -83,7 +83,7 @@ fn rest(scraper: &mut TcpStream) -> usize {
     }
 }
 
-/// How many connections to its page the agent has not ended, by the system's table of them.
+/// Returns the number of connections to its page that the agent has not closed, from the system's table.
 fn connections(agent: &Agent) -> usize {
     const ESTABLISHED: &str = "01";
     let table = fs::read_to_string("/proc/net/tcp").expect("Linux lists its connections");
@@ -97,7 +97,7 @@ fn connections(agent: &Agent) -> usize {
     table.lines().filter(is_one).count()
 }
 
-/// How much memory of the agent is resident.
+/// Returns the resident memory of the agent.
 fn memory_kib(agent: &Agent) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", agent.process().pid()));
     let status = status.expect("the agent runs");
@@ -106,7 +106,7 @@ fn memory_kib(agent: &Agent) -> u64 {
     resident.expect("Linux counts in KiB")
 }
 
-/// A record that makes four series of each segment.
+/// Returns a record that makes four series of each segment.
 fn allocator() -> String {
     let name = "x".repeat(12_000);
     let segments: Vec<String> = (0..SEGMENTS)

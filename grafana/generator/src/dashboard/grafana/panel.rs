@@ -23,7 +23,7 @@ const STATE_COLORS: [&str; 8] = [
     "semi-dark-purple",
 ];
 
-/// The labels of series that select the same in another dashboard: label and variable.
+/// The labels of series that select the same series in another dashboard: label and variable.
 const LABELS_OF_VARIABLES: [(&str, &str); 5] = [
     ("train_run_id", "run"),
     ("train_attempt", "attempt"),
@@ -66,7 +66,7 @@ pub(crate) fn write(panel: &Panel, dashboard: &Dashboard, id: u32, top: u32) -> 
         json["links"] = json!([{
             "asDropdown": false,
             "icon": "external link",
-            // The address has the time range and the variables already.
+            // The URL already has the time range and the variables.
             "includeVars": false,
             "keepTime": false,
             "tags": [],
@@ -93,7 +93,7 @@ fn plugin(kind: Kind) -> &'static str {
     }
 }
 
-/// The letter of a query.
+/// Returns the letter of a query.
 fn ref_id(index: usize) -> String {
     char::from(b'A' + index as u8).to_string()
 }
@@ -206,7 +206,7 @@ fn custom(panel: &Panel) -> Value {
                 "lineWidth": 1,
                 "pointSize": 4,
                 "showPoints": "auto",
-                // The end of an attempt is a gap, not a line to the next one.
+                // A gap separates two attempts; no line connects them.
                 "spanNulls": false,
                 "stacking": {"group": "A", "mode": if is_stacked { "normal" } else { "none" }},
                 "thresholdsStyle": {"mode": if panel.steps.is_empty() { "off" } else { "dashed" }},

@@ -35,7 +35,7 @@ pub(crate) fn write(panel: &Panel, dashboard: &Dashboard) -> Value {
     json!({"kind": "Panel", "spec": spec})
 }
 
-/// Returns the title, with the unit where Perses cannot show it with the values.
+/// Returns the title, with the unit if Perses cannot show it with the values.
 fn title(panel: &Panel) -> String {
     match panel.unit.symbol {
         "" => panel.title.clone(),
@@ -57,7 +57,7 @@ fn plugin(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the queries. A heatmap draws exactly one, of a native histogram, so it has no fallback to classic buckets.
+/// Returns the queries. A heatmap draws exactly one query, of a native histogram, so it has no fallback to classic buckets.
 fn queries(panel: &Panel, dashboard: &Dashboard) -> Vec<Value> {
     let drawn = if panel.kind == Kind::Heatmap {
         1
@@ -130,7 +130,7 @@ fn time_series(panel: &Panel, format: &Value, legend: &Value) -> Value {
     }
     let mut visual = json!({
         "areaOpacity": if is_stacked { 0.6 } else { 0.0 },
-        // The end of an attempt is a gap, not a line to the next one.
+        // A gap separates two attempts; no line connects them.
         "connectNulls": false,
         "display": "line",
         "lineWidth": 1.25,

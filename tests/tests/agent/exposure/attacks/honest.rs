@@ -1,4 +1,4 @@
-//! A client that sends a span ten times a second, and sends it again where it is asked to.
+//! A client that sends a span ten times a second, and retries if the receiver asks for it.
 
 use std::{
     sync::{
@@ -46,12 +46,12 @@ impl Honest {
         }
     }
 
-    /// How many of its spans were accepted.
+    /// Returns the number of its accepted spans.
     pub(super) fn served(&self) -> usize {
         self.shared.served.load(Ordering::Relaxed)
     }
 
-    /// Ends it. Returns the longest time from a first try to the acceptance.
+    /// Stops the client. Returns the longest time from the first attempt to the acceptance of a span.
     pub(super) fn end(&self) -> Duration {
         self.shared.ends.store(true, Ordering::Relaxed);
         let thread = self.thread.lock().expect("nobody panics with it").take();
@@ -60,7 +60,7 @@ impl Honest {
     }
 }
 
-/// Posts OTLP/JSON until it is accepted. Returns how long that took.
+/// Posts OTLP/JSON until it is accepted. Returns the elapsed time.
 #[expect(clippy::disallowed_methods, reason = "a client measures real time")]
 pub(super) fn post(port: u16, path: &str, body: &[u8]) -> Duration {
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! An HTTP/2 client that begins requests and ends none: frames as RFC 9113 has them.
+//! An HTTP/2 client that starts requests and completes none, with frames according to RFC 9113.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -10,13 +10,13 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
-/// The server sends one for the connection when it is there: before, the window is 64 KiB.
+/// The server sends one for the connection when it is ready; until then, the window is 64 KiB.
 const WINDOW_UPDATE: u8 = 8;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
-/// The bytes of the head of a frame.
+/// The length of a frame header.
 const HEAD: usize = 9;
-/// The largest frame that every server accepts.
+/// The largest frame size that every server accepts.
 const FRAME: usize = 16 << 10;
 
 /// A connection.
@@ -30,7 +30,7 @@ impl Http2 {
         connection.frame(SETTINGS, 0, 0, &[]);
         loop {
             match connection.next_frame() {
-                // The windows of the settings are in force when they are acknowledged.
+                // The windows in the settings apply after the acknowledgement.
                 (SETTINGS, 0) => connection.frame(SETTINGS, ACK, 0, &[]),
                 (WINDOW_UPDATE, _) => return connection,
                 _ => {}
@@ -38,7 +38,7 @@ impl Http2 {
         }
     }
 
-    /// Whether the server still reads every request: it has neither reset one nor closed the connection.
+    /// Returns whether the server still reads every request: it has neither reset a stream nor closed the connection.
     pub(super) fn is_read(&self) -> bool {
         self.0.set_nonblocking(true).expect("a socket can be set up");
         let mut received = Vec::new();
@@ -56,7 +56,7 @@ impl Http2 {
         is_open
     }
 
-    /// Reads a frame and returns its kind and its flags.
+    /// Reads a frame and returns its type and its flags.
     fn next_frame(&mut self) -> (u8, u8) {
         let mut head = [0; HEAD];
         self.0.read_exact(&mut head).expect("the server speaks HTTP/2");
@@ -66,7 +66,7 @@ impl Http2 {
         (head[3], head[4])
     }
 
-    /// Begins a request and sends this number of bytes of its body.
+    /// Starts a request and sends this number of bytes of its body.
     pub(super) fn unfinished_request(&mut self, stream: u32, bytes: usize) {
         let mut head = Vec::new();
         for (name, value) in [
