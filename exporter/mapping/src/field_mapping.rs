@@ -166,7 +166,7 @@ impl FieldMapping {
             Target::Metric(metric) => metric.unit,
         };
         let conversion = match self.conversion.or(self.without_suffix) {
-            _ if self.is_total => "growth since the value before".to_owned(),
+            _ if self.is_total => "increase since the previous value".to_owned(),
             Some(conversion) => conversion.text(),
             None => "by its suffix".to_owned(),
         };

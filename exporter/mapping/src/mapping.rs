@@ -210,7 +210,7 @@ impl Mapping {
             key: Cow::Owned(key.clone()),
             name: Cow::Borrowed(metric::TRAIN_GLOBAL_STEP.name),
             attributes: String::new(),
-            conversion: "as it is; `train.steps` grows by the steps since the record before".to_owned(),
+            conversion: "as it is; `train.steps` increases by the steps since the previous record".to_owned(),
         });
         steps.chain(self.table.coverage()).collect()
     }

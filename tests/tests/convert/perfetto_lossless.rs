@@ -85,11 +85,11 @@ type Loss = (&'static str, fn(&Folder));
 
 fn losses() -> Vec<Loss> {
     vec![
-        ("A span that comes twice", |folder| {
+        ("A duplicate span", |folder| {
             let (before, after) = there_and_back(folder, &one_span(folder, 2, |_| {}));
             assert_eq!((before.len(), after.len()), (2, 1));
         }),
-        ("Text that is no UTF-8", |folder| {
+        ("Text that is not UTF-8", |folder| {
             let input = one_span(folder, 1, |span| span.delimited(5, b"a\xffb"));
             let (_, after) = there_and_back(folder, &input);
             assert_eq!(name_of(&after), &json!("a\u{fffd}b"));
@@ -104,7 +104,7 @@ fn losses() -> Vec<Loss> {
             let has = |bytes: &[u8]| bytes.windows(3).any(|window| window == field);
             assert!(has(&fs::read(&input).expect("the file can be read")) && !has(&read));
         }),
-        ("A resource or a scope with nothing in it", |folder| {
+        ("An empty resource or scope", |folder| {
             let empty = json!({"resourceLogs": [{"scopeLogs": [{"scope": {"name": "silent"}}]}]});
             let mut line = Vec::new();
             let span = fs::read(one_span(folder, 1, |_| {})).expect("the file can be read");

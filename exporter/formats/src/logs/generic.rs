@@ -142,7 +142,7 @@ fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "the step's key",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the record before",
+            "as it is; `train.steps` increases by the steps since the previous record",
         ),
         CoverageRow::rule(
             "keys of the mapping",

@@ -176,7 +176,7 @@ fn coverage_of_output() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "global_step/max_steps, iteration",
             "train.global_step, train.progress",
-            "of ms-swift: `10/12`",
+            "from ms-swift: `10/12`",
         ),
         CoverageRow::rule(
             "`name = value` under ***** Running training *****",
@@ -210,7 +210,7 @@ fn coverage_of_state() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the entry before",
+            "as it is; `train.steps` increases by the steps since the previous entry",
         ),
         CoverageRow::rule(
             "global_step / max_steps",

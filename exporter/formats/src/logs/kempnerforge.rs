@@ -214,7 +214,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the line before",
+            "as it is; `train.steps` increases by the steps since the previous line",
         ),
         CoverageRow::rule(
             "loss/<dataset>",
@@ -224,7 +224,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "data/<dataset>/tokens",
             metric::DATA_CONSUMED_TOKENS.name,
-            "growth since the value before, by `data.name`",
+            "increase since the previous value, by `data.name`",
         ),
         CoverageRow::rule("Training config", event::RUN_CONFIG.name, "one event"),
         CoverageRow::rule(

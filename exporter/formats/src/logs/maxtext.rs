@@ -244,7 +244,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "completed step",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the line before",
+            "as it is; `train.steps` increases by the steps since the previous line",
         ),
         CoverageRow::rule("Config param", event::RUN_OPTION.name, "one event an option"),
         CoverageRow::rule(
@@ -255,7 +255,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "shape of Num_devices",
             event::RUN_ENVIRONMENT.name,
-            "one event: how many devices the mesh has along each axis",
+            "one event, with the number of devices along each axis of the mesh",
         ),
         CoverageRow::rule(
             "Aborting training, Training stopped, Early stop, Starting eval, Started an asynchronous checkpoint save, Saved a \

@@ -165,7 +165,7 @@ fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "a histogram",
             "the metric of its name",
-            "the mean of the values since the export before",
+            "the mean of the values since the previous export",
         ),
         CoverageRow::rule("log records", "(left out: log_record)", ""),
     ];

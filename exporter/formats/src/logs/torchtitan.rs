@@ -156,7 +156,7 @@ fn coverage_table() -> Vec<CoverageRow> {
     let step = CoverageRow::rule(
         "step",
         metric::TRAIN_GLOBAL_STEP.name,
-        "as it is; `train.steps` grows by the steps since the line before",
+        "as it is; `train.steps` increases by the steps since the previous line",
     );
     RecordTable::coverage_of(&[&STEP, &VALIDATION])
         .into_iter()

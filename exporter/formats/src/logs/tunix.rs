@@ -123,7 +123,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "Train step N training",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the line before",
+            "as it is; `train.steps` increases by the steps since the previous line",
         ),
         CoverageRow::rule(
             "Train loop finished in",

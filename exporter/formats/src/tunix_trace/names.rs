@@ -214,7 +214,7 @@ static OTHERS: &[(&str, &str, &str)] = &[
     (
         "perf/weight_sync_time",
         metric::PERF_WEIGHT_SYNC_TIME.name,
-        "computed; in version 1 zero where nothing is synchronised",
+        "computed; zero in version 1 if nothing is synchronised",
     ),
     (
         "perf/sum/rollout_time, perf/mean/rollout_time",
@@ -254,16 +254,16 @@ static OTHERS: &[(&str, &str, &str)] = &[
     (
         "perf/sum/between_micro_batch_gap_time, perf/mean/between_micro_batch_gap_time",
         metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.name,
-        "computed, version 1, otherwise than upstream: see TUNIX_TRACES.md",
+        "computed from version 1, by another formula than upstream: see TUNIX_TRACES.md",
     ),
     (
         "perf/sum/refer_gap_time, perf/mean/refer_gap_time",
         metric::PERF_REFER_GAP_TIME.name,
-        "computed otherwise than upstream: see TUNIX_TRACES.md",
+        "computed, by another formula than upstream: see TUNIX_TRACES.md",
     ),
     (
         "perf/sum/actor_gap_time, perf/mean/actor_gap_time",
         metric::PERF_ACTOR_GAP_TIME.name,
-        "computed, version 1, otherwise than upstream: see TUNIX_TRACES.md",
+        "computed from version 1, by another formula than upstream: see TUNIX_TRACES.md",
     ),
 ];

@@ -43,7 +43,7 @@ pub(super) fn coverage() -> [CoverageRow; 11] {
         CoverageRow::rule(
             "_step",
             metric::TRAIN_GLOBAL_STEP.name,
-            "where the trainer logs no step of its own",
+            "if the trainer logs no step of its own",
         ),
         CoverageRow::rule("_timestamp", "(the time of every point)", "times 1e9"),
         CoverageRow::rule("_runtime, _wandb.*", "(left out: wandb_clock)", ""),
@@ -61,13 +61,13 @@ pub(super) fn coverage() -> [CoverageRow; 11] {
         CoverageRow::rule(
             "environment",
             event::RUN_ENVIRONMENT.name,
-            "one event, and one `run.gpu_model` a GPU of NVIDIA",
+            "one event, and one `run.gpu_model` per NVIDIA GPU",
         ),
         CoverageRow::rule("alert", event::RUN_MESSAGE.name, "one event"),
         CoverageRow::rule(
             "summary",
             "(left out: wandb_summary)",
-            "but for keys that no history has: those as if they were logged at the end",
+            "except for keys without a history, which count as logged at the end",
         ),
         CoverageRow::rule("output, output_raw", "(left out: console_output)", ""),
         CoverageRow::rule(

@@ -72,10 +72,10 @@ fn page() -> String {
         "# What becomes of every name\n\n\
          Written from the tables of the formats by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-formats --test formats`.\n\
          A name that is in no table is kept as `train.custom` and reported once.\n\n\
-         What a launcher puts before each line of a worker is taken off the lines of every format but `json` and `keyvalue`, and the \
-         number in it is `train.rank` of the resource:\n`[rank0]:`, `[default0]:` (torchrun; the number is that of the worker on its own \
-         host, so it is `train.local_rank` too, and both are the same where there is one host), `[Rank 0]`, `0:` (`srun --label`),\n\
-         `(TrainActor pid=7, ip=10.0.0.1)` (Ray, which has no rank).\n",
+         Every format except `json` and `keyvalue` removes the prefix that a launcher adds to each line of a worker. The number in the \
+         prefix is `train.rank` of the resource:\n`[rank0]:`, `[default0]:` (torchrun; this is the number of the worker on its own host, \
+         so it is also `train.local_rank`, and both are equal on a single host), `[Rank 0]`, `0:` (`srun --label`),\n\
+         `(TrainActor pid=7, ip=10.0.0.1)` (Ray, without a rank).\n",
     );
     let mut samples = samples_by_format();
     for format in FORMATS {

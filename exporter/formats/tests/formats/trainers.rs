@@ -273,11 +273,11 @@ fn page() -> String {
     let mut page = String::from(
         "# Trainers that are read without configuration\n\n\
          Written by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-formats --test formats`. A trainer is one file in\n\
-         [`mappings/`](../mapping/mappings), in the grammar of [MAPPING.md](../mapping/MAPPING.md); [FORMATS.md](FORMATS.md) lists what becomes of\n\
+         [`mappings/`](../mapping/mappings), in the grammar of [MAPPING.md](../mapping/MAPPING.md); [FORMATS.md](FORMATS.md) lists the metric of\n\
          each key.\n\n\
          The keys are the numbers that the trainer's own code can log: `tests/corpus/trainers/*/keys.txt` lists them with the source. Each is\n\
-         resolved by the mapping. Options are values of the configuration. Numbers that repeat another one, or are no measurement, are left\n\
-         out. `train.custom` keeps the others. The share is that of metrics among metrics and `train.custom`.\n\n\
+         resolved by the mapping. Options are values of the configuration. Numbers that repeat another one, or are not measurements, are left\n\
+         out. `train.custom` keeps the others. The share is the metrics divided by the sum of metrics and `train.custom`.\n\n\
          | trainer | format | keys | metrics of the registry | options | `train.custom` | left out | share |\n|---|---|---|---|---|---|---|---|\n",
     );
     for (trainer, folder, formats) in TRAINERS {

@@ -8,7 +8,7 @@ use pulsetrain_pipeline::clock::Instant;
 pub(super) const JOULES: f64 = 1.0 / 65536.0;
 
 pub(super) const ABSENT: &str =
-    "the GPU has no energy counter in a table that is known, or one that does not agree with its power";
+    "the GPU has no energy counter in a known table, or its counter does not agree with its power";
 
 /// The minimum time over which the power is integrated.
 const WINDOW: Duration = Duration::from_secs(1);

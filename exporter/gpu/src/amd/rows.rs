@@ -118,7 +118,7 @@ pub(super) static ROWS: &[Row] = &[
         also: &[],
         file: "hwmon/power1_average",
         cadence: Tick,
-        absent: "the GPU reads the moment only, as from MI300 on",
+        absent: "the GPU has only an instant value, like all from MI300 on",
         read: |card, out| {
             let watts = card.sensor("power1_average")? * MICRO;
             out.now(&metric::GPU_AVERAGE_POWER, Labels::default(), watts);

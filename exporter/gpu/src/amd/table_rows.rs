@@ -116,7 +116,7 @@ pub(super) static TABLE_ROWS: &[TableRow] = &[
 
 pub(super) const THROTTLE: &str = "gpu_metrics (indep_throttle_status, or *_residency_acc)";
 pub(super) const NO_THROTTLE: &str =
-    "the table has neither a status, as format 1.3 of an MI200, nor residencies, as those from 1.6 on";
+    "the table has neither a status (format 1.3 of an MI200) nor residencies (formats from 1.6 on)";
 pub(super) const RESIDENCIES: &str = "gpu_metrics (*_residency_acc)";
 pub(super) const NO_RESIDENCIES: &str = "the table is older than format 1.6";
 

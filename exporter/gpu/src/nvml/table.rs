@@ -33,7 +33,7 @@ pub fn table() -> Vec<TableRow> {
 impl From<&Row> for TableRow {
     fn from(row: &Row) -> Self {
         let every = match (&row.read, row.cadence) {
-            (Read::Event, _) => "when it comes",
+            (Read::Event, _) => "on each event",
             (_, Cadence::Tick) => "every interval",
             (_, Cadence::Seldom) => "every 5 s",
             (_, Cadence::Once) => "once",
@@ -50,7 +50,7 @@ impl From<&Row> for TableRow {
 
 /// Returns the table as Markdown, with one line per metric and call.
 pub fn markdown() -> String {
-    let mut out = String::from("| metric | NVML | asked | without an answer |\n|---|---|---|---|\n");
+    let mut out = String::from("| metric | NVML | read | without a value |\n|---|---|---|---|\n");
     let mut last = None;
     for row in table() {
         let this = (row.metric.name, row.call, row.every, row.absent);

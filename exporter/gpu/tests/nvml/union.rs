@@ -87,7 +87,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     ("temperature thresholds", Given(&["gpu.temperature_limit"])),
     ("fan speed, %", Given(&["gpu.fan.speed_ratio"])),
     ("fan speed, rpm", Given(&["gpu.fan.speed"])),
-    ("fan speed that is wanted", Given(&["gpu.fan.target_ratio"])),
+    ("target fan speed", Given(&["gpu.fan.target_ratio"])),
     (
         "clocks: graphics, SM, memory, video",
         Given(&["gpu.clock.frequency"]),
@@ -97,7 +97,7 @@ const ANSWERS: &[(&str, Answer)] = &[
         "clocks: for applications, and their default",
         Given(&["gpu.clock.limit"]),
     ),
-    ("clocks: highest that is allowed", Given(&["gpu.clock.limit"])),
+    ("clocks: highest allowed", Given(&["gpu.clock.limit"])),
     ("performance state", Given(&["gpu.performance_state"])),
     (
         "persistence, ECC, MIG and GSP mode",
@@ -113,7 +113,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "violation status",
         Absent(
-            "the counters of `gpu.throttle.time` by another call, one a reason; the fields come all in one",
+            "the same counters as `gpu.throttle.time`, with one call per reason; one call reads all fields",
         ),
     ),
     (
@@ -129,7 +129,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "PCIe bytes a second, measured for 20 ms",
         Absent(
-            "the call sleeps for 20 ms a direction, in every pass; GPUs before Hopper have `gpu.metric.unavailable`",
+            "the call sleeps for 20 ms per direction, in every pass; GPUs before Hopper have `gpu.metric.unavailable`",
         ),
     ),
     (
@@ -144,9 +144,9 @@ const ANSWERS: &[(&str, Answer)] = &[
         Given(&["gpu.nvlink.throughput"]),
     ),
     (
-        "NVLink bytes, counted by the old call",
+        "NVLink bytes, counted by the deprecated call",
         Absent(
-            "NVML has replaced the call by the fields of `gpu.nvlink.io`, and its unit depends on who set it up last",
+            "the fields of `gpu.nvlink.io` replace the call, and its unit depends on the program that configured it last",
         ),
     ),
     ("NVLink packets", Given(&["gpu.nvlink.packets"])),
@@ -159,7 +159,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     ("NVLink bit error ratios", Given(&["gpu.nvlink.bit_error_ratio"])),
     (
         "NVLink bit error ratios before correction",
-        Absent("NVML marks these fields as not to be used any more"),
+        Absent("NVML marks these fields as deprecated"),
     ),
     ("NVLink FEC history", Given(&["gpu.nvlink.fec_blocks"])),
     (
@@ -200,9 +200,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     ("XID errors, as events", Given(&["gpu.xid"])),
     (
         "XID of the last error, as a gauge",
-        Absent(
-            "the same error twice in a row does not show in it; the counter by code and the events have each",
-        ),
+        Absent("it does not show a repeated error; the counter by code and the events have each error"),
     ),
     ("pending ECC and MIG modes", Given(&["gpu.feature.active"])),
     (
@@ -249,14 +247,14 @@ const ANSWERS: &[(&str, Answer)] = &[
     ),
     ("fabric cluster and clique", Given(&["gpu.info"])),
     (
-        "health as DCGM judges it",
+        "health as assessed by DCGM",
         Absent(
-            "it is DCGM's own verdict; `hw.status` is ours, from the driver's counters, and `gpu.fault.active` its inputs",
+            "it is DCGM's own assessment; ours is `hw.status`, from the driver's counters, and `gpu.fault.active` has its inputs",
         ),
     ),
     (
         "P2P status of pairs of GPUs",
-        Absent("a matrix that never changes while a job runs: `nvidia-smi topo -p2p` prints it"),
+        Absent("a matrix that is constant during a job; `nvidia-smi topo -p2p` prints it"),
     ),
     ("memory by process", Given(&["gpu.process.memory"])),
     (
@@ -266,7 +264,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "JPEG and OFA utilization by process",
         Absent(
-            "the call that has them is not in drivers before 535, and training uses neither engine; the GPU's own are in `gpu.utilization`",
+            "drivers before 535 lack the call, and training uses neither engine; `gpu.utilization` has both for the GPU",
         ),
     ),
     (
@@ -288,9 +286,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     ),
     (
         "CUDA launches, their sizes, bytes allocated and copied",
-        Absent(
-            "the driver does not have it: it takes probes in every process, which cost the training that they watch",
-        ),
+        Absent("the driver does not have it; it needs probes in every process, which slow the training"),
     ),
     (
         "lowest, mean and highest GPU utilization of a host",
@@ -298,7 +294,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     ),
     (
         "memory of the host",
-        Absent("every agent for hosts has it (`system.memory.usage`)"),
+        Absent("every host agent reports it (`system.memory.usage`)"),
     ),
     (
         "name, UUID, PCI address, serial, VBIOS, driver, CUDA",

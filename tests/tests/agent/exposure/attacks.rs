@@ -69,7 +69,7 @@ fn silent_connections() -> Row {
     let agent = agent();
     measured(
         &agent,
-        "320 connections that send nothing, and come again",
+        "320 connections that send nothing and reconnect",
         ("64 KiB for each of 320", 20 * MIB),
         || {
             let mut silent: Vec<TcpStream> = Vec::new();

@@ -12,7 +12,7 @@ const TENANT: &str = "X-Scope-OrgID";
 
 /// The trace and metric stores to query.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Straight from the backends")]
+#[command(next_help_heading = "Tempo, Jaeger and Prometheus")]
 pub(crate) struct BackendArguments {
     /// Fetch traces from this Tempo, such as http://localhost:3200
     #[arg(long, value_name = "URL")]

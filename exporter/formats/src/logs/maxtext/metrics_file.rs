@@ -106,7 +106,7 @@ fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is, but for evaluations, which count their own",
+            "as it is, except for evaluations, which count their own",
         ),
         CoverageRow::rule("run_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
     ];

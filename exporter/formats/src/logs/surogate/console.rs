@@ -274,7 +274,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule(
             ":: step N",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the line before",
+            "as it is; `train.steps` increases by the steps since the previous line",
         ),
         CoverageRow::rule(
             "norm !",

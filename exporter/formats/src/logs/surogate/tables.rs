@@ -30,7 +30,7 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "step.step",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by one a record",
+            "as it is; `train.steps` increases by one per record",
         ),
         CoverageRow::rule(
             "option.max_steps",

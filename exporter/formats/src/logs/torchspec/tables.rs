@@ -24,12 +24,12 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "n of n/total",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the bar before",
+            "as it is; `train.steps` increases by the steps since the previous bar",
         ),
         CoverageRow::rule(
             "I, T, wait",
             metric::PERF_BOTTLENECK.name,
-            "the state set is in the state that TorchSpec's documentation reads from them",
+            "the state that TorchSpec's documentation derives from them",
         ),
         CoverageRow::rule("Starting", event::RUN_OPTION.name, "one event an option"),
         CoverageRow::rule(
@@ -47,7 +47,7 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "Step n: saving draft model to, Cleaned up temp dir",
             metric::PERF_WEIGHT_SYNC_TIME.name,
-            "from the one line to the other, `s`; and the span `rl.weight_sync`",
+            "the time between both lines, `s`; and the span `rl.weight_sync`",
         ),
         CoverageRow::rule(
             "fwd, bwd of a step that has a line with COMPUTE_BREAKDOWN, or that line where it comes second",

@@ -164,7 +164,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the value before",
+            "as it is; `train.steps` increases by the steps since the previous value",
         ),
         CoverageRow::rule("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
         CoverageRow::rule(
@@ -175,12 +175,12 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "step_tags",
             attribute::PERF_TAGS.name,
-            "of a span that may carry it",
+            "an attribute of spans that may have it",
         ),
         CoverageRow::rule(
             "source, task_name",
             attribute::PERF_TIMELINE.name,
-            "of a span that may carry it",
+            "an attribute of spans that may have it",
         ),
         CoverageRow::rule(
             "source, host_name, local_rank, pid",

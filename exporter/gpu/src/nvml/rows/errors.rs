@@ -27,7 +27,7 @@ const MEMORY_ERRORS: &str = "nvmlDeviceGetMemoryErrorCounter";
 
 const NO_ECC: &str = "the memory does not correct errors, or that is turned off";
 const NO_PLACE: &str = "the GPU does not count errors in this place";
-const NO_RETIRING: &str = "the GPU remaps rows instead, or does neither";
+const NO_RETIRING: &str = "the GPU remaps rows instead of retiring pages, or does neither";
 const NO_REMAPPING: &str = "the GPU is older than Ampere or is split, or has no ECC memory";
 
 /// A row of errors by severity.

@@ -57,7 +57,7 @@ const USAGE: &str = "nvmlDeviceGetPowerUsage";
 const OLD: &str = "the driver is older than 530, or the GPU has no power sensor";
 const NO_SENSOR: &str = "the GPU has no power sensor";
 const NO_AVERAGE: &str =
-    "the GPU reads the moment only, as an A100 and those before Ampere do, or has no power sensor";
+    "the GPU has only an instant value, like an A100 and GPUs before Ampere, or has no power sensor";
 const NO_PART: &str = "the GPU has no sensor for this part";
 const NO_ENERGY: &str = "the GPU is older than Volta";
 const NO_LIMIT: &str = "the power is not managed";

@@ -25,7 +25,7 @@ const ENGINES: [Fixed; 4] = [
     &[(&GPU_ENGINE_NAME, "nvdec")],
 ];
 
-const HIDDEN: &str = "the driver does not let us see the processes";
+const HIDDEN: &str = "the driver does not show the processes";
 const NO_ACCOUNTING: &str = "accounting is off: nvidia-smi --accounting-mode=1 turns it on";
 
 pub(super) static ROWS: &[Row] = &[

@@ -100,7 +100,7 @@ pub(super) static ROWS: &[Row] = &[
         &metric::GPU_COMPUTE_MODE,
         "nvmlDeviceGetComputeMode",
         Seldom,
-        "the GPU does not compute",
+        "the GPU has no compute mode",
         |gpu, out| {
             let mode = compute_mode(&gpu.device.compute_mode()?);
             out.state(&metric::GPU_COMPUTE_MODE, &GPU_COMPUTE_MODE, mode);

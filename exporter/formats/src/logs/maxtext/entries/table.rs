@@ -18,7 +18,7 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "step_count",
             metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the entry before",
+            "as it is; `train.steps` increases by the steps since the previous entry",
         ),
         CoverageRow::rule(
             "step_start_time",
@@ -33,12 +33,12 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "data_loading_start_time, data_loading_end_time",
             span::PERF_DATA.name,
-            "inside the span of the step that it lies in",
+            "inside the span of its step",
         ),
         CoverageRow::rule(
             "data_loading_start_time, data_loading_end_time",
             metric::PERF_DATA_TIME.name,
-            "from the one to the other, `s`",
+            "the time between both, `s`",
         ),
         CoverageRow::rule("job_start_time, job_end_time", span::TRAIN_RUN.name, "one span"),
         CoverageRow::rule(
