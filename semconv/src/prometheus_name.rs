@@ -134,7 +134,7 @@ mod tests {
     use Instrument::{Counter, Gauge, Histogram, UpDownCounter};
 
     #[test]
-    fn names_come_out_as_prometheus_own_translator_has_them() {
+    fn names_match_the_official_prometheus_translator() {
         let cases = [
             ("gpu.power", "W", Gauge, "gpu_power_watts"),
             ("hw.energy", "J", Counter, "hw_energy_joules_total"),

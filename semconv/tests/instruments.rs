@@ -62,7 +62,7 @@ fn aggregation<T>(data: &MetricData<T>) -> (Instrument, Vec<f64>) {
 }
 
 #[test]
-fn every_instrument_comes_out_as_its_definition_says() {
+fn every_exported_instrument_matches_its_definition() {
     let exporter = InMemoryMetricExporter::default();
     let reader = PeriodicReader::builder(exporter.clone()).build();
     let provider = SdkMeterProvider::builder().with_reader(reader).build();

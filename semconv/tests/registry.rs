@@ -31,21 +31,21 @@ fn every_definition_is_found_by_its_name() {
 }
 
 #[test]
-fn ordinals_are_places_in_the_table() {
+fn metric_ordinals_are_indices_in_the_table() {
     for (place, metric) in metric::ALL.iter().enumerate() {
         assert_eq!(usize::from(metric.ordinal), place, "{}", metric.name);
     }
 }
 
 #[test]
-fn references_to_constants_live_for_ever() {
+fn references_to_constants_are_static() {
     const TABLE: &[(&str, &Metric)] = &[("loss", &metric::TRAIN_LOSS)];
     let step: &'static Attribute = &attribute::TRAIN_STEP;
     assert_eq!((TABLE[0].1.name, step.name), ("train.loss", "train.step"));
 }
 
 #[test]
-fn generated_prometheus_names_are_those_of_run_time() {
+fn generated_prometheus_names_match_the_runtime_translation() {
     for metric in metric::ALL {
         let name = prometheus_name(metric.name, metric.unit, metric.instrument);
         assert_eq!(metric.prometheus_name, name);
@@ -55,7 +55,7 @@ fn generated_prometheus_names_are_those_of_run_time() {
 }
 
 #[test]
-fn only_histograms_have_bounds_and_they_grow() {
+fn only_histograms_have_bounds_and_they_are_increasing() {
     // The points of this metric have their own bounds, so its definition must have none.
     let brings_its_own = |metric: &Metric| metric.name == metric::TRAIN_CUSTOM_DISTRIBUTION.name;
     for metric in metric::ALL {
@@ -70,7 +70,7 @@ fn only_histograms_have_bounds_and_they_grow() {
 }
 
 #[test]
-fn the_steps_span_carries_the_steps_values() {
+fn step_span_carries_the_values_of_its_step() {
     let carries = |key: &str| {
         span::TRAIN_STEP
             .attributes

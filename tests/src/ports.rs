@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_port_is_given_twice() {
+    fn free_port_never_returns_a_port_twice() {
         let mut all: Vec<u16> = (0..100).map(|_| free_port()).collect();
         all.sort_unstable();
         all.dedup();

@@ -153,7 +153,7 @@ fn date(mut days: u64) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_time_is_written_as_surogate_writes_it() {
+fn timestamps_are_formatted_like_surogate() {
     assert_eq!(
         time_text(1_795_219_200_000_000_007),
         "2026-11-21 00:00:00.000000007"

@@ -50,7 +50,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// How long the page stays up for a scraper that has not fetched the last points.
 const LAST_SCRAPE: Duration = Duration::from_secs(20);
 /// The poll interval of the page until it shows the first step.
-const GLANCE: Duration = Duration::from_millis(10);
+const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
@@ -210,7 +210,7 @@ async fn first_curve(
         if progress.borrow().is_over {
             return None;
         }
-        sleep(GLANCE).await;
+        sleep(SHORT_POLL_INTERVAL).await;
     }
 }
 

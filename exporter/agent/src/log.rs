@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_json_has_time_level_message_and_subject() {
+    fn json_log_line_has_time_level_message_and_subject() {
         let line = json(
             Level::Warn,
             Subject::Sink("tempo"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn text_names_the_subject_and_keeps_places_in_front() {
+    fn text_log_line_names_the_subject_or_starts_with_the_location() {
         assert_eq!(text(Subject::Program, "ready"), "pulsetrain: ready\n");
         assert_eq!(
             text(Subject::Sink("o"), "delivers"),

@@ -115,7 +115,7 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     let _: Result<(), RecvTimeoutError> = copies.ended.recv_timeout(arguments.drain);
     drop(trainer);
     let code = trainer::exit_code(status);
-    receiver.end_at_once_with(code);
+    receiver.set_exit_code(code);
     let (inputs, sinks) = runtime.block_on(async {
         let inputs = reading.end(arguments.drain).await;
         let sinks = pipeline.drain(arguments.drain).await;

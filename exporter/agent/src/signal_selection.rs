@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_stand_before_the_target() {
+    fn signal_names_precede_the_target() {
         let signals = |names: &str| Some(names.to_owned());
         assert_eq!(parts("http://h:1"), (None, "http://h:1".to_owned()));
         assert_eq!(
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_no_signal_is_refused_before_a_url() {
+    fn unknown_signal_name_before_a_url_is_rejected() {
         let Err(Failure::Usage(message)) = split("trace=http://h:1") else {
             panic!("it was read")
         };

@@ -24,7 +24,7 @@ const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// The longest backoff, which also limits the `Retry-After` of a store.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// The limit on the bytes of an answer, compressed and decompressed.
 const LARGEST: usize = 1 << 30;
@@ -40,7 +40,7 @@ pub struct BackendOptions {
     /// The deadline of one answer, from the request to its last byte.
     pub timeout: Duration,
     /// The limit on the traces of one query.
-    pub most_traces: usize,
+    pub max_traces: usize,
     /// A PEM file of the certificate authorities to trust. Without one, those of the system are trusted.
     pub authority: Option<PathBuf>,
     /// PEM files of a client's certificate chain and of its key, for a store that authenticates its clients.
@@ -66,14 +66,14 @@ pub(super) struct Body {
 /// A failed attempt, and whether a retry can succeed.
 struct Failed {
     error: BackendError,
-    again_after: Option<Duration>,
+    retry_backoff: Option<Duration>,
 }
 
 impl From<BackendError> for Failed {
     fn from(error: BackendError) -> Self {
         Self {
             error,
-            again_after: None,
+            retry_backoff: None,
         }
     }
 }
@@ -86,7 +86,7 @@ impl Failed {
                 url: shown(url),
                 source,
             },
-            again_after: Some(Duration::ZERO),
+            retry_backoff: Some(Duration::ZERO),
         }
     }
 }
@@ -121,12 +121,12 @@ impl StoreClient {
             match self.within_timeout(path, accept).await {
                 Ok(body) => return Ok(body),
                 Err(Failed {
-                    again_after: Some(asked),
+                    retry_backoff: Some(asked),
                     ..
                 }) => {
                     // Jitter spreads the retries of clients that failed at the same time.
                     let spread = pause.mul_f64(fastrand::f64() / 2.0);
-                    time::sleep((pause + spread).max(asked).min(LONGEST_PAUSE)).await;
+                    time::sleep((pause + spread).max(asked).min(MAX_BACKOFF)).await;
                     pause *= 2;
                 }
                 Err(failed) => return Err(failed.error),
@@ -166,7 +166,7 @@ impl StoreClient {
             source,
         };
         let answer = self.http.request(request).await.map_err(|error| Failed {
-            again_after: was_never_sent(&error).then_some(Duration::ZERO),
+            retry_backoff: was_never_sent(&error).then_some(Duration::ZERO),
             error: unreachable(error.into()),
         })?;
         let (head, body) = answer.into_parts();
@@ -184,7 +184,7 @@ impl StoreClient {
             });
         }
         Err(Failed {
-            again_after: again_after(head.status, &head.headers),
+            retry_backoff: retry_backoff(head.status, &head.headers),
             error: BackendError::Status {
                 url: shown(url),
                 status: head.status,
@@ -203,7 +203,7 @@ fn was_never_sent(error: &(dyn Error + 'static)) -> bool {
 }
 
 /// Returns the minimal backoff if a retry makes sense, or `None` otherwise.
-fn again_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+fn retry_backoff(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let is_busy = matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_keeps_its_path_and_shows_no_password() {
+    fn backend_url_keeps_its_path_and_errors_hide_the_password() {
         assert_eq!(
             base("https://host/grafana/tempo/").unwrap(),
             "https://host/grafana/tempo"
@@ -336,22 +336,22 @@ mod tests {
     }
 
     #[test]
-    fn only_a_busy_store_is_asked_again() {
+    fn only_busy_statuses_are_retried() {
         let mut headers = HeaderMap::new();
         assert_eq!(
-            again_after(StatusCode::SERVICE_UNAVAILABLE, &headers),
+            retry_backoff(StatusCode::SERVICE_UNAVAILABLE, &headers),
             Some(Duration::ZERO)
         );
-        assert_eq!(again_after(StatusCode::INTERNAL_SERVER_ERROR, &headers), None);
+        assert_eq!(retry_backoff(StatusCode::INTERNAL_SERVER_ERROR, &headers), None);
         headers.insert(RETRY_AFTER, HeaderValue::from_static("3"));
         assert_eq!(
-            again_after(StatusCode::TOO_MANY_REQUESTS, &headers),
+            retry_backoff(StatusCode::TOO_MANY_REQUESTS, &headers),
             Some(Duration::from_secs(3))
         );
     }
 
     #[tokio::test]
-    async fn only_a_request_that_no_connection_took_is_sent_again() {
+    async fn only_a_request_that_was_never_sent_is_retried() {
         for is_taken in [false, true] {
             let (ours, mut theirs) = tokio::io::duplex(1024);
             let (mut sender, connection) = http1::handshake(TokioIo::new(ours)).await.unwrap();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_sent_is_named_without_its_value() {
+    fn invalid_header_is_reported_without_its_value() {
         let error = headers(&[("X-Token".to_owned(), "se\ncret".to_owned())])
             .unwrap_err()
             .to_string();

@@ -27,7 +27,7 @@ const PAGE: usize = 100;
 #[derive(Clone)]
 pub struct JaegerBackend {
     client: StoreClient,
-    most_traces: usize,
+    max_traces: usize,
 }
 
 impl JaegerBackend {
@@ -39,7 +39,7 @@ impl JaegerBackend {
     pub fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
         Ok(Self {
             client: StoreClient::new(url, options)?,
-            most_traces: options.most_traces.max(1),
+            max_traces: options.max_traces.max(1),
         })
     }
 
@@ -56,7 +56,7 @@ impl JaegerBackend {
         mut take: impl FnMut(QueryResponse),
     ) -> Result<TraceSearch, BackendError> {
         let ask = async |window: TimeWindow| {
-            let page = PAGE.min(self.most_traces);
+            let page = PAGE.min(self.max_traces);
             let mut query = Query::new("/api/v3/traces")
                 .with("query.service_name", service)
                 .with("query.start_time_min", rfc3339(window.start))
@@ -80,7 +80,7 @@ impl JaegerBackend {
         };
         let hand_on = async |mut page: Page<QueryResponse>, found: &BTreeSet<String>| {
             let (before, new): (Vec<_>, Vec<_>) = page.ids.into_iter().partition(|id| found.contains(id));
-            let room = self.most_traces - found.len();
+            let room = self.max_traces - found.len();
             if !before.is_empty() || new.len() > room {
                 // The answer also has traces of earlier answers, or traces over the limit: fetch the new ones one by one.
                 page.content.messages.clear();
@@ -91,11 +91,9 @@ impl JaegerBackend {
             take(page.content);
             Ok(())
         };
-        let page = PAGE.min(self.most_traces);
-        let (search, misplaced) = bisect_window(window, page, self.most_traces, ask, hand_on).await?;
-        let room = self
-            .most_traces
-            .saturating_sub(search.ids.len() - misplaced.len());
+        let page = PAGE.min(self.max_traces);
+        let (search, misplaced) = bisect_window(window, page, self.max_traces, ask, hand_on).await?;
+        let room = self.max_traces.saturating_sub(search.ids.len() - misplaced.len());
         for id in misplaced.iter().take(room) {
             self.trace(id).await?.into_iter().for_each(&mut take);
         }

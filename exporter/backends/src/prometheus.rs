@@ -98,7 +98,7 @@ impl PrometheusBackend {
         let mut all = Vec::<Series>::new();
         let mut places = HashMap::new();
         for stretch in stretches(window) {
-            let path = question(expression, stretch, window);
+            let path = request_path(expression, stretch, window);
             let answer = self.ask_for_series(&path).await?;
             samples.problems.extend(
                 answer
@@ -211,7 +211,7 @@ fn stretches(window: TimeWindow) -> Vec<TimeWindow> {
 }
 
 /// Returns the request for a stretch of a window.
-fn question(expression: &str, stretch: TimeWindow, window: TimeWindow) -> String {
+fn request_path(expression: &str, stretch: TimeWindow, window: TimeWindow) -> String {
     if is_selector(expression) {
         // The start of a range is exclusive.
         let seconds = stretch.duration().as_secs_f64().ceil() as u64 + 1;
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_are_told_from_expressions() {
+    fn selectors_are_distinguished_from_expressions() {
         for selector in [
             "up",
             "train_loss{rank=\"0\"}",
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_an_answer_gives_each_series_that_is_whole_and_says_where_they_end() {
+    fn truncated_response_yields_every_complete_series_and_reports_where_they_end() {
         let one = r#"{"metric":{"__name__":"loss","rank":"0"},"values":[[1.5,"2.5"],[2.5,"NaN"]]}"#;
         let other = one.replace("\"0\"", "\"é]}\"");
         let text =
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_window_is_asked_about_in_stretches_that_leave_nothing_out() {
+    fn long_window_is_queried_in_contiguous_stretches() {
         let hour = 3_600_000_000_000;
         let window = TimeWindow {
             start: UnixNanos(hour),
@@ -327,18 +327,18 @@ mod tests {
         assert_eq!(stretches[2].end, window.end);
         assert!(stretches.windows(2).all(|two| two[0].end == two[1].start));
         assert_eq!(
-            question("up", stretches[2], window),
+            request_path("up", stretches[2], window),
             "/api/v1/query?query=up%5B3601s%5D&time=50400.000"
         );
     }
 
     #[test]
-    fn an_expression_is_evaluated_every_so_often() {
+    fn expression_is_queried_as_a_range_with_a_step() {
         let window = TimeWindow {
             start: UnixNanos(0),
             end: UnixNanos(4_000_000_000_000),
         };
-        let path = question("a + b", window, window);
+        let path = request_path("a + b", window, window);
         assert!(
             path.starts_with("/api/v1/query_range?") && path.ends_with("step=2.000"),
             "{path}"

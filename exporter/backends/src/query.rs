@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_something_in_a_query_is_written_out() {
+    fn reserved_characters_of_a_query_are_percent_encoded() {
         let path = Query::new("/api/search")
             .with("q", "{ a = \"b&c\" }")
             .with("n", 5)

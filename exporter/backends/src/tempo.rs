@@ -31,7 +31,7 @@ const PARTIAL: u64 = 1;
 #[derive(Clone)]
 pub struct TempoBackend {
     client: StoreClient,
-    most_traces: usize,
+    max_traces: usize,
 }
 
 #[derive(Deserialize)]
@@ -55,7 +55,7 @@ impl TempoBackend {
     pub fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
         Ok(Self {
             client: StoreClient::new(url, options)?,
-            most_traces: options.most_traces.max(1),
+            max_traces: options.max_traces.max(1),
         })
     }
 
@@ -87,7 +87,7 @@ impl TempoBackend {
             let ids = ids.map(|found| format!("{:0>32}", found.id)).collect();
             Ok(Page { ids, content: () })
         };
-        let search = bisect_window(window, PAGE, self.most_traces, ask, async |_, _| Ok(()));
+        let search = bisect_window(window, PAGE, self.max_traces, ask, async |_, _| Ok(()));
         Ok(search.await?.0)
     }
 
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_was_cut_anywhere_is_a_fault_with_its_place() {
+    fn truncated_tempo_response_is_an_error_with_its_offset() {
         let text = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"},{"name":"b"}]}]}]}"#;
         let mut trace = Vec::new();
         json::decode(text.as_bytes(), &limits(), &mut trace).unwrap();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_answer_is_asked_for_in_halves_until_all_is_found() {
+    fn full_page_is_bisected_until_every_trace_is_found() {
         let (ids, has_more, asked) = found(&[1, 5, 20, 40, 43, 58], 100);
         assert_eq!(ids, ["0", "1", "2", "3", "4", "5"]);
         assert!(!has_more && asked > 3, "{asked}");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_two_answers_is_known_when_it_comes_again() {
+    fn trace_found_in_two_windows_is_returned_once() {
         let window = TimeWindow {
             start: UnixNanos(0),
             end: UnixNanos(4 * SECOND),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_only_a_full_answer_names_is_kept_and_counted() {
+    fn trace_id_found_only_in_a_full_page_is_kept_and_counted_as_misplaced() {
         let window = TimeWindow {
             start: UnixNanos(0),
             end: UnixNanos(60 * SECOND),
@@ -205,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn traces_with_equal_starts_are_reported_as_more() {
+    fn more_traces_with_equal_starts_than_a_page_holds_are_reported() {
         let (ids, has_more, _) = found(&[9, 9, 9, 9], 100);
         assert!(has_more && ids.len() == 2, "{ids:?}");
     }
 
     #[test]
-    fn a_search_ends_after_the_limit_and_knows_whether_more_match() {
+    fn search_stops_after_the_limit_and_reports_whether_more_traces_match() {
         let (ids, has_more, _) = found(&[1, 5, 20, 40, 41, 58], 3);
         assert!(has_more && (4..=5).contains(&ids.len()), "{ids:?}");
         let (ids, has_more, _) = found(&[1, 5, 20, 40, 43, 58], 6);

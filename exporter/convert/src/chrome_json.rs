@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quote_is_one_line_of_the_most_characters() {
+    fn quoted_text_is_one_line_cut_at_the_character_limit() {
         for (text, quoted) in [
             ("{\n    \"ph\": \"X\"\n}", "{ \"ph\"..."),
             (
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mutation_of_a_trace_panics_whatever_the_room() {
+    fn mutated_chrome_traces_never_panic_with_any_memory_budget() {
         let sound = br#"{"baseTimeNanoseconds": 1700000000000000000, "traceEvents": [
             {"ph": "X", "name": "a", "pid": 1, "tid": 2, "ts": 1.5, "dur": 10, "args": {"x": [1, {"y": null}]}},
             {"ph": "B", "name": "b", "pid": "p", "tid": "t", "ts": 2}, {"ph": "E", "pid": "p", "tid": "t", "ts": 3},

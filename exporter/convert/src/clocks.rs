@@ -25,7 +25,7 @@ use self::offsets::{Bounds, offsets};
 use crate::ConvertError;
 
 /// The limit for the pairs of resources that are compared.
-const MOST_PAIRS: usize = 1 << 16;
+const MAX_PAIRS: usize = 1 << 16;
 
 /// The number of bytes that are read from the temporary file at once.
 const CHUNK: usize = 256 << 10;
@@ -183,7 +183,7 @@ impl ClockAlignment {
                 _ if order == PARENT => parent = Some((id, times)),
                 Some((parent_id, parent)) if parent_id == id && parent.resource != times.resource => {
                     let pair = (parent.resource, times.resource);
-                    if bounds.len() < MOST_PAIRS || bounds.contains_key(&pair) {
+                    if bounds.len() < MAX_PAIRS || bounds.contains_key(&pair) {
                         bounds
                             .entry(pair)
                             .or_insert_with(Bounds::default)

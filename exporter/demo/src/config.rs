@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use pulsetrain_otlp::UnixNanos;
 
-use crate::faults::{APART, Fault};
+use crate::faults::{FAULT_SPACING_STEPS, Fault};
 
 /// The limit of ranks: those of 64 hosts.
 const MOST_RANKS: u32 = 512;
@@ -144,7 +144,7 @@ impl DemoConfig {
         let mut without = 0;
         let step = |fault: &Fault| {
             fault.step.unwrap_or_else(|| {
-                let step = fault.row.step + without * APART;
+                let step = fault.row.step + without * FAULT_SPACING_STEPS;
                 without += 1;
                 step
             })

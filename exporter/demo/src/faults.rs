@@ -20,7 +20,7 @@ use self::{
 use crate::config::Workload;
 
 /// Number of steps between the beginnings of two faults without a step of their own.
-pub(crate) const APART: u64 = 150;
+pub(crate) const FAULT_SPACING_STEPS: u64 = 150;
 
 /// A fault of the table.
 #[derive(Clone, Copy)]
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_has_a_name_and_may_have_a_step_and_a_rank() {
+    fn fault_name_is_parsed_with_optional_step_and_rank() {
         let fault = |step, rank| {
             Ok(Fault {
                 row: FaultRow::find("straggler").unwrap(),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_is_none_is_answered_with_the_form_and_the_names() {
+    fn invalid_fault_is_rejected_with_syntax_and_reason() {
         for (text, word) in [
             ("stragler", "telemetry-loss"),
             ("straggler@soon", "`soon` is not a step"),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_of_one_fault() {
+    fn fault_names_are_unique_in_the_table() {
         for row in FaultRow::all() {
             let same = FaultRow::all().filter(|other| *other == row);
             assert_eq!(same.count(), 1, "{}", row.name);

@@ -160,7 +160,7 @@ struct RankAttribution {
 impl GpuAttribution for RankAttribution {
     fn observe(&mut self, _inventory: &Inventory) {}
 
-    fn has_news(&mut self) -> bool {
+    fn attributes_may_have_changed(&mut self) -> bool {
         false
     }
 

@@ -222,7 +222,7 @@ impl Derivation for Health {
         }
     }
 
-    fn wants_time(&self) -> bool {
+    fn needs_idle_ticks(&self) -> bool {
         self.runs
             .values()
             .any(|state| state.follows && state.health.is_active())
@@ -274,8 +274,8 @@ impl<'a> GpuPoint<'a> {
             return None;
         }
         if is(&metric::GPU_UTILIZATION) {
-            let is_whole = self.label.is_none_or(|task| task == "general");
-            return is_whole.then_some(GpuReading::Utilization(value));
+            let is_gpu_wide = self.label.is_none_or(|task| task == "general");
+            return is_gpu_wide.then_some(GpuReading::Utilization(value));
         }
         if is(&metric::GPU_POWER) {
             return Some(GpuReading::Power(value));

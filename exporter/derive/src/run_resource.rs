@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_of_a_run_have_one_run_resource() {
+    fn ranks_of_a_run_share_one_run_resource() {
         let of_rank = |rank: &str, host: &str| {
             let instance = format!("r/{rank}");
             let rank = resource(&[

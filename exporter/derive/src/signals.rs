@@ -256,14 +256,17 @@ impl SignalsStage {
         let newest = self.assembler.newest();
         if newest > self.watermark {
             self.advance_to(newest);
-            self.idle.on_news(newest, now);
+            self.idle.on_telemetry(newest, now);
         }
     }
 
     /// Updates whether event time follows the clock, as a derivation may request.
-    fn note_wishes(&mut self) {
-        let wants_time = self.derivations.iter().any(|derivation| derivation.wants_time());
-        self.idle.set_wanted(wants_time);
+    fn update_idle_clock(&mut self) {
+        let needs_idle_ticks = self
+            .derivations
+            .iter()
+            .any(|derivation| derivation.needs_idle_ticks());
+        self.idle.set_enabled(needs_idle_ticks);
     }
 
     fn advance_to(&mut self, time: UnixNanos) {
@@ -301,7 +304,7 @@ impl Stage for SignalsStage {
         self.end(&ended, out);
         self.advance(now);
         self.flush(&handle, out);
-        self.note_wishes();
+        self.update_idle_clock();
     }
 
     fn due(&self) -> Option<Instant> {
@@ -317,7 +320,7 @@ impl Stage for SignalsStage {
             self.advance_to(time.max(self.watermark));
             self.flush(&Batch::new(Signal::Metrics, 0, Vec::new()), out);
         }
-        self.note_wishes();
+        self.update_idle_clock();
     }
 
     fn finish(&mut self, out: &mut Vec<Batch>) {

@@ -5,12 +5,12 @@
 #[non_exhaustive]
 pub enum FormatError {
     /// No format recognises the input.
-    #[error("{name}: unknown log format; {instead}")]
+    #[error("{name}: unknown log format; {format_hint}")]
     UnknownFormat {
         /// The input.
         name: String,
         /// The keys in it, and the next command to run.
-        instead: String,
+        format_hint: String,
     },
     /// No number in the input has a label.
     #[error(

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_line_gives_the_offset_of_its_clock() {
+    fn line_written_just_now_reveals_its_utc_offset() {
         for (line, offset) in [
             (
                 "[titan] 2026-11-21 07:00:00,088 - root - INFO - step: 1\n",
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_fits_no_clock_gives_none() {
+    fn time_that_matches_no_utc_offset_yields_no_timezone() {
         for line in [
             "2026-11-21 07:07:00 step 1\n",
             "2026-11-20 20:00:00 step 1\n",
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_a_few_minutes_ago_is_of_this_machine_or_of_utc() {
+    fn time_of_a_few_minutes_ago_matches_only_the_local_zone_or_utc() {
         let new_york = || Timezone::parse("America/New_York").ok();
         for (time, machine, zone) in [
             ("12:00:00", None, "UTC"),

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn restored_ids_are_known_and_no_others() {
+    fn only_saved_ids_are_known_after_a_restore() {
         let mut seen = SeenIds::default();
         assert!(seen.is_new(id(7), 100) && seen.is_new(id(u64::MAX), 200));
         let (mut seen, step) = SeenIds::of_json(&seen.to_json(Some(3)).unwrap()).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_state_is_none() {
+    fn invalid_saved_state_is_rejected() {
         let mut saved = SeenIds::default().to_json(None).unwrap();
         saved["ids"] = "00".into();
         assert!(SeenIds::of_json(&saved).is_none());

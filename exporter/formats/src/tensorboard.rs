@@ -112,7 +112,7 @@ impl LogParser for EventFileParser {
                     recorder.report(SkipReason::RecordTooLong, position(window, done), message);
                     self.to_skip = length;
                 }
-                Frame::Broken => self.lose(window, done, recorder),
+                Frame::Broken => self.report_unreadable_rest(window, done, recorder),
                 Frame::Partial => {
                     if window.is_last && !rest.is_empty() {
                         let message = || {
@@ -146,7 +146,7 @@ impl EventFileParser {
     }
 
     /// Reports that the rest of the file cannot be parsed.
-    fn lose(&mut self, window: Window<'_>, offset: usize, recorder: &mut Recorder<'_>) {
+    fn report_unreadable_rest(&mut self, window: Window<'_>, offset: usize, recorder: &mut Recorder<'_>) {
         let message = || {
             "the checksum of a record's length is wrong, so the rest of the file cannot be read".to_owned()
         };

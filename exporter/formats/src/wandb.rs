@@ -15,7 +15,7 @@ use crate::{
     tags::{self, Scalars},
 };
 use blocks::{BlockRead, Blocks};
-use content::{Key, Summarised};
+use content::{Key, SummaryEntry};
 use pulsetrain_mapping::{Trainer, framework_of_tag};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
@@ -96,7 +96,7 @@ struct WandbParser {
     /// The keys of all histories so far.
     keys: KeyCache<Key>,
     /// The newest summary value of every key.
-    summary: KeyCache<Summarised>,
+    summary: KeyCache<SummaryEntry>,
     /// The time of the newest record that has one.
     time_unix_nanos: UnixNanos,
 }

@@ -35,12 +35,12 @@ use self::{
 };
 use crate::{
     Driver, Gpu, GpuConfig, GpuProcess, GpuTrouble, Reason, Unavailable,
-    driver::{Ended, GpuTick, Tick},
+    driver::{GpuTick, StopReason, Tick},
     reading::{Cadence, Entity, Labels, Reading, Readings, Sample},
 };
 
 /// The interval at which metrics that change seldom are read and the GPUs are listed.
-const SELDOM: Duration = Duration::from_secs(5);
+const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The GPUs of a machine, in the order of their PCI addresses, as HIP numbers them.
 pub(crate) struct AmdGpus(Vec<MonitoredGpu>);
@@ -53,7 +53,7 @@ struct MonitoredGpu {
     energy: Energy,
     throttle: Throttle,
     /// The time of the next pass that also reads seldom rows; `None` before the first pass.
-    next_seldom: Option<Instant>,
+    next_infrequent: Option<Instant>,
 }
 
 impl AmdGpus {
@@ -69,7 +69,7 @@ impl AmdGpus {
                 gpu,
                 energy: Energy::default(),
                 throttle: Throttle::default(),
-                next_seldom: None,
+                next_infrequent: None,
             }
         };
         let gpus: Vec<_> = card::find(sysfs).into_iter().enumerate().map(monitored).collect();
@@ -82,8 +82,8 @@ impl AmdGpus {
         mut self,
         config: &GpuConfig,
         mut on_pass: impl FnMut(Tick),
-        wait: impl Fn(Instant) -> Option<Ended>,
-    ) -> Ended {
+        wait: impl Fn(Instant) -> Option<StopReason>,
+    ) -> StopReason {
         let driver = Arc::new(Driver {
             version: card::driver_version(&config.sysfs),
             ..Driver::default()
@@ -99,11 +99,11 @@ impl AmdGpus {
                 took: clock::now().saturating_duration_since(began),
             });
             let now = clock::now();
-            if now.saturating_duration_since(counted) >= SELDOM {
+            if now.saturating_duration_since(counted) >= INFREQUENT_INTERVAL {
                 counted = now;
                 let listed = card::find(&config.sysfs);
                 if !listed.iter().eq(self.0.iter().map(|gpu| &gpu.card)) {
-                    return Ended::LoadAgain;
+                    return StopReason::ReloadRequired;
                 }
             }
             due = clock::later(due, config.interval).max(now);
@@ -119,16 +119,16 @@ impl MonitoredGpu {
     fn read(&mut self, config: &GpuConfig) -> GpuTick {
         let time_unix_nanos = clock::unix_nanos();
         let now = clock::now();
-        let is_first = self.next_seldom.is_none();
-        let is_seldom = self.next_seldom.is_none_or(|at| at <= now);
-        if is_seldom {
-            self.next_seldom = Some(clock::later(now, SELDOM));
+        let is_first = self.next_infrequent.is_none();
+        let is_infrequent = self.next_infrequent.is_none_or(|at| at <= now);
+        if is_infrequent {
+            self.next_infrequent = Some(clock::later(now, INFREQUENT_INTERVAL));
         }
         let mut out = Readings::default();
         let (mut missing, mut answers) = (Vec::new(), false);
         let is_due = |cadence| match cadence {
             Cadence::Tick => true,
-            Cadence::Seldom => is_seldom,
+            Cadence::Infrequent => is_infrequent,
             Cadence::Once => is_first,
         };
         for row in ROWS {
@@ -146,9 +146,9 @@ impl MonitoredGpu {
         self.read_table(&table, is_due, &mut out, &mut missing);
         self.read_throttling(&table, &mut out, &mut missing);
         self.read_energy(&table, now, &mut out, &mut missing);
-        let processes = self.read_processes(config, is_seldom, &mut out, &mut missing);
+        let processes = self.read_processes(config, is_infrequent, &mut out, &mut missing);
         let trouble = (!answers).then_some(GpuTrouble::DriverError);
-        let partitions = if is_seldom {
+        let partitions = if is_infrequent {
             self.card.partitions()
         } else {
             let known = &self.gpu;
@@ -293,20 +293,20 @@ impl MonitoredGpu {
     fn read_processes(
         &self,
         config: &GpuConfig,
-        is_seldom: bool,
+        is_infrequent: bool,
         out: &mut Readings,
         missing: &mut Vec<Unavailable>,
     ) -> Vec<GpuProcess> {
         let (true, Some(node)) = (config.processes, &self.node) else {
             return Vec::new();
         };
-        if !is_seldom {
+        if !is_infrequent {
             missing.extend(self.known_missing(compute::PROCESSES));
             return self.gpu.processes.clone();
         }
         match node.processes(&config.sysfs) {
             Ok(processes) => {
-                out.cadence = Cadence::Seldom;
+                out.cadence = Cadence::Infrequent;
                 for process in &processes {
                     out.entity = Entity::Process(process.pid);
                     let bytes = process.memory_bytes.unwrap_or_default();

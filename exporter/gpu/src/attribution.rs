@@ -40,7 +40,7 @@ pub trait GpuAttribution: Send {
 
     /// Whether attributes may have changed since the last call. It is called in every pass, so that the attributes of all
     /// subjects are requested again only after a change.
-    fn has_news(&mut self) -> bool;
+    fn attributes_may_have_changed(&mut self) -> bool;
 
     /// Adds the attributes that the series of `subject` carry in addition to the identity of the GPU.
     fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>);
@@ -53,7 +53,7 @@ pub struct NoAttribution;
 impl GpuAttribution for NoAttribution {
     fn observe(&mut self, _inventory: &Inventory) {}
 
-    fn has_news(&mut self) -> bool {
+    fn attributes_may_have_changed(&mut self) -> bool {
         false
     }
 

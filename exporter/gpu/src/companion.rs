@@ -18,7 +18,7 @@ use pulsetrain_pipeline::clock::{self, Instant};
 use crate::{
     Driver, Gpu, GpuConfig, GpuTrouble,
     amd::AmdGpus,
-    driver::{Ended, GpuTick, Tick},
+    driver::{GpuTick, StopReason, Tick},
 };
 
 /// The longest wait for the first pass: its GPUs are observed from the first pass on.
@@ -127,7 +127,7 @@ impl Reader {
                             self.keep(tick);
                             on_pass();
                         },
-                        |due| self.wait(due).then_some(Ended::Told),
+                        |due| self.wait(due).then_some(StopReason::StopRequested),
                     );
                 }
                 None => {

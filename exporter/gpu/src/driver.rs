@@ -32,7 +32,7 @@ const QUEUE: usize = 16;
 const RETRY: Duration = Duration::from_secs(5);
 const RETRY_AT_MOST: Duration = Duration::from_secs(60);
 /// The interval at which a survey polls for events.
-const GLANCE: Duration = Duration::from_millis(5);
+const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An event of the driver.
 #[derive(Debug)]
@@ -101,13 +101,13 @@ pub(crate) enum GpuEventKind {
 
 /// The reason that reading has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum StopReason {
     /// The receiver of the events is gone.
-    Told,
+    StopRequested,
     /// The driver has gone.
-    Gone,
+    DriverGone,
     /// It has to be loaded again to see the GPUs as they are now.
-    LoadAgain,
+    ReloadRequired,
     /// A release of the driver was requested.
     Released,
 }
@@ -170,19 +170,19 @@ fn read(config: &GpuConfig, sender: &EventSender) {
                     |tick| sender.send(DriverEvent::Tick(Box::new(tick))),
                     |due| {
                         sender.pause_until(due);
-                        sender.why_to_end()
+                        sender.stop_reason()
                     },
                 ),
                 None => {
                     sender.send(absent);
-                    Ended::Gone
+                    StopReason::DriverGone
                 }
             },
         };
         wait = match ended {
-            Ended::Told => break,
-            Ended::LoadAgain | Ended::Released => RETRY,
-            Ended::Gone => {
+            StopReason::StopRequested => break,
+            StopReason::ReloadRequired | StopReason::Released => RETRY,
+            StopReason::DriverGone => {
                 sender.pause(wait);
                 wait.saturating_mul(2).min(RETRY_AT_MOST)
             }
@@ -201,11 +201,11 @@ impl EventSender {
     }
 
     /// Returns the reason to end reading now, or `None`.
-    pub(crate) fn why_to_end(&self) -> Option<Ended> {
+    pub(crate) fn stop_reason(&self) -> Option<StopReason> {
         if self.is_ending() {
-            return Some(Ended::Told);
+            return Some(StopReason::StopRequested);
         }
-        self.release.requested().map(|_| Ended::Released)
+        self.release.requested().map(|_| StopReason::Released)
     }
 
     pub(crate) fn is_ending(&self) -> bool {
@@ -246,7 +246,7 @@ impl DriverThread {
                 Ok(event) => return Some(event),
                 Err(mpsc::error::TryRecvError::Disconnected) => return None,
                 Err(mpsc::error::TryRecvError::Empty) if clock::now() >= end => return None,
-                Err(mpsc::error::TryRecvError::Empty) => thread::park_timeout(GLANCE),
+                Err(mpsc::error::TryRecvError::Empty) => thread::park_timeout(SHORT_POLL_INTERVAL),
             }
         }
     }

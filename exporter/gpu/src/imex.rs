@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_of_the_domain_is_that_of_the_top_level() {
+    fn imex_domain_state_is_read_from_the_top_level_status() {
         // Two of DCGM's own samples (DcgmImexManagerTests.cpp).
         let up = r#"{"nodes":{"0":{"status":"READY"}},"timestamp":"5/22/2025 19:46:40.891","status":"UP"}"#;
         assert_eq!(domain_state(up), Some("up"));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_program_that_cannot_be_killed_has_no_state() {
+    async fn imex_program_that_cannot_be_killed_reports_no_state() {
         let (sender, readings) = mpsc::channel(1);
         let reading_timeout = Duration::from_secs(75);
         let mut thread = Some(ImexThread {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_of_another_form_is_no_state() {
+    fn unrecognized_imex_output_yields_no_state() {
         for text in [
             "",
             "UP",
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_the_daemon_is_one_word_in_any_case() {
+    fn imex_daemon_state_is_a_single_case_insensitive_word() {
         assert_eq!(daemon_state("  SHUTTING_DOWN  \n"), Some("shutting_down"));
         assert_eq!(daemon_state("ready"), Some("ready"));
         assert_eq!(daemon_state("INIT_GPU"), Some("init_gpu"));

@@ -294,7 +294,7 @@ impl GpuTrouble {
     }
 
     /// Whether the GPU may become visible again only after NVML is loaded again.
-    pub(super) fn may_need_a_new_session(self) -> bool {
+    pub(super) fn may_require_nvml_reload(self) -> bool {
         matches!(self, Self::Lost | Self::DriverError)
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum Cadence {
     #[default]
     Tick,
     /// Every few seconds: values that change seldom or cost more.
-    Seldom,
+    Infrequent,
     /// Once, because it never changes.
     Once,
 }

@@ -113,8 +113,8 @@ impl EventRecorder {
     /// Ends the series of a driver that did not answer for too long.
     pub(super) fn mark_stale(&mut self, secs: u64, now_unix_nanos: UnixNanos) {
         self.store.end(now_unix_nanos, |key, metric| {
-            !events::is_counted_here(key, metric)
-                && !scrape_stats::is_about_passes(metric)
+            !events::is_event_counter(key, metric)
+                && !scrape_stats::is_scrape_metric(metric)
                 && !imex::is_of_imex(metric)
         });
         self.notices.push(GpuNotice::Silent { secs });
@@ -140,7 +140,7 @@ impl EventRecorder {
         self.note_answer(tick);
         // The attribution of a GPU may depend on the other GPUs, so all are queried again if one has changed.
         let has_changed = self.update_inventory(tick);
-        let has_news = self.attribution.has_news() || has_changed;
+        let attributes_may_have_changed = self.attribution.attributes_may_have_changed() || has_changed;
         self.forget_gpus_without(tick);
         let mut late = BTreeSet::new();
         for event in &tick.gpus {
@@ -157,7 +157,12 @@ impl EventRecorder {
                 late.extend(known.subject_ids());
                 continue;
             };
-            known.update(&event.gpu, has_news, &mut recorder, &mut self.notices);
+            known.update(
+                &event.gpu,
+                attributes_may_have_changed,
+                &mut recorder,
+                &mut self.notices,
+            );
             if event.gpu.is_ours() {
                 known.record(readings, &mut recorder);
             }
@@ -245,7 +250,7 @@ impl EventRecorder {
 
     fn forget_gpus(&mut self, now_unix_nanos: UnixNanos) {
         self.store.end(now_unix_nanos, |_, metric| {
-            !scrape_stats::is_about_passes(metric) && !imex::is_of_imex(metric)
+            !scrape_stats::is_scrape_metric(metric) && !imex::is_of_imex(metric)
         });
         self.gpus.clear();
     }
@@ -271,7 +276,7 @@ impl EventRecorder {
     fn note_unavailable(&mut self) {
         let mut lacking = BTreeMap::<(Reason, Vec<MissingMetric>), Vec<u32>>::new();
         for known in self.gpus.values_mut() {
-            for (reason, metrics) in known.take_untold() {
+            for (reason, metrics) in known.take_unreported() {
                 lacking.entry((reason, metrics)).or_default().push(known.index());
             }
         }
@@ -309,8 +314,8 @@ fn envelope(added: &[(String, String)]) -> Envelope {
 }
 
 /// Whether a metric describes a GPU that does not answer.
-fn outlives_the_gpu(key: &Key, metric: &pulsetrain_semconv::Metric) -> bool {
+fn survives_gpu_loss(key: &Key, metric: &pulsetrain_semconv::Metric) -> bool {
     metric.ordinal == metric::GPU_FAULT_ACTIVE.ordinal
         || metric.ordinal == metric::HW_STATUS.ordinal
-        || events::is_counted_here(key, metric)
+        || events::is_event_counter(key, metric)
 }

@@ -17,21 +17,21 @@ use crate::{
 };
 
 /// The interval of readings of metrics that change seldom.
-const SELDOM: Duration = Duration::from_secs(5);
+const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Records passes over simulated GPUs.
 pub struct GpuRecorder {
     recording: EventRecorder,
     driver: Arc<Driver>,
     gpus: BTreeMap<String, Arc<Gpu>>,
-    seldom_unix_nanos: UnixNanos,
+    last_infrequent_unix_nanos: UnixNanos,
 }
 
 /// The readings of a GPU in one pass.
 #[derive(Debug, Default)]
 pub struct GpuReadings {
     readings: Readings,
-    skips_seldom: bool,
+    skips_infrequent: bool,
 }
 
 impl GpuRecorder {
@@ -41,7 +41,7 @@ impl GpuRecorder {
             recording: EventRecorder::new(config, attribution),
             driver: Arc::new(driver),
             gpus: BTreeMap::new(),
-            seldom_unix_nanos: UnixNanos::UNKNOWN,
+            last_infrequent_unix_nanos: UnixNanos::UNKNOWN,
         }
     }
 
@@ -53,15 +53,15 @@ impl GpuRecorder {
         gpus: impl IntoIterator<Item = Gpu>,
         mut read: impl FnMut(&Gpu, &mut GpuReadings),
     ) {
-        let since = time_unix_nanos.saturating_duration_since(self.seldom_unix_nanos);
-        let skips_seldom = since < SELDOM;
-        if !skips_seldom {
-            self.seldom_unix_nanos = time_unix_nanos;
+        let since = time_unix_nanos.saturating_duration_since(self.last_infrequent_unix_nanos);
+        let skips_infrequent = since < INFREQUENT_INTERVAL;
+        if !skips_infrequent {
+            self.last_infrequent_unix_nanos = time_unix_nanos;
         }
         let ticks = gpus.into_iter().map(|gpu| {
             let gpu = self.known(gpu);
             let mut readings = GpuReadings {
-                skips_seldom,
+                skips_infrequent,
                 ..GpuReadings::default()
             };
             if gpu.trouble.is_none() {
@@ -166,7 +166,7 @@ impl GpuReadings {
             debug_assert!(false, "{} has no row in the table of NVML", metric.name);
             return;
         };
-        if cadence == Cadence::Seldom && self.skips_seldom {
+        if cadence == Cadence::Infrequent && self.skips_infrequent {
             return;
         }
         self.readings.cadence = cadence;

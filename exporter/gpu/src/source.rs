@@ -78,14 +78,14 @@ async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken
         inventory: source.inventory,
         ingress,
     };
-    let mut heard_last = clock::now();
+    let mut last_event = clock::now();
     let mut expects = true;
     loop {
-        let stale = clock::later(heard_last, watching.stale_after);
+        let stale = clock::later(last_event, watching.stale_after);
         let event = tokio::select! {
             event = driver.event.recv() => event,
             () = tokio::time::sleep_until(stale), if expects => {
-                watching.mark_stale(clock::now().saturating_duration_since(heard_last));
+                watching.mark_stale(clock::now().saturating_duration_since(last_event));
                 expects = false;
                 continue;
             }
@@ -99,7 +99,7 @@ async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken
             return Err("the thread that reads the GPUs has ended".to_owned());
         };
         if let Some(answers) = watching.on_event(event, &mut driver) {
-            heard_last = clock::now();
+            last_event = clock::now();
             expects = answers;
         }
     }

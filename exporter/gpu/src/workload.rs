@@ -105,7 +105,7 @@ impl ProcessAttribution {
     fn of_gpu(&self, gpu: &Gpu) -> Workload {
         let processes = self.of_processes(gpu.processes.iter());
         let pod = || self.pods.of_gpu(gpu);
-        self.with_pod(processes.or_else(|| self.ours_on(gpu, None)), pod)
+        self.with_pod(processes.or_else(|| self.launched_run_on(gpu, None)), pod)
     }
 
     fn of_instance(&self, gpu: &Gpu, instance: &MigInstance) -> Workload {
@@ -117,11 +117,14 @@ impl ProcessAttribution {
         };
         let processes = self.of_processes(gpu.processes.iter().filter(is_on_it));
         let pod = || self.pods.of_instance(gpu, instance);
-        self.with_pod(processes.or_else(|| self.ours_on(gpu, Some(instance))), pod)
+        self.with_pod(
+            processes.or_else(|| self.launched_run_on(gpu, Some(instance))),
+            pod,
+        )
     }
 
     /// Returns the run that this program has started, if no other is seen on any GPU and this GPU is visible to it.
-    fn ours_on(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<Workload> {
+    fn launched_run_on(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<Workload> {
         let ours = self.ours.as_ref().filter(|_| !self.sees_others)?;
         let is_given = ours.visible.has(gpu, instance, self.numbers(ours));
         is_given.then(|| ours.clone())
@@ -156,11 +159,14 @@ impl GpuAttribution for ProcessAttribution {
         self.pods.devices_are(inventory);
     }
 
-    fn has_news(&mut self) -> bool {
+    fn attributes_may_have_changed(&mut self) -> bool {
         self.reader.ask(&mut self.processes, &self.pids);
         let read = self.reader.fetch(&mut self.processes);
-        let saw_others = std::mem::replace(&mut self.sees_others, self.processes.has_others(&self.pids));
-        let pods = std::mem::replace(&mut self.pods_known, self.pods.learned());
+        let saw_others = std::mem::replace(
+            &mut self.sees_others,
+            self.processes.may_have_other_runs(&self.pids),
+        );
+        let pods = std::mem::replace(&mut self.pods_known, self.pods.change_count());
         read || saw_others != self.sees_others || pods != self.pods_known
     }
 

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_ends_where_its_text_goes_on() {
+    fn decimal_prefix_ends_before_the_first_other_character() {
         for (text, value, len, is_integer) in [
             ("0.000120000004, ", 0.000_120_000_004, 14, false),
             ("1.5k tps", 1.5, 3, false),

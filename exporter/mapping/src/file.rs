@@ -21,21 +21,21 @@ use crate::{
 pub struct MappingFile {
     framework: Option<String>,
     title: Option<String>,
-    detect: Placed<Texts>,
+    detect: Located<Texts>,
     format: Option<MappedFormat>,
     keys: Keys,
     ignore: Texts,
     step: Texts,
     time: Option<String>,
-    time_format: Option<Placed<String>>,
-    line: Placed<Texts>,
+    time_format: Option<Located<String>>,
+    line: Located<Texts>,
     kind: Option<String>,
-    between: Option<Placed<String>>,
-    sign: Option<Placed<String>>,
+    between: Option<Located<String>>,
+    sign: Option<Located<String>>,
     unknown: Unknown,
     prefixes: BTreeMap<String, String>,
-    values: Vec<Placed<RowEntry>>,
-    records: BTreeMap<String, Vec<Placed<RowEntry>>>,
+    values: Vec<Located<RowEntry>>,
+    records: BTreeMap<String, Vec<Located<RowEntry>>>,
     scalars: Scalars,
 }
 
@@ -81,7 +81,7 @@ struct Scalars {
     /// Kinds of records whose keys are tags too.
     records: Texts,
     prefixes: BTreeMap<String, String>,
-    values: Vec<Placed<RowEntry>>,
+    values: Vec<Located<RowEntry>>,
 }
 
 impl MappingFile {
@@ -145,7 +145,7 @@ impl MappingFile {
         for pattern in &self.line.0 {
             faults.extend(self.line.fault(mapping.add_line(pattern)));
         }
-        let text = |placed: &Option<Placed<String>>| placed.as_ref().map(|placed| placed.value.clone());
+        let text = |placed: &Option<Located<String>>| placed.as_ref().map(|placed| placed.value.clone());
         let pairs = mapping.set_pairs(text(&self.between).as_deref(), text(&self.sign).as_deref());
         let placed = self.between.as_ref().or(self.sign.as_ref());
         faults.extend(placed.and_then(|placed| placed.fault(pairs)));
@@ -186,7 +186,7 @@ impl Scalars {
 }
 
 fn table(
-    rows: &[Placed<RowEntry>],
+    rows: &[Located<RowEntry>],
     prefixes: &BTreeMap<String, String>,
     faults: &mut Vec<MappingFault>,
 ) -> FieldTable {
@@ -203,13 +203,13 @@ fn table(
 
 /// A value with its position. Equality ignores the position, so that a moved line changes nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Placed<T> {
+pub(crate) struct Located<T> {
     pub(crate) value: T,
     line: u64,
     column: u64,
 }
 
-impl<T> Placed<T> {
+impl<T> Located<T> {
     pub(crate) fn at(&self, message: impl fmt::Display) -> MappingFault {
         MappingFault {
             line: self.line,
@@ -223,13 +223,13 @@ impl<T> Placed<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Placed<T> {
+impl<T: PartialEq> PartialEq for Located<T> {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
     }
 }
 
-impl<T> std::ops::Deref for Placed<T> {
+impl<T> std::ops::Deref for Located<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -237,7 +237,7 @@ impl<T> std::ops::Deref for Placed<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Spanned {
             value, referenced, ..
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_that_separates_pairs_reads_pairs() {
+    fn mapping_with_a_pair_delimiter_selects_the_key_value_format() {
         let format = |yaml| MappingFile::parse(yaml).unwrap().build().unwrap().format();
         assert_eq!(format("{}"), None);
         assert_eq!(format("between: ' | '"), Some(MappedFormat::KeyValue));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_its_place_and_what_is_possible() {
+    fn every_mapping_error_has_its_column_and_a_suggestion() {
         let cases = [
             ("{key: loss, metric: train.los}", 25, "semconv list"),
             ("{key: x, metric: my.loss}", 22, "train.loss"),

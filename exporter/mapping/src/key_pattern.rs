@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_form_are_attributes() {
+    fn placeholders_of_a_key_pattern_become_attributes() {
         let of = |text| KeyPattern::key(text).unwrap();
         assert_eq!(captures(&of("train/loss"), "train/loss"), Some(vec![]));
         assert_eq!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_form_has_no_parts() {
+    fn key_that_does_not_match_the_pattern_has_no_captures() {
         for (form, key) in [
             ("train/loss", "train/loss2"),
             ("train/ploss_{}", "train/ploss_"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_cannot_be_split_is_refused() {
+    fn ambiguous_or_malformed_key_pattern_is_rejected() {
         for text in ["", "a/{b", "{a}{b}", "a}/{b}"] {
             assert!(KeyPattern::key(text).is_err(), "{text}");
         }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_matches_complete_keys() {
+    fn regex_pattern_matches_complete_keys_only() {
         let pattern = KeyPattern::regex("critic/score/(?<rl.statistic>mean|max)").unwrap();
         assert_eq!(
             captures(&pattern, "critic/score/max"),

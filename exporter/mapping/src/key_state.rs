@@ -101,7 +101,7 @@ impl KeyState {
             }
             Target::Step | Target::State(..) => return Recorded::Unfit,
         };
-        if !can_have(metric, number) {
+        if !is_valid_value(metric, number) {
             return Recorded::Unfit;
         }
         let is_fixed = attributes.is_empty() || is_scoped;
@@ -236,7 +236,7 @@ fn option_value(number: f64) -> Value<'static> {
 }
 
 /// Returns whether the value is valid for points of the metric.
-fn can_have(metric: &Metric, value: f64) -> bool {
+fn is_valid_value(metric: &Metric, value: f64) -> bool {
     match metric.instrument {
         Instrument::Counter | Instrument::Histogram => value.is_finite() && value >= 0.0,
         Instrument::Gauge | Instrument::UpDownCounter => value.is_finite() || metric.number == Number::Double,

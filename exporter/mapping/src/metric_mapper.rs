@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_reported_once_and_kept_every_time() {
+    fn unknown_names_are_reported_once_and_recorded_every_time() {
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let mut mapper = MetricMapper::new("demo");
         for _ in 0..3 {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_counts_by_its_growth() {
+    fn running_total_remembers_its_last_value() {
         let sum = std::cell::Cell::new(0);
         let mut recorder = Recorder::new(Run::default(), |_| sum.set(sum.get() + 1));
         let mut mapper = MetricMapper::new("demo");

@@ -54,12 +54,12 @@ pub fn any(text: &str) -> Option<f64> {
         // Only these characters continue a number after its plain part.
         Some((_, rest)) if !rest.starts_with([',', 'E']) => None,
         Some((_, rest)) if rest.starts_with(',') => grouped(text),
-        _ => odd(text),
+        _ => irregular(text),
     }
 }
 
 /// Parses a number that is not plain.
-fn odd(text: &str) -> Option<f64> {
+fn irregular(text: &str) -> Option<f64> {
     finite(text)
         .or_else(|| non_finite(text))
         .or_else(|| grouped(text))
@@ -92,7 +92,7 @@ pub fn with_suffix(text: &str) -> Option<(f64, &str)> {
     }
     match plain_with_suffix(text) {
         Some((number, suffix, "")) => Some((number, suffix)),
-        _ => odd_with_suffix(text),
+        _ => irregular_with_suffix(text),
     }
 }
 
@@ -106,7 +106,7 @@ fn plain_with_suffix(text: &str) -> Option<(f64, &str, &str)> {
 }
 
 /// Splits a number that is not plain or not finite, or whose unit is not a word, from its suffix.
-fn odd_with_suffix(text: &str) -> Option<(f64, &str)> {
+fn irregular_with_suffix(text: &str) -> Option<(f64, &str)> {
     if let Some(number) = any(text) {
         return Some((number, ""));
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_digits_that_a_double_holds() {
+    fn counts_are_digits_exactly_representable_as_a_double() {
         for (text, expected) in [
             ("0", Some(0.0)),
             ("16384", Some(16_384.0)),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn finite_and_non_finite_numbers_are_told_apart() {
+    fn finite_and_non_finite_numbers_are_distinguished() {
         assert_eq!(finite("6.0000002e-05"), Some(6.000_000_2e-5));
         assert_eq!((finite("nan"), finite("inf"), finite("")), (None, None, None));
         assert!(non_finite("-nan").is_some_and(f64::is_nan));

@@ -7,28 +7,28 @@ use serde::Deserialize;
 
 use crate::{
     Conversion, FieldMapping, MappingError, MappingFault, MappingPart, OwnedAttributeValue, Target,
-    file::Placed, key_pattern::KeyPattern, unit,
+    file::Located, key_pattern::KeyPattern, unit,
 };
 
 /// The mapping of one key, or of all keys of a form or a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RowEntry {
-    key: Option<Placed<String>>,
-    pattern: Option<Placed<String>>,
-    metric: Option<Placed<String>>,
-    custom: Option<Placed<String>>,
+    key: Option<Located<String>>,
+    pattern: Option<Located<String>>,
+    metric: Option<Located<String>>,
+    custom: Option<Located<String>>,
     keep: bool,
-    option: Option<Placed<String>>,
+    option: Option<Located<String>>,
     drop: bool,
-    reason: Option<Placed<String>>,
-    unit: Option<Placed<String>>,
-    default_unit: Option<Placed<String>>,
-    factor: Option<Placed<f64>>,
+    reason: Option<Located<String>>,
+    unit: Option<Located<String>>,
+    default_unit: Option<Located<String>>,
+    factor: Option<Located<f64>>,
     total: bool,
     sentinel: Option<f64>,
-    attributes: BTreeMap<String, Placed<String>>,
-    attributes_from: BTreeMap<String, Placed<String>>,
+    attributes: BTreeMap<String, Located<String>>,
+    attributes_from: BTreeMap<String, Located<String>>,
 }
 
 /// The unit for numbers that have a unit only in their suffix.
@@ -80,7 +80,7 @@ impl RowEntry {
             .attributes_from
             .iter()
             .map(|(name, key)| Ok((attribute_of(metric, name)?, (**key).clone())));
-        let spelling = |unit: &Option<Placed<String>>| unit.as_ref().map(|unit| (**unit).clone());
+        let spelling = |unit: &Option<Located<String>>| unit.as_ref().map(|unit| (**unit).clone());
         Ok(FieldMapping {
             conversion: self.conversion(metric)?,
             without_suffix: match spelling(&self.default_unit) {
@@ -148,8 +148,8 @@ impl RowEntry {
     }
 
     /// Returns the error at the position of the part that it is about.
-    pub(crate) fn fault(&self, row: &Placed<Self>, error: &MappingError) -> MappingFault {
-        let at = |placed: &Placed<String>| placed.at(error);
+    pub(crate) fn fault(&self, row: &Located<Self>, error: &MappingError) -> MappingFault {
+        let at = |placed: &Located<String>| placed.at(error);
         let fault = match &error.part {
             MappingPart::Key => self.key.as_ref().or(self.pattern.as_ref()).map(at),
             MappingPart::Metric => {

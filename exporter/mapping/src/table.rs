@@ -133,7 +133,7 @@ mod tests {
     use crate::MappingFile;
 
     #[test]
-    fn exact_keys_with_another_prefix_precede_forms() {
+    fn exact_keys_with_a_replaced_prefix_take_precedence_over_patterns() {
         let yaml = "prefixes: {eval/: eval_}
 values:
   - {key: 'eval/{data.name}_loss', metric: eval.loss}

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_of_logs_become_those_of_the_registry() {
+    fn log_units_are_converted_to_registry_units() {
         let cases = [
             (250.0, "ms", "s", 0.25),
             (41.5, "percent", "1", 0.415),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_of_another_kind_is_refused() {
+    fn unit_of_another_dimension_is_rejected() {
         for (spelling, unit) in [("GiB", "s"), ("ms", "1"), ("k", "s"), ("ms", "{token}")] {
             assert_eq!(conversion(spelling, unit), None, "{spelling} as {unit}");
         }

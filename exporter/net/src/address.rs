@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_they_are_written() {
+    fn listen_addresses_round_trip_and_invalid_ones_are_rejected_with_advice() {
         for text in ["127.0.0.1:4317", "[::1]:0", "unix:/run/otlp.sock"] {
             let address: ListenAddress = text.parse().unwrap();
             assert_eq!(address.to_string(), text);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_token_of_the_file_is_accepted_and_nothing_else() {
+    fn only_the_tokens_of_the_file_are_accepted() {
         let tokens = credentials("old-token\n\n  new-token \n", None).unwrap();
         for (header, expected) in [
             (Some("Bearer old-token"), "accepted"),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_needs_one_of_the_passwords() {
+    fn basic_auth_accepts_the_user_with_any_password_of_the_file() {
         let passwords = credentials("correct horse\nbattery: staple\n", Some("prometheus")).unwrap();
         let basic = |text: &str| format!("Basic {}", BASE64.encode(text));
         for (given, expected) in [
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn files_without_a_usable_secret_are_refused_without_its_text() {
+    fn unusable_secret_files_are_rejected_without_revealing_their_text() {
         for (text, user, expected) in [
             ("\n \n", None, "it contains no token"),
             ("secret token", None, "line 1"),

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_that_cannot_be_used_is_named_with_its_content() {
+    fn unusable_client_tls_file_is_reported_with_its_expected_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let made = rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();

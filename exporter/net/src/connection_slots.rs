@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connection_gets_the_place_of_one_that_ends_soon() {
+    async fn connection_waits_for_a_slot_that_becomes_free_soon() {
         let places = ConnectionSlots::new(1);
         let first = places.next().await;
         let (second, ()) = tokio::join!(places.next(), async {

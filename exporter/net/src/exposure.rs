@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exposed_address_needs_tls_and_authentication_or_permission() {
+    fn exposed_address_requires_tls_and_authentication_or_explicit_permission() {
         let plain = Exposure::default();
         let [local, remote] = ["127.0.0.1:1", "0.0.0.0:1"].map(|text| text.parse().unwrap());
         assert!(plain.check_address(local).is_ok());

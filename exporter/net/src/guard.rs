@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plain_answer_has_the_length_that_it_names() {
+    fn plain_http_response_has_a_correct_content_length() {
         let text = std::str::from_utf8(NEEDS_TLS).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(

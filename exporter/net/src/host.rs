@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_this_machine_are_answered() {
+    fn only_loopback_host_headers_are_accepted() {
         for host in [
             "localhost",
             "127.0.0.1:9464",

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_do_not_make_a_server_are_named() {
+    fn unusable_server_tls_files_are_reported_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let made = |name: &str| {

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_has_its_permissions_and_goes_away_with_its_listener() {
+    fn socket_file_has_its_permissions_and_is_removed_with_its_listener() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("otlp.sock");
         let (listener, file) = bind(&path, 0o600).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_comes_into_its_folder_with_its_permissions_set() {
+    fn socket_is_moved_into_its_folder_after_its_permissions_are_set() {
         let folder = tempfile::tempdir().unwrap();
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
         let events = inotify::WatchFlags::CREATE | inotify::WatchFlags::MOVED_TO;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_socket_without_permissions_is_private() {
+    fn temporary_folder_of_a_new_socket_is_private_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let private = PrivateFolder::create(folder.path()).unwrap();
         let other = PrivateFolder::create(folder.path()).unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_was_left_is_replaced_and_another_file_is_not() {
+    fn stale_socket_is_replaced_and_a_regular_file_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("otlp.sock");
         drop(UnixListener::bind(&path).unwrap());

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_files_are_read_again_and_broken_ones_are_reported_once() {
+    fn changed_files_are_reloaded_and_invalid_ones_are_reported_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("number");
         fs::write(&path, "1").unwrap();

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_every_message_is_found_by_tag_and_by_name() {
+    fn every_field_can_be_looked_up_by_tag_and_by_json_name() {
         let mut tables = Vec::new();
         for signal in crate::Signal::ALL {
             reach(crate::lookup::top(signal), &mut tables);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unpacked_number_belongs_to_its_list_and_another_wire_type_to_nothing() {
+    fn tag_lookup_accepts_unpacked_elements_and_rejects_other_wire_types() {
         let table = <crate::view::HistogramPoint<'_> as crate::view::Message>::descriptor();
         let (bounds, _) = table.by_number(7).unwrap();
         assert_eq!(table.by_tag(7 << 3 | 1).unwrap().0, bounds);

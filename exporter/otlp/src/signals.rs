@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn set_holds_what_was_inserted_in_the_order_of_the_signals() {
+    fn signal_set_iterates_in_the_order_of_the_signals() {
         let set: Signals = [Signal::Logs, Signal::Traces, Signal::Logs].into_iter().collect();
         assert_eq!(set.to_string(), "traces, logs");
         assert!(!set.contains(Signal::Metrics));

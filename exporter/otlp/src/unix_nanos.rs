@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_time_before_1970_is_unknown() {
+    fn system_time_before_1970_becomes_an_unknown_time() {
         let time = UNIX_EPOCH + Duration::from_nanos(17);
         assert_eq!(UnixNanos::from_system_time(time), UnixNanos(17));
         assert!(!UnixNanos::from_system_time(UNIX_EPOCH - SECOND).is_known());

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_read_past_and_what_is_not_is_still_there() {
+    fn accepted_chunk_is_consumed_and_a_rejected_one_is_not() {
         let bytes = [0x08, 1, 0x10, 2];
         let mut reader = Reader::new(&bytes);
         assert_eq!(
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn short_fields_are_skipped_up_to_the_first_that_is_another_longer_cut_or_asked_for() {
+    fn short_field_skipping_stops_at_other_long_truncated_and_requested_fields() {
         let short = b"\x4a\x01a\x4a\x00".as_slice();
         let ends = [
             b"".as_slice(),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_at_any_byte_is_an_error_or_ends_between_fields() {
+    fn truncation_is_an_error_except_between_fields() {
         let bytes = [0x08, 0x96, 0x01, 0x1a, 2, b'h', b'i'];
         let whole: Vec<usize> = (0..=bytes.len())
             .filter(|&cut| fields(&bytes[..cut]).is_ok())
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_of_eleven_bytes_and_one_of_65_bits_are_refused() {
+    fn varints_of_eleven_bytes_and_of_65_bits_are_rejected() {
         let eleven = [
             0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
         ];
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_past_the_end_is_refused_however_large() {
+    fn length_beyond_the_end_of_the_input_is_rejected() {
         assert_eq!(
             fields(&[0x0a, 5, 1]).unwrap_err(),
             WireError {
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn field_number_zero_and_group_wire_types_are_refused() {
+    fn field_number_zero_and_group_wire_types_are_rejected() {
         assert_eq!(
             fields(&[0x00, 0]).unwrap_err().kind,
             WireErrorKind::BadFieldNumber

@@ -236,7 +236,7 @@ impl<W: Write> TraceWriter<W> {
         let track = track.into().0;
         let (head, sequence) = self.head(track, unix_nanos);
         self.sequences[sequence as usize].end(head, unix_nanos, &mut self.buffer);
-        self.hand_on_when_full()
+        self.flush_buffer_if_full()
     }
 
     /// Writes an event with a time and no duration.
@@ -316,7 +316,7 @@ impl<W: Write> TraceWriter<W> {
                 });
             });
         });
-        self.hand_on_when_full()
+        self.flush_buffer_if_full()
     }
 
     /// Adds an attribute of the trace.
@@ -330,7 +330,7 @@ impl<W: Write> TraceWriter<W> {
                 });
             });
         });
-        self.hand_on_when_full()
+        self.flush_buffer_if_full()
     }
 
     /// Returns the size of the trace so far, in bytes.
@@ -340,7 +340,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes all buffered bytes to the output and flushes it.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.hand_on()?;
+        self.flush_buffer()?;
         self.out.flush()
     }
 
@@ -373,7 +373,7 @@ impl<W: Write> TraceWriter<W> {
         let (head, sequence) = self.head(track, unix_nanos);
         let sequence = &mut self.sequences[sequence as usize];
         sequence.event(head, unix_nanos, &mut self.encoder, &mut self.buffer, fill);
-        self.hand_on_when_full()
+        self.flush_buffer_if_full()
     }
 
     /// Returns the parameters of a track's packets, and the sequence of the track. The first event of the trace sets the start
@@ -431,19 +431,19 @@ impl<W: Write> TraceWriter<W> {
             open: false,
             heading: Heading::None,
         });
-        self.hand_on_when_full()?;
+        self.flush_buffer_if_full()?;
         Ok(index)
     }
 
     #[inline]
-    fn hand_on_when_full(&mut self) -> io::Result<()> {
+    fn flush_buffer_if_full(&mut self) -> io::Result<()> {
         if self.buffer.len() < CHUNK {
             return Ok(());
         }
-        self.hand_on()
+        self.flush_buffer()
     }
 
-    fn hand_on(&mut self) -> io::Result<()> {
+    fn flush_buffer(&mut self) -> io::Result<()> {
         self.out.write_all(self.buffer.as_slice())?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();

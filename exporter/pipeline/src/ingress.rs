@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     Batch, PipelineError, Reservation, ReserveError, SourceId, clock,
-    queue::{NoRoom, QueueSender},
+    queue::{QueueSender, UnqueuedBatch},
     stage::StageSlot,
 };
 
@@ -170,7 +170,7 @@ impl Ingress {
         }
         self.runtime.block_on(async {
             // One wait keeps the place in the FIFO order of the waiting senders.
-            let mut reserved = pin!(Reservation::when_room(queues, self.source, batches));
+            let mut reserved = pin!(Reservation::wait_for_space(queues, self.source, batches));
             loop {
                 if gives_up() {
                     return Err(ReserveError::Full);
@@ -246,7 +246,7 @@ impl Ingress {
     /// # Errors
     /// [`PipelineError::Closed`] if the pipeline accepts no more batches.
     pub async fn send(&self, batch: Batch) -> Result<(), PipelineError> {
-        self.wait_for_room(self.send_where_room(batch)).await
+        self.wait_for_room(self.send_to_queues_with_space(batch)).await
     }
 
     /// Like [`send`](Self::send), for threads that read files; blocks the thread while it waits.
@@ -257,7 +257,7 @@ impl Ingress {
     /// # Panics
     /// Panics if it has to wait on a thread that runs async tasks: use a separate thread or `spawn_blocking`.
     pub fn blocking_send(&self, batch: Batch) -> Result<(), PipelineError> {
-        let waiting = self.send_where_room(batch);
+        let waiting = self.send_to_queues_with_space(batch);
         if waiting.is_empty() {
             self.open()
         } else {
@@ -273,7 +273,7 @@ impl Ingress {
     }
 
     /// Passes the batch to every sink that has room now, and returns the waiting copies for the others.
-    fn send_where_room(&self, batch: Batch) -> Vec<(Arc<QueueSender>, NoRoom)> {
+    fn send_to_queues_with_space(&self, batch: Batch) -> Vec<(Arc<QueueSender>, UnqueuedBatch)> {
         let mut waiting = Vec::new();
         for batch in self.through_stage(batch) {
             self.fan_out(&batch, |queue, batch| {
@@ -314,10 +314,13 @@ impl Ingress {
     }
 
     /// Waits at all queues at once, so that a full sink delays only the sender and not the other sinks.
-    async fn wait_for_room(&self, waiting: Vec<(Arc<QueueSender>, NoRoom)>) -> Result<(), PipelineError> {
+    async fn wait_for_room(
+        &self,
+        waiting: Vec<(Arc<QueueSender>, UnqueuedBatch)>,
+    ) -> Result<(), PipelineError> {
         let mut waiting: Vec<_> = waiting
             .into_iter()
-            .map(|(queue, no_room)| Box::pin(async move { queue.send_when_room(no_room).await }))
+            .map(|(queue, no_room)| Box::pin(async move { queue.enqueue_when_space(no_room).await }))
             .collect();
         poll_fn(|context| {
             waiting.retain_mut(|room| room.as_mut().poll(context).is_pending());

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn panic_before_and_inside_the_future_becomes_its_words() {
+    async fn panic_before_and_inside_the_future_is_returned_as_its_message() {
         let before = caught::<()>(|| resume_unwind(Box::new("before"))).await;
         assert_eq!(before, Err("panicked: before".to_owned()));
         let inside = caught::<()>(|| {

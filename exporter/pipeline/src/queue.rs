@@ -117,7 +117,7 @@ enum Receiver {
 
 /// A batch that found no room, with its ticket.
 #[derive(Debug)]
-pub(crate) struct NoRoom {
+pub(crate) struct UnqueuedBatch {
     batch: Batch,
     ticket: Ticket,
     bytes: u32,
@@ -167,7 +167,7 @@ impl QueueSender {
     /// Enqueues the batch, and drops the oldest evictable batches to make room; drops this batch if that is not enough.
     /// Never waits.
     pub(crate) fn try_send_or_drop(&self, batch: Batch) {
-        let Err(NoRoom { batch, ticket, bytes }) = self.put_where_room(batch, true) else {
+        let Err(UnqueuedBatch { batch, ticket, bytes }) = self.try_enqueue(batch, true) else {
             return;
         };
         let evicted = match &self.channel {
@@ -184,11 +184,11 @@ impl QueueSender {
     }
 
     /// Enqueues the batch if there is room now. A batch that is larger than the queue is dropped and counted.
-    pub(crate) fn try_send(&self, batch: Batch) -> Result<(), NoRoom> {
-        self.put_where_room(batch, false)
+    pub(crate) fn try_send(&self, batch: Batch) -> Result<(), UnqueuedBatch> {
+        self.try_enqueue(batch, false)
     }
 
-    fn put_where_room(&self, batch: Batch, is_offered: bool) -> Result<(), NoRoom> {
+    fn try_enqueue(&self, batch: Batch, is_offered: bool) -> Result<(), UnqueuedBatch> {
         let (batch, ticket) = self.accept(batch);
         let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
             ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
@@ -196,15 +196,15 @@ impl QueueSender {
         };
         match self.bounds.try_permit(1, bytes) {
             Ok(permit) => self.put(batch, ticket, permit, None, is_offered),
-            Err(TryAcquireError::NoPermits) => return Err(NoRoom { batch, ticket, bytes }),
+            Err(TryAcquireError::NoPermits) => return Err(UnqueuedBatch { batch, ticket, bytes }),
             Err(TryAcquireError::Closed) => ticket.lose(DropReason::Closed, ""),
         }
         Ok(())
     }
 
     /// Waits for room, and enqueues the batch.
-    pub(crate) async fn send_when_room(&self, waiting: NoRoom) {
-        let NoRoom { batch, ticket, bytes } = waiting;
+    pub(crate) async fn enqueue_when_space(&self, waiting: UnqueuedBatch) {
+        let UnqueuedBatch { batch, ticket, bytes } = waiting;
         match self.bounds.permit(1, bytes).await {
             Some(permit) => self.put(batch, ticket, permit, None, false),
             None => ticket.lose(DropReason::Closed, ""),
@@ -270,7 +270,7 @@ impl QueueSender {
     fn is_slow(&self) -> bool {
         self.account
             .oldest_age()
-            .is_some_and(|age| age > Confirmation::LONGEST_DELIVERY + AGE_RESOLUTION)
+            .is_some_and(|age| age > Confirmation::MAX_DELIVERY_WAIT + AGE_RESOLUTION)
     }
 
     /// Returns a permit for these batches, or `None` if there is no room now.
@@ -380,9 +380,9 @@ impl QueueReceiver {
     }
 
     /// Returns a future that completes as soon as a sender found no room, or waits for room.
-    pub(crate) fn room_is_wanted(&self) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn space_requested(&self) -> impl Future<Output = ()> + use<> {
         let bounds = Arc::clone(&self.bounds);
-        async move { bounds.room_is_wanted().await }
+        async move { bounds.space_requested().await }
     }
 
     /// Closes the queue; [`next`](Self::next) still returns the queued batches.

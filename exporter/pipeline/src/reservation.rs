@@ -113,7 +113,7 @@ impl Reservation {
     pub async fn held(self) -> Result<(), NotHeld> {
         // Dropping the permits releases the unused room.
         drop(self.permits);
-        let deadline = clock::later(clock::now(), Confirmation::LONGEST_DELIVERY);
+        let deadline = clock::later(clock::now(), Confirmation::MAX_DELIVERY_WAIT);
         for confirmation in self.confirmations {
             confirmation.wait(deadline).await?;
         }
@@ -133,7 +133,7 @@ impl Reservation {
     }
 
     /// Waits for room at each of the queues. All waiters wait in the order of the sinks, which prevents deadlocks.
-    pub(crate) async fn when_room(
+    pub(crate) async fn wait_for_space(
         queues: &[Arc<QueueSender>],
         source: SourceId,
         batches: &[Batch],

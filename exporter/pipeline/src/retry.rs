@@ -87,7 +87,7 @@ struct Streak {
     interval: Duration,
     next_try: Instant,
     /// Whether the receiver requested this wait.
-    is_asked_for: bool,
+    is_receiver_delay: bool,
     open: bool,
 }
 
@@ -130,7 +130,7 @@ impl Retry {
     /// Ends the current wait, because the drain begins, and resets the backoff. A wait that the receiver requested is
     /// kept.
     pub(crate) fn drain_begins(&mut self, now: Instant) {
-        if let Some(streak) = self.streak.as_mut().filter(|streak| !streak.is_asked_for) {
+        if let Some(streak) = self.streak.as_mut().filter(|streak| !streak.is_receiver_delay) {
             streak.next_try = now;
             streak.interval = self.config.initial.min(self.config.max);
         }
@@ -150,7 +150,7 @@ impl Retry {
             since,
             interval,
             next_try,
-            is_asked_for: after.is_some_and(|after| !after.is_zero()),
+            is_receiver_delay: after.is_some_and(|after| !after.is_zero()),
             open,
         });
         match (open, before.is_some_and(|streak| streak.open)) {
@@ -170,7 +170,7 @@ impl Retry {
             streak.next_try = streak
                 .next_try
                 .max(clock::later(now, after.min(self.config.max_after)));
-            streak.is_asked_for = true;
+            streak.is_receiver_delay = true;
         }
         if streak.open {
             Step::GiveUp(DropReason::Unreachable)

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_number_and_a_set_holds_no_others() {
+    fn source_name_has_one_id_and_a_set_contains_only_its_names() {
         let (a, b) = (SourceId::of("a"), SourceId::of("b"));
         assert!(a != b && a == SourceId::of("a") && a != SourceId::NONE);
         let set = SourceSet::named(["b", "a", "b"]);

@@ -165,12 +165,12 @@ impl Worker {
         let start = self.next_start(now).and_then(Result::ok);
         let (expiry, end_of_age) = (self.expiry(), self.end_of_age());
         let wants_more = self.staging.wants_more();
-        let (room_is_wanted, replaced) = (self.staging.room_is_wanted(), self.staging.replaced());
+        let (space_requested, replaced) = (self.staging.space_requested(), self.staging.replaced());
         let expired = async {
             match expiry {
                 Some(at) => {
                     sleep_until(at).await;
-                    room_is_wanted.await;
+                    space_requested.await;
                 }
                 None => std::future::pending().await,
             }

@@ -51,7 +51,7 @@ impl Activity {
     }
 
     /// Waits until the connection is idle while another one is rejected.
-    pub(super) async fn must_yield(&self, places: &ConnectionSlots) {
+    pub(super) async fn wait_until_idle_and_slot_needed(&self, places: &ConnectionSlots) {
         loop {
             places.wanted().await;
             let state = self.state();
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_idle_ten_seconds_after_it_began_and_two_minutes_after_a_request() {
+    fn idle_timeout_is_ten_seconds_for_new_connections_and_two_minutes_after_a_request() {
         let activity = Activity::new();
         let began = clock::now();
         let is_idle_after = |seconds| {

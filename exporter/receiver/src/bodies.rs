@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_body_over_the_budget_is_rejected_until_others_are_answered() {
+    async fn body_over_the_budget_is_rejected_until_earlier_bodies_are_released() {
         let bodies = Bodies::new(10);
         let collect =
             async |bytes: &'static [u8]| bodies.collect(&mut Full::new(Bytes::from_static(bytes)), 8).await;

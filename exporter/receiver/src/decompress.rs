@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_over_the_limit_is_rejected_and_one_at_the_limit_is_not() {
+    fn only_a_decompressed_body_over_the_limit_is_rejected() {
         for (coding, body) in [
             (Coding::Gzip, gzip(&[0; 1000])),
             (Coding::Zstd, zstd::encode_all(&[0; 1000][..], 1).unwrap()),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_codings_are_not_supported() {
+    fn unknown_content_encoding_is_not_supported() {
         assert_eq!(Coding::named(" GZIP"), Some(Coding::Gzip));
         assert_eq!(Coding::named("br"), None);
     }

@@ -61,7 +61,7 @@ pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) 
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(handler.limits().bytes);
     let answer = match handler.admitted(grpc.unary(export, request)).await {
-        Ok(answer) => amended(handler, answer),
+        Ok(answer) => replace_too_long_answer(handler, answer),
         Err(rejection) => rejected(handler, &rejection).into_http(),
     };
     drop(permit);
@@ -73,7 +73,7 @@ pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) 
 }
 
 /// Replaces tonic's answer to a message that is too long, because its code makes clients retry forever.
-fn amended(handler: &IngestHandler, answer: Response<Body>) -> Response<Body> {
+fn replace_too_long_answer(handler: &IngestHandler, answer: Response<Body>) -> Response<Body> {
     let status = Status::from_header_map(answer.headers());
     let is_too_large = |status: Status| {
         let message = status.message();

@@ -29,7 +29,7 @@ use crate::{
 /// the limit of a message, this bounds the memory.
 const PLACES: usize = 8;
 /// The longest wait of a message for one of the [`PLACES`].
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 /// The time limit from a complete message to its response.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The bytes of the gRPC frame header.
@@ -123,7 +123,7 @@ impl IngestHandler {
 
     /// Waits for one of the [`PLACES`] and runs `work` within its deadline.
     pub(super) async fn admitted<T>(&self, work: impl Future<Output = T>) -> Result<T, Rejection> {
-        let place = match timeout(LONGEST_WAIT, self.places.acquire()).await {
+        let place = match timeout(MAX_WAIT, self.places.acquire()).await {
             Ok(Ok(place)) => place,
             Ok(Err(_)) => return Err(Rejection::ShuttingDown),
             Err(_) => return Err(Rejection::Busy),

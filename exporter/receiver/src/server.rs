@@ -89,7 +89,7 @@ async fn serve(
     connection(stream, answer, async {
         tokio::select! {
             () = activity.is_idle() => {}
-            () = activity.must_yield(&places) => {}
+            () = activity.wait_until_idle_and_slot_needed(&places) => {}
             () = stop.cancelled() => {}
         }
     })

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ids_of_the_steps_of_a_run_are_those_of_each_step() {
+    fn cached_step_ids_equal_the_directly_computed_ids() {
         for id in ["r".to_owned(), "long".repeat(100)] {
             let run = run(&id, 3);
             let ids = StepIds::of(&run);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_runs_and_attempts_have_traces_of_their_own() {
+    fn steps_runs_and_attempts_have_distinct_traces() {
         let first = run("r", 0);
         let restarted = Run {
             attempt: 1,

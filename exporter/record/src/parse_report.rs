@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_counted_and_only_the_first_are_reported() {
+    fn all_problems_are_counted_and_only_the_first_are_kept() {
         let mut skipped = ParseReport::default();
         for offset in 0..100 {
             let position = SourcePosition { offset, line: 1 };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_trainer_did_not_measure_is_no_loss() {
+    fn unmeasured_values_do_not_count_as_losses() {
         let mut skipped = ParseReport::default();
         skipped.count(SkipReason::NotMeasured);
         assert!(!skipped.has_losses());

@@ -256,7 +256,7 @@ impl<'a> Recorder<'a> {
         self.spans.linked_span(span, links);
         self.counts.spans += 1;
         if span.span.name == semconv::span::TRAIN_STEP.name {
-            self.lead_to_step(span);
+            self.link_exemplar_to_step(span);
         }
     }
 

@@ -107,7 +107,7 @@ mod tests {
     use super::start_in_name;
 
     #[test]
-    fn the_seconds_at_the_end_of_a_name_are_when_the_run_began() {
+    fn unix_seconds_at_the_end_of_a_file_name_are_the_run_start() {
         let seconds = |path| start_in_name(path).map(|start| start.0 / 1_000_000_000);
         assert_eq!(
             seconds("/a/b.c/perfetto_trace_v2_1795219880.pb"),

@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_comes_twice_is_the_first_and_one_that_never_comes_is_after_the_change() {
+    fn ambiguous_local_time_is_the_earlier_and_skipped_one_follows_the_change() {
         let new_york = |local| instant("America/New_York", local);
         assert_eq!(new_york("2026-11-01T01:30:00"), nanos("2026-11-01T05:30:00Z"));
         assert_eq!(new_york("2026-03-08T02:30:00"), nanos("2026-03-08T07:30:00Z"));
     }
 
     #[test]
-    fn a_name_that_is_no_zone_is_refused_with_what_it_can_be() {
+    fn unknown_timezone_name_is_rejected_with_an_example() {
         for name in ["", "Mars/Olympus", "EST5EDT6", "+99:00", "-5"] {
             let refused = Timezone::parse(name).unwrap_err();
             assert!(refused.contains("America/New_York"), "{refused}");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_kept_by_its_name() {
+    fn timezone_is_serialized_as_its_name() {
         for name in ["America/New_York", "UTC", "-05:00"] {
             let zone = Timezone::parse(name).unwrap();
             let kept = serde_json::to_string(&zone).unwrap();

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_that_of_sha256sum() {
+    fn hash_equals_the_output_of_sha256sum() {
         // printf alice | sha256sum
         let expected = "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90";
         assert_eq!(sha256_hex(b"alice"), expected);

@@ -18,7 +18,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 pub use self::screen::ConsoleStyle;
 use self::{
-    pen::Pen,
+    pen::FrameWriter,
     run::RunLine,
     screen::Screen,
     steps::{Step, steps},
@@ -30,19 +30,19 @@ const MAX_RUNS: usize = 64;
 
 /// Shows one line per run.
 pub struct ConsoleSink {
-    runs: BTreeMap<String, Shown>,
+    runs: BTreeMap<String, RunDisplay>,
     verdicts: Verdicts,
     screen: Screen,
 }
 
 /// A run and its line.
-struct Shown {
+struct RunDisplay {
     /// The lowest rank that has reported. The line shows this rank and the values of the run.
     rank: Option<i64>,
     line: RunLine,
 }
 
-impl Shown {
+impl RunDisplay {
     /// Returns whether the line shows a step of this rank. A lower rank than the current one resets the line.
     fn follows(&mut self, step: &Step) -> bool {
         match (self.rank, step.rank) {
@@ -75,7 +75,7 @@ impl ConsoleSink {
             if self.runs.len() >= MAX_RUNS && !self.runs.contains_key(&step.run) {
                 continue;
             }
-            let run = self.runs.entry(step.run.clone()).or_insert_with(|| Shown {
+            let run = self.runs.entry(step.run.clone()).or_insert_with(|| RunDisplay {
                 rank: None,
                 line: RunLine::of(&step),
             });
@@ -121,7 +121,7 @@ impl Sink for ConsoleSink {
         let pen = self.screen.put_down();
         Box::pin(async {
             // A stopped terminal does not delay shutdown.
-            let _ = tokio::task::spawn_blocking(move || pen.map(Pen::finish)).await;
+            let _ = tokio::task::spawn_blocking(move || pen.map(FrameWriter::finish)).await;
             Ok(())
         })
     }

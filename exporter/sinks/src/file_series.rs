@@ -177,7 +177,7 @@ mod tests {
     /// Covers a clock that steps back, and files with a future modification time from a host with a wrong
     /// clock.
     #[test]
-    fn files_that_this_program_began_are_newer_than_those_that_it_found() {
+    fn created_files_sort_after_existing_files_with_later_dates() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let series = series(&path("run.pftrace")).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_file_keeps_its_place_and_its_number() {
+    fn compressed_file_stays_in_the_series_and_its_number_is_not_reused() {
         let folder = tempfile::tempdir().unwrap();
         let names = series(&folder.path().join("run.pftrace")).unwrap();
         let now = Duration::from_secs(1_795_246_801);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn files_follow_each_other_and_those_of_others_are_left_alone() {
+    fn series_lists_its_files_in_order_and_ignores_unrelated_files() {
         let folder = tempfile::tempdir().unwrap();
         let names = series(&folder.path().join("run.pftrace")).unwrap();
         let now = Duration::from_secs(1_795_246_801);

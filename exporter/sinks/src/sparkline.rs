@@ -44,14 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_spans_all_eighths() {
+    fn sparkline_uses_all_eight_block_heights() {
         let rising: Vec<f64> = (0..8).map(f64::from).collect();
         assert_eq!(of(&rising, 8), "▁▂▃▄▅▆▇█");
         assert_eq!(of(&rising, 4), "▁▃▆█");
     }
 
     #[test]
-    fn values_that_are_not_finite_are_marked() {
+    fn non_finite_values_of_a_sparkline_are_marked() {
         assert_eq!(of(&[1.0, f64::NAN, 2.0, f64::INFINITY], 10), "▁×█×");
         assert_eq!(of(&[3.0, 3.0], 10), "▅▅");
         assert_eq!(of(&[], 10), "");

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// The highest number in the name of a partial file.
-const MOST_PARTIAL: u32 = 99;
+const MAX_PARTIAL_NUMBER: u32 = 99;
 
 /// A file that is written as `NAME.partial` and renamed to `NAME` by [`finish`](Self::finish).
 ///
@@ -119,7 +119,7 @@ fn create_partial(path: &Path) -> io::Result<(File, PathBuf)> {
     loop {
         let partial = partial_name(path, number);
         match File::create_new(&partial) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MOST_PARTIAL => {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MAX_PARTIAL_NUMBER => {
                 number += 1;
             }
             created => return created.map(|file| (file, partial)),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_its_name_only_when_it_is_finished() {
+    fn file_gets_its_final_name_only_when_finished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.txt");
         let mut file = UnfinishedFile::create(&path).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_file_leaves_the_earlier_file() {
+    fn unfinished_file_keeps_the_earlier_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.txt");
         fs::write(&path, "old").unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_still_points_to_the_file_and_a_device_is_not_replaced() {
+    fn symbolic_link_is_kept_and_a_device_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("out.txt"), folder.path().join("link"));
         fs::write(&path, "old").unwrap();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_file_of_another_program_stays_and_so_do_permissions() {
+    fn partial_file_of_another_program_and_permissions_are_kept() {
         use std::os::unix::fs::PermissionsExt;
 
         let folder = tempfile::tempdir().unwrap();

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn only_two_inputs_of_one_rank_and_attempt_collide() {
+    fn claims_collide_only_for_the_same_run_attempt_and_rank() {
         let claims = Claims::default();
         let format = format_by_name("keyvalue").unwrap();
         let claim =

@@ -40,14 +40,14 @@ pub enum TailError {
         name: String,
     },
     /// The input contains no record of the format that the user named.
-    #[error("{name} contains nothing of the format {format}{instead}")]
-    NothingOf {
+    #[error("{name} contains nothing of the format {format}{format_hint}")]
+    NoRecords {
         /// The input.
         name: String,
         /// The name of the format.
         format: &'static str,
         /// The format that the input has, and the fix.
-        instead: String,
+        format_hint: String,
     },
     /// The input is empty.
     #[error("{name} is empty; if the run has only just started, try again when it has logged its first step")]

@@ -113,7 +113,7 @@ fn import(
     read(format, &head, chunks, options, pace, ingress, report);
     let is_empty = report.counts == Counts::default() && !report.skipped.has_losses();
     if options.format.is_some() && is_empty && report.error.is_none() {
-        return Err(nothing_of(format, &report.input, &head));
+        return Err(no_records_error(format, &report.input, &head));
     }
     Ok(())
 }
@@ -228,8 +228,8 @@ pub(crate) fn choose(
 }
 
 /// Returns the error for a named format that reads nothing, with the format that the input looks like.
-fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
-    let instead = match detect(input, head) {
+fn no_records_error(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
+    let format_hint = match detect(input, head) {
         Ok((other, signature)) if other.name != format.name => {
             format!(
                 "; it looks like {} ({signature}): name that, or leave --format out",
@@ -237,13 +237,13 @@ fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
             )
         }
         Err(FormatError::AmbiguousFormat { candidates, .. }) => format!("; it may be one of {candidates}"),
-        Err(FormatError::UnknownFormat { instead, .. }) => format!("; {instead}"),
+        Err(FormatError::UnknownFormat { format_hint, .. }) => format!("; {format_hint}"),
         _ => "; check that it is the right file".to_owned(),
     };
-    TailError::NothingOf {
+    TailError::NoRecords {
         name: input.to_owned(),
         format: format.name,
-        instead,
+        format_hint,
     }
 }
 

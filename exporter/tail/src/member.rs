@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_every_launcher_name_the_member() {
+    fn environment_of_every_launcher_identifies_the_member() {
         for variables in [
             [
                 ("RANK", "5"),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_ranks_counts_only_with_a_rank_of_the_same_launcher() {
+    fn world_size_requires_a_rank_from_the_same_launcher() {
         let size = |variables: &[(&str, &str)]| {
             let variable = |name: &str| {
                 let found = variables.iter().find(|(known, _)| *known == name);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_exact_layout_of_torchrun_names_a_rank() {
+    fn only_the_exact_torchrun_layout_yields_a_rank() {
         let inferred = RankSource::Inferred;
         let torchrun = Member {
             rank: 3,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rank_of_the_user_wins() {
+    fn configured_rank_takes_precedence() {
         assert_eq!(rank(&RankSource::Fixed(7), "attempt_1/3/stdout.log"), 7);
         let member = RankSource::Fixed(7).member("attempt_1/3/stdout.log", SLURM);
         assert_eq!((member.local_rank, member.attempt), (None, 1));

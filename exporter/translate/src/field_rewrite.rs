@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_fields_stay_to_the_byte() {
+    fn other_fields_are_preserved_byte_for_byte() {
         // Field 1 twice around an unknown field 9, and a varint field 1, which is not a message.
         let message = [0x0a, 1, b'a', 0x4a, 1, b'x', 0x0a, 1, b'b', 0x08, 7];
         assert_eq!(

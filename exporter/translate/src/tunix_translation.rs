@@ -61,7 +61,7 @@ impl TunixTranslation {
 
 impl Stage for TunixTranslation {
     fn pass(&mut self, batch: Batch, _now: Instant, out: &mut Vec<Batch>) {
-        if !holds_tunix(&batch) {
+        if !contains_tunix_points(&batch) {
             return out.push(batch);
         }
         match self.translated(batch.clone()) {
@@ -80,6 +80,6 @@ impl Stage for TunixTranslation {
 }
 
 /// Returns whether a batch contains the attribute that every point of Tunix has. Most messages are excluded by this check.
-fn holds_tunix(batch: &Batch) -> bool {
+fn contains_tunix_points(batch: &Batch) -> bool {
     batch.signal() == Signal::Metrics && memmem::find(batch.bytes(), MODE.as_bytes()).is_some()
 }

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_series_has_are_errors() {
+    fn unknown_metrics_labels_and_label_values_are_errors() {
         assert!(errors("train_los").contains("no metric `train_los`"));
         assert!(errors("train_loss{gpu_index=\"0\"}").contains("`train_loss` has no label `gpu_index`"));
         assert!(errors("sum by (gpu_indx) (gpu_power_watts)").contains("label `gpu_indx`"));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_recording_rule_is_known_once_it_is_added() {
+    fn added_recording_rule_name_is_accepted() {
         let mut vocabulary = Vocabulary::default();
         vocabulary.add("train:step_time:rate5m");
         assert!(

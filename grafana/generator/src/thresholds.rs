@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_become_numbers_and_codes_in_their_formats() {
+    fn threshold_and_xid_placeholders_are_substituted_in_the_requested_format() {
         for (text, expected) in [
             ("x > ${threshold.age}", "x > 7200"),
             ("for ${threshold.age|duration}", "for 2h"),

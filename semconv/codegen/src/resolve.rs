@@ -57,7 +57,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_group_is_opened_and_the_later_level_of_two_wins() {
+    fn attribute_groups_are_expanded_and_the_later_requirement_level_wins() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/clean");
         let registry = Registry::load(&folder).expect("the fixture is in the grammar");
         let span = &registry.spans[0].def;

@@ -87,7 +87,7 @@ pub fn check(registry: &Registry) -> Vec<Violation> {
     let mut excepted = Vec::new();
     for (rule, find) in FINDERS {
         for finding in find(registry) {
-            if finding.excepts(rule) {
+            if finding.has_exception_for(rule) {
                 excepted.push((finding.kind, finding.name, *rule));
             } else {
                 violations.push(finding.violates(rule));
@@ -141,7 +141,7 @@ impl<'a> Finding<'a> {
         }
     }
 
-    fn excepts(&self, rule: &str) -> bool {
+    fn has_exception_for(&self, rule: &str) -> bool {
         self.exceptions.iter().any(|exception| exception == rule)
     }
 

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_records_name_their_kind_and_patterns_their_attributes() {
+    fn listed_keys_include_record_kinds_and_pattern_attributes() {
         let yaml = "framework: x
 records: {step: [{key: loss, metric: train.loss}], eval: [{key: loss, metric: eval.loss}]}
 values: [{pattern: 'score/(?<rl.statistic>mean|max)@\\d+', metric: rl.score}, {key: other, keep: true}]

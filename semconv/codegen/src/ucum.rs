@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_of_the_vocabulary_pass() {
+    fn valid_ucum_units_are_accepted() {
         for unit in [
             "s",
             "By",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_with_a_prefix_is_told_its_base() {
+    fn prefixed_unit_is_rejected_with_its_base_unit() {
         for (unit, base) in [
             ("ms", "s"),
             ("MiBy", "By"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_unit_is_refused() {
+    fn invalid_ucum_units_are_rejected() {
         for unit in ["tokens", "seconds", "rpm", "/s", "s/", "s s", "bytes"] {
             assert!(matches!(check(unit), Err(Problem::Unknown(_))), "{unit}");
         }

@@ -18,13 +18,13 @@ fn registry() -> Registry {
 }
 
 #[test]
-fn the_registry_keeps_every_rule() {
+fn checked_in_registry_violates_no_rule() {
     let violations: Vec<String> = check(&registry()).iter().map(ToString::to_string).collect();
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
 #[test]
-fn checked_in_files_are_what_the_registry_gives() {
+fn generated_files_are_up_to_date_with_the_registry() {
     let outputs = generate(&registry()).expect("generated");
     let stale = stale(&semconv(), &outputs).expect("the files can be read");
     assert!(
@@ -34,7 +34,7 @@ fn checked_in_files_are_what_the_registry_gives() {
 }
 
 #[test]
-fn a_changed_a_missing_and_a_left_over_file_are_stale() {
+fn changed_missing_and_leftover_files_are_reported_as_stale() {
     let folder = tempfile::tempdir().expect("a folder");
     let outputs = generate(&registry()).expect("generated");
     write(folder.path(), &outputs).expect("written");

@@ -13,14 +13,14 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn a_file_of_another_format_is_refused() {
+fn file_with_another_format_version_is_rejected() {
     let message = refusal("file_format: definition/1\n");
     assert!(message.starts_with("train.yaml:1:"), "{message}");
     assert!(message.contains("definition/2"), "{message}");
 }
 
 #[test]
-fn a_file_that_does_not_say_its_format_is_refused() {
+fn file_without_file_format_is_rejected() {
     let message = refusal("metrics: []\n");
     assert!(message.starts_with("train.yaml:"), "{message}");
     assert!(message.contains("file_format"), "{message}");
@@ -34,7 +34,7 @@ fn an_unknown_key_is_refused_at_its_line() {
 }
 
 #[test]
-fn a_missing_unit_is_refused_inside_its_entry() {
+fn missing_unit_is_reported_at_its_entry() {
     let message =
         refusal("file_format: definition/2\nmetrics:\n  - name: train.loss\n    instrument: gauge\n");
     assert!(message.starts_with("train.yaml:4:"), "{message}");
@@ -48,7 +48,7 @@ fn broken_yaml_is_refused_at_its_line() {
 }
 
 #[test]
-fn a_missing_folder_is_named() {
+fn missing_registry_folder_is_named_in_the_error() {
     let error = Registry::load(std::path::Path::new("no/such/folder")).expect_err("the folder is missing");
     assert!(
         matches!(&error, Error::Read { path, .. } if path.ends_with("no/such/folder")),

@@ -161,7 +161,7 @@ fn enter(call: &str, gpu: Option<usize>) -> Result<(&'static World, f64), nvmlRe
         return Err(DRIVER_NOT_LOADED);
     }
     let mut answers = world.faults(Trouble::Answers, second, gpu);
-    match answers.find(|fault| fault.fields.is_none() && fault.befalls_call(call)) {
+    match answers.find(|fault| fault.fields.is_none() && fault.affects_call(call)) {
         Some(fault) => Err(fault.code()),
         None => Ok((world, second)),
     }
@@ -172,7 +172,7 @@ fn hang(world: &World, call: &str, gpu: Option<usize>) -> f64 {
     loop {
         let second = world.clock.now();
         let mut hanging = world.faults(Trouble::Hangs, second, gpu);
-        match hanging.find(|fault| fault.befalls_call(call)) {
+        match hanging.find(|fault| fault.affects_call(call)) {
             Some(_) if second >= clock::END => return second,
             Some(fault) => {
                 let end = fault.until.unwrap_or(clock::END);

@@ -19,9 +19,9 @@ const WORDS: usize = 5;
 /// The polling interval of a call that waits for the virtual time.
 const LOOK_AGAIN: Duration = Duration::from_micros(500);
 /// The polling interval of a call that waits for an event while a test may set the time.
-const LOOK_FOR_NEWS: Duration = Duration::from_millis(20);
+const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The shortest sleep, because the difference of two seconds of a scenario has rounding errors.
-const SHORTEST_NAP: Duration = Duration::from_millis(1);
+const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 /// The second after which no scenario changes: the upper limit of the clock and of every wait.
 pub(crate) const END: f64 = 1e6;
@@ -76,12 +76,12 @@ impl Clock {
         }
     }
 
-    /// Polls `look` until it returns a value, for at most `timeout` of real time. In real time it sleeps until `next_news`, the
+    /// Polls `look` until it returns a value, for at most `timeout` of real time. In real time it sleeps until `next_change_after`, the
     /// next second at which the scenario changes.
     pub(crate) fn wait_for<T>(
         &self,
         timeout: Duration,
-        next_news: impl Fn(f64) -> f64,
+        next_change_after: impl Fn(f64) -> f64,
         mut look: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let deadline = unix_nanos().saturating_add(timeout.as_nanos() as u64);
@@ -95,8 +95,8 @@ impl Clock {
             }
             let second = self.now();
             let nap = match self.control {
-                Some(_) => LOOK_FOR_NEWS,
-                None => Duration::from_secs_f64(next_news(second).min(END) - second).max(SHORTEST_NAP),
+                Some(_) => EVENT_POLL_INTERVAL,
+                None => Duration::from_secs_f64(next_change_after(second).min(END) - second).max(MIN_SLEEP),
             };
             thread::sleep(nap.min(Duration::from_nanos(left)));
         }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integral_is_the_area_that_a_fine_sum_comes_to() {
+    fn integral_matches_a_fine_numeric_sum() {
         for yaml in [
             "42",
             "{ramp: {from: 100, to: 700, over: 10}}",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_stands_still_between_its_updates() {
+    fn counter_is_constant_between_its_updates() {
         let energy = function("{counter: {start: 5, rate: 100, updates_every: 0.1}}");
         assert_eq!(
             [0.0, 0.09, 0.3, 0.35].map(|t| energy.at(t).round()),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_wraps_and_resets_where_it_is_told() {
+    fn counter_wraps_and_resets_as_configured() {
         let wrapping = function("{counter: {start: 4294967290, rate: 10, wraps_at: 4294967296}}");
         assert_eq!(
             [0.0, 1.0, 2.0].map(|t| wrapping.at(t)),

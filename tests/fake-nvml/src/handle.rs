@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_comes_back_as_it_was_given() {
+    fn handle_round_trips_through_a_device_pointer() {
         for handle in [
             Handle {
                 generation: 1,

@@ -6,7 +6,7 @@
 use std::{env, ffi::CStr, mem::MaybeUninit, os::unix::ffi::OsStrExt, path::PathBuf};
 
 /// Returns the path of the file `name` in the folder of this library, or the one that `variable` names.
-pub(crate) fn beside_the_library(name: &str, variable: &str) -> PathBuf {
+pub(crate) fn path_next_to_library(name: &str, variable: &str) -> PathBuf {
     if let Some(path) = env::var_os(variable) {
         return path.into();
     }

@@ -155,7 +155,7 @@ impl Fault {
     }
 
     /// Returns whether the fault affects a GPU; one without GPUs also affects calls without a GPU.
-    pub(crate) fn befalls(&self, gpu: Option<usize>) -> bool {
+    pub(crate) fn affects_gpu(&self, gpu: Option<usize>) -> bool {
         self.gpus
             .as_ref()
             .is_none_or(|gpus| gpu.is_some_and(|gpu| gpus.contains(&gpu)))
@@ -175,7 +175,7 @@ impl Fault {
     }
 
     /// Returns whether the fault affects a call.
-    pub(crate) fn befalls_call(&self, call: &str) -> bool {
+    pub(crate) fn affects_call(&self, call: &str) -> bool {
         self.calls
             .as_ref()
             .is_none_or(|calls| calls.iter().any(|befallen| befallen == call))
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_change_is_the_next_event_or_end_of_what_is_wrong() {
+    fn next_change_is_the_next_event_or_fault_boundary() {
         let scenario = Scenario::of(serde_json::json!({
             "driver": { "version": "580.82.07", "nvml": "13.580.82.07", "cuda": 13000 },
             "gpus": { "count": 0, "all": {} },

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     clock::Clock,
     events::EventSets,
-    place::beside_the_library,
+    place::path_next_to_library,
     scenario::{Fault, Scenario, Trouble},
 };
 
@@ -51,8 +51,8 @@ impl World {
     }
 
     fn open() -> Result<Self, String> {
-        let scenario = Scenario::read(&beside_the_library("scenario.yaml", "FAKE_NVML_SCENARIO"))?;
-        let clock_file = beside_the_library("clock", "FAKE_NVML_CLOCK");
+        let scenario = Scenario::read(&path_next_to_library("scenario.yaml", "FAKE_NVML_SCENARIO"))?;
+        let clock_file = path_next_to_library("clock", "FAKE_NVML_CLOCK");
         let clock = Clock::open(&clock_file).map_err(|error| format!("{}: {error}", clock_file.display()))?;
         let calls = scenario.record_calls.then(record).transpose()?;
         Ok(Self {
@@ -77,7 +77,7 @@ impl World {
         gpu: Option<usize>,
     ) -> impl Iterator<Item = &Fault> {
         let faults = self.scenario.faults.iter();
-        faults.filter(move |fault| fault.what == what && fault.holds(second) && fault.befalls(gpu))
+        faults.filter(move |fault| fault.what == what && fault.holds(second) && fault.affects_gpu(gpu))
     }
 
     /// Returns whether a forced unload of the driver happened after the second at which a client connected.
@@ -128,7 +128,7 @@ impl World {
 }
 
 fn record() -> Result<File, String> {
-    let path = beside_the_library("calls", "FAKE_NVML_CALLS");
+    let path = path_next_to_library("calls", "FAKE_NVML_CALLS");
     let file = OpenOptions::new().create(true).append(true).open(&path);
     file.map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -32,7 +32,7 @@ fn batching_and_order_do_not_matter() {
 }
 
 #[test]
-fn spellings_of_one_value_are_the_same() {
+fn equivalent_json_encodings_compare_as_equal() {
     let terse = json!([{"timeUnixNano": 7, "asInt": 0, "attributes": [
         {"key": "a", "value": {"stringValue": ""}},
         {"key": "b", "value": {"boolValue": false}},
@@ -52,7 +52,7 @@ fn integral_and_fractional_doubles_are_compared_as_numbers() {
 }
 
 #[test]
-fn not_a_number_is_itself() {
+fn nan_compares_equal_to_nan() {
     let nan = items(&[gauge(&json!([{"timeUnixNano": "7", "asDouble": "NaN"}]))]);
     nan.assert_same(&nan);
     assert!(nan.values("train.loss")[0].1.is_nan());
@@ -60,7 +60,7 @@ fn not_a_number_is_itself() {
 
 #[test]
 #[should_panic(expected = "1 items only on the left")]
-fn an_item_that_comes_twice_is_a_difference() {
+fn duplicated_item_is_a_difference() {
     let message = gauge(&json!([{"timeUnixNano": "7", "asDouble": 3}]));
     items(&[message.clone(), message.clone()]).assert_same(&items(&[message]));
 }
@@ -102,7 +102,7 @@ fn spans_and_log_records_are_items_too() {
 
 #[test]
 #[should_panic(expected = "1 items are missing")]
-fn what_is_there_once_does_not_hold_what_is_there_twice() {
+fn single_item_does_not_satisfy_a_duplicated_expectation() {
     let once = items(&[gauge(&json!([{"timeUnixNano": "7", "asDouble": 3}]))]);
     let (of_trainer, others) = once.clone().divide_by_service("trainer");
     assert_eq!((of_trainer.len(), others.len()), (1, 0));

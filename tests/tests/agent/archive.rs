@@ -24,7 +24,7 @@ fn of_logs(world: &World) -> Items {
 }
 
 #[test]
-fn an_archive_that_the_state_folder_does_not_know_is_appended_to_and_reported() {
+fn archive_missing_from_the_state_folder_is_appended_to_and_reported() {
     let (world, expected) = delivered_world();
     let before = fs::read(world.path("out.jsonl")).expect("it was written");
     fs::remove_dir_all(world.path("state")).expect("the folder is ours");
@@ -49,7 +49,7 @@ fn an_archive_that_the_state_folder_does_not_know_is_appended_to_and_reported() 
 }
 
 #[test]
-fn an_archive_of_an_agent_that_cannot_remember_is_appended_to() {
+fn archive_of_an_agent_without_state_is_appended_to() {
     let (world, expected) = delivered_world();
     let before = fs::read(world.path("out.jsonl")).expect("it was written");
     let text = fs::read_to_string(world.path("agent.yaml")).expect("it was written");
@@ -67,7 +67,7 @@ fn an_archive_of_an_agent_that_cannot_remember_is_appended_to() {
 }
 
 #[test]
-fn a_second_agent_on_one_archive_ends_with_its_name_and_the_way_out() {
+fn second_agent_on_an_archive_exits_naming_the_file_and_the_fix() {
     let (world, expected) = delivered_world();
     let first = world.start();
     let second = World::new();
@@ -88,7 +88,7 @@ fn a_second_agent_on_one_archive_ends_with_its_name_and_the_way_out() {
 }
 
 #[test]
-fn an_archive_that_is_copied_and_truncated_holds_complete_lines_and_is_continued() {
+fn copytruncated_archive_has_complete_lines_and_is_continued() {
     let world = World::new();
     let log = world.path("training.json");
     let mut writer = SurogateWriter::create(&log);
@@ -123,7 +123,7 @@ fn an_archive_that_is_copied_and_truncated_holds_complete_lines_and_is_continued
 }
 
 #[test]
-fn an_archive_on_a_full_disk_holds_every_item_once_when_there_is_room_again() {
+fn archive_holds_every_item_once_after_a_full_disk_gets_space() {
     let world = World::new();
     let folder = world.path("disk");
     fs::create_dir(&folder).expect("a folder can be made");

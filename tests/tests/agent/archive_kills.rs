@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[test]
-fn kills_at_random_moments_lose_and_repeat_nothing_that_an_output_file_acknowledged() {
+fn kills_at_random_moments_neither_lose_nor_duplicate_acknowledged_archive_items() {
     let mut random = Rng::with_seed(20_261_125);
     let world = World::new();
     let receiver = free_port();

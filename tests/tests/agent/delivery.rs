@@ -66,7 +66,7 @@ pub(crate) fn accepted_texts(endpoint: &FakeEndpoint) -> Vec<String> {
 }
 
 #[test]
-fn outage_of_twice_give_up_after_loses_nothing_of_logs_and_clients() {
+fn outage_longer_than_give_up_after_loses_no_log_or_client_data() {
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
     let receiver = free_port();
@@ -107,7 +107,7 @@ fn outage_of_twice_give_up_after_loses_nothing_of_logs_and_clients() {
 }
 
 #[test]
-fn client_is_answered_503_while_a_required_sink_is_full_and_nothing_acknowledged_is_lost() {
+fn full_required_sink_gives_clients_503_and_loses_nothing_acknowledged() {
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
     let receiver = free_port();
@@ -144,7 +144,7 @@ fn client_is_answered_503_while_a_required_sink_is_full_and_nothing_acknowledged
 }
 
 #[test]
-fn reload_of_a_sink_that_hangs_loses_nothing_and_delays_nothing_that_arrives_meanwhile() {
+fn reload_of_a_hung_sink_neither_loses_nor_delays_new_data() {
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let receiver = free_port();
@@ -179,7 +179,7 @@ fn reload_of_a_sink_that_hangs_loses_nothing_and_delays_nothing_that_arrives_mea
 }
 
 #[test]
-fn end_does_not_wait_for_the_reload_of_dead_sinks() {
+fn shutdown_does_not_wait_for_the_reload_of_dead_sinks() {
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let sinks = |header: &str| -> String {

@@ -71,7 +71,7 @@ pub(crate) fn segments(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn end_with_a_dead_downstream_loses_nothing_and_is_no_failure() {
+fn shutdown_with_a_dead_downstream_keeps_data_on_disk_and_succeeds() {
     let outage = Outage::begin("", "  drain: 300ms\n");
     let agent = outage.world.start();
     let acknowledged = outage.post(messages(0..50));
@@ -100,7 +100,7 @@ fn end_with_a_dead_downstream_loses_nothing_and_is_no_failure() {
 }
 
 #[test]
-fn sink_that_a_reload_removes_and_another_adds_again_keeps_its_disk_queue() {
+fn sink_removed_and_added_back_by_reloads_keeps_its_disk_queue() {
     let outage = Outage::begin("", "  drain: 1h\n");
     let agent = outage.world.start();
     let mut acknowledged = outage.post(messages(0..5));
@@ -122,7 +122,7 @@ fn sink_that_a_reload_removes_and_another_adds_again_keeps_its_disk_queue() {
 }
 
 #[test]
-fn corrupt_segment_is_reported_and_counted_and_the_rest_arrives() {
+fn corrupt_disk_queue_record_is_reported_and_counted_and_the_rest_arrives() {
     let outage = Outage::begin("", "");
     let agent = outage.world.start();
     let mut acknowledged = outage.post(messages(0..30));
@@ -153,7 +153,7 @@ fn find(bytes: &[u8], part: &[u8]) -> usize {
 }
 
 #[test]
-fn full_disk_pushes_back_and_loses_nothing() {
+fn full_disk_applies_backpressure_and_loses_nothing() {
     let outage = Outage::begin("", "");
     fs::create_dir_all(outage.folder()).expect("a folder can be made");
     let Some(disk) = SmallDisk::mount(&outage.folder(), "256k") else {
@@ -182,7 +182,7 @@ fn full_disk_pushes_back_and_loses_nothing() {
 }
 
 #[test]
-fn state_folder_that_may_not_be_written_ends_the_start_with_what_to_do() {
+fn unwritable_state_folder_fails_the_start_with_the_fix() {
     let outage = Outage::begin("", "");
     let state = outage.world.path("state");
     fs::create_dir(&state).expect("it can be created");
@@ -203,7 +203,7 @@ fn state_folder_that_may_not_be_written_ends_the_start_with_what_to_do() {
 }
 
 #[test]
-fn state_folder_that_is_deleted_costs_nothing_that_arrives_afterwards() {
+fn deleted_state_folder_loses_no_data_that_arrives_later() {
     let outage = Outage::begin("", "");
     outage.endpoint.answer_with(Answer::Accept);
     let agent = outage.world.start();
@@ -234,7 +234,7 @@ fn state_folder_that_is_deleted_costs_nothing_that_arrives_afterwards() {
 }
 
 #[test]
-fn disk_that_refuses_is_named_by_the_probe_and_the_status() {
+fn failing_disk_queue_is_reported_by_the_readiness_probe_and_the_status() {
     let outage = Outage::begin("", "");
     outage.endpoint.answer_with(Answer::Accept);
     let agent = outage.world.start();
@@ -259,7 +259,7 @@ fn disk_that_refuses_is_named_by_the_probe_and_the_status() {
 }
 
 #[test]
-fn folder_that_cannot_be_used_is_refused_with_what_to_do() {
+fn unusable_disk_queue_folder_is_rejected_with_the_fix() {
     let outage = Outage::begin("", "  drain: 100ms\n");
     let agent = outage.world.start();
     let acknowledged = outage.post(messages(0..3));

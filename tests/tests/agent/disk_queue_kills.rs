@@ -47,7 +47,7 @@ struct Row {
 }
 
 #[test]
-fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_does() {
+fn kills_at_random_moments_lose_no_acknowledged_item_for_any_downstream_behaviour() {
     let kills = kills();
     let mut random = Rng::with_seed(20_261_122);
     let mut rows = DOWNSTREAMS.map(|_| Row::default());

@@ -101,7 +101,7 @@ impl Findings {
 }
 
 #[test]
-fn where_all_is_well_it_lists_what_there_is_and_exits_with_zero() {
+fn healthy_machine_lists_its_findings_and_exits_with_zero() {
     let driver = FakeNvml::start("h100x8");
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let findings = doctor(|command| {
@@ -127,7 +127,7 @@ fn where_all_is_well_it_lists_what_there_is_and_exits_with_zero() {
 }
 
 #[test]
-fn gpus_that_are_lost_split_or_silent_are_found_with_their_reasons() {
+fn lost_mig_and_unsupported_gpus_are_reported_with_reasons() {
     let lost = FakeNvml::start("gpu_lost");
     lost.at(15.0);
     let found = doctor(|command| {
@@ -156,7 +156,7 @@ fn gpus_that_are_lost_split_or_silent_are_found_with_their_reasons() {
 }
 
 #[test]
-fn a_driver_that_hangs_is_wrong_within_the_time_that_was_given() {
+fn hung_driver_is_reported_within_the_timeout() {
     let driver = FakeNvml::start("hang");
     driver.at(15.0);
     let found = doctor(|command| {
@@ -168,7 +168,7 @@ fn a_driver_that_hangs_is_wrong_within_the_time_that_was_given() {
 }
 
 #[test]
-fn a_machine_without_a_gpu_is_no_fault() {
+fn machine_without_a_gpu_is_not_an_error() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let found = doctor(|command| {
         command.args(["--to", &endpoint.url()]);
@@ -184,7 +184,7 @@ fn a_machine_without_a_gpu_is_no_fault() {
 }
 
 #[test]
-fn a_receiver_that_refuses_or_is_not_there_is_wrong_once_for_each_place() {
+fn rejecting_or_unreachable_receiver_is_reported_once_per_endpoint() {
     let refusing = FakeEndpoint::start([], Answer::Refuse(401));
     let found = doctor(|command| {
         command.args(["--to", &refusing.url()]);
@@ -206,7 +206,7 @@ fn a_receiver_that_refuses_or_is_not_there_is_wrong_once_for_each_place() {
 }
 
 #[test]
-fn a_receiver_whose_clock_is_off_is_found_by_its_date() {
+fn receiver_clock_skew_is_detected_from_the_date_header() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     thread::spawn(move || {
@@ -225,7 +225,7 @@ fn a_receiver_whose_clock_is_off_is_found_by_its_date() {
 }
 
 #[test]
-fn variables_that_contradict_each_other_are_found_with_the_gpus_in_view() {
+fn conflicting_variables_and_nonexistent_gpus_are_reported() {
     let driver = FakeNvml::start("h100x8");
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let found = doctor(|command| {
@@ -254,7 +254,7 @@ fn variables_that_contradict_each_other_are_found_with_the_gpus_in_view() {
 }
 
 #[test]
-fn a_configuration_is_read_and_its_receivers_are_asked() {
+fn doctor_reads_the_config_and_probes_its_receivers() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("pulsetrain.yaml");
@@ -281,7 +281,7 @@ fn a_configuration_is_read_and_its_receivers_are_asked() {
 }
 
 #[test]
-fn a_real_collector_takes_every_signal_and_not_the_protocol_of_its_other_port() {
+fn collector_accepts_every_signal_and_rejects_the_protocol_of_its_other_port() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -323,7 +323,7 @@ fn a_real_collector_takes_every_signal_and_not_the_protocol_of_its_other_port() 
 }
 
 #[test]
-fn a_real_prometheus_translates_names_as_we_do() {
+fn prometheus_translates_names_the_same_way_as_doctor_reports() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

@@ -50,7 +50,7 @@ fn assert_fix(command: Command, words: &str, fix: &str) {
 }
 
 #[test]
-fn a_variable_with_a_fault_has_a_fix() {
+fn each_invalid_variable_is_reported_with_a_fix() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let dead = format!("http://127.0.0.1:{}", free_port());
     let url = endpoint.url();
@@ -158,7 +158,7 @@ fn a_variable_with_a_fault_has_a_fix() {
 }
 
 #[test]
-fn several_variables_with_faults_are_all_found() {
+fn all_invalid_variables_are_reported_together() {
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "nonsense"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "abc"),
@@ -168,7 +168,7 @@ fn several_variables_with_faults_are_all_found() {
 }
 
 #[test]
-fn a_receiver_that_refuses_has_the_fix_of_its_reason() {
+fn rejecting_receiver_is_reported_with_the_fix_for_its_status() {
     for (status, fix) in [
         (401, "set the credentials"),
         (429, "raise its limits"),
@@ -200,7 +200,7 @@ fn tls_agent((certificate, key): (&Path, &Path)) -> Agent {
 }
 
 #[test]
-fn a_fault_of_tls_has_the_fix_of_its_reason() {
+fn each_tls_failure_is_reported_with_its_fix() {
     let (certificates, others) = (Certificates::generate(), Certificates::generate());
     let (certificate, key) = certificates.server();
     let agent = tls_agent((&certificate, &key));
@@ -249,7 +249,7 @@ fn self_signed(folder: &Path, subject: &str, is_ca: IsCa) -> (PathBuf, PathBuf) 
 }
 
 #[test]
-fn a_certificate_that_is_not_for_the_receiver_has_its_own_fix() {
+fn certificate_for_another_host_or_a_ca_certificate_has_a_specific_fix() {
     // A certificate authority, as from `openssl req -x509`, and a certificate for another host.
     for (subject, is_ca, words, fix) in [
         (
@@ -275,7 +275,7 @@ fn a_certificate_that_is_not_for_the_receiver_has_its_own_fix() {
 }
 
 #[test]
-fn the_protocol_of_the_other_port_of_a_collector_has_the_right_fix() {
+fn wrong_collector_port_is_reported_with_the_right_scheme() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -311,7 +311,7 @@ fn config(folder: &Path, yaml: &str) -> String {
 }
 
 #[test]
-fn a_configuration_with_a_fault_has_a_fix() {
+fn invalid_configuration_is_reported_with_a_fix() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = config(folder.path(), "sinks: {}\n");
     assert_fix(
@@ -333,7 +333,7 @@ fn a_configuration_with_a_fault_has_a_fix() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_has_a_fix() {
+fn unwritable_output_folder_is_reported_with_a_fix() {
     let folder = folder_for_all();
     let yaml = "health: {enabled: false}\nsinks: {f: {file: {path: /proc/out.jsonl}}}\n";
     let file = config(folder.path(), yaml);
@@ -346,7 +346,7 @@ fn a_folder_that_cannot_be_written_has_a_fix() {
 }
 
 #[test]
-fn a_log_is_described_and_its_fault_has_a_fix() {
+fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let write = |name: &str, text: &str| fs::write(path(name), text).expect("a file can be written");
@@ -386,7 +386,7 @@ fn a_log_is_described_and_its_fault_has_a_fix() {
 }
 
 #[test]
-fn a_log_that_may_not_be_read_has_a_fix() {
+fn unreadable_log_is_reported_with_a_fix() {
     let folder = folder_for_all();
     let log: PathBuf = folder.path().join("secret.log");
     fs::write(&log, STEPS).expect("a file can be written");

@@ -7,7 +7,7 @@ use pulsetrain_tests::{Answer, FakeEndpoint, Finished, Import, Items, SurogateLo
 const LOG: &str = "surogate/training_dense.json";
 
 #[test]
-fn a_busy_endpoint_is_tried_again_and_gets_everything_once() {
+fn busy_endpoint_is_retried_and_gets_everything_once() {
     let endpoint = FakeEndpoint::start([Answer::Busy(1)], Answer::Accept);
     let (finished, ours) = import_to(&endpoint, 0);
     endpoint.items_answered(&Answer::Accept).assert_same(&ours);
@@ -24,7 +24,7 @@ fn a_busy_endpoint_is_tried_again_and_gets_everything_once() {
 }
 
 #[test]
-fn a_refusal_drops_the_batch_and_is_not_tried_again() {
+fn rejected_batch_is_dropped_and_not_retried() {
     let endpoint = FakeEndpoint::start([], Answer::Refuse(400));
     let (finished, ours) = import_to(&endpoint, 1);
     let bodies = requests_by_body(&endpoint);
@@ -34,7 +34,7 @@ fn a_refusal_drops_the_batch_and_is_not_tried_again() {
 }
 
 #[test]
-fn a_partial_success_is_counted_and_not_tried_again() {
+fn partial_success_is_counted_and_not_retried() {
     let endpoint = FakeEndpoint::start([Answer::Partial(3)], Answer::Accept);
     let (finished, _) = import_to(&endpoint, 1);
     assert_eq!(finished.total("dropped"), 3);
@@ -47,7 +47,7 @@ fn a_partial_success_is_counted_and_not_tried_again() {
 }
 
 #[test]
-fn an_endpoint_that_never_answers_is_given_up_in_time() {
+fn endpoint_that_never_responds_is_abandoned_after_the_deadline() {
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let finished = import(&endpoint.url())
         .env("OTEL_EXPORTER_OTLP_TIMEOUT", "500")
@@ -59,7 +59,7 @@ fn an_endpoint_that_never_answers_is_given_up_in_time() {
 }
 
 #[test]
-fn an_endpoint_that_is_not_there_is_named_with_what_to_do() {
+fn unreachable_endpoint_is_reported_with_the_fix() {
     let url = format!("http://127.0.0.1:{}", free_port());
     let finished = import(&url).arg("--give-up-after=1").run().expect_code(1);
     finished.expect_words(&[&url, "Connection refused", "start"]);
@@ -67,7 +67,7 @@ fn an_endpoint_that_is_not_there_is_named_with_what_to_do() {
 }
 
 #[test]
-fn gzip_and_headers_of_the_environment_are_on_the_wire() {
+fn compression_and_headers_from_the_environment_are_sent() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     import(&endpoint.url())
         .env("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
@@ -91,7 +91,7 @@ fn gzip_and_headers_of_the_environment_are_on_the_wire() {
 }
 
 #[test]
-fn a_variable_of_one_signal_overrides_the_general_one() {
+fn signal_specific_variable_overrides_the_general_one() {
     let (general, traces) = (
         FakeEndpoint::start([], Answer::Accept),
         FakeEndpoint::start([], Answer::Accept),

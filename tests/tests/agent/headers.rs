@@ -6,7 +6,7 @@ use pulsetrain_tests::{Answer, FakeEndpoint, Process, wait_until};
 use crate::world::World;
 
 #[test]
-fn headers_of_the_environment_reach_no_sink_that_the_configuration_names() {
+fn headers_from_the_environment_are_not_sent_by_configured_sinks() {
     let (with_own, without) = (
         FakeEndpoint::start([], Answer::Accept),
         FakeEndpoint::start([], Answer::Accept),

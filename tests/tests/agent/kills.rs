@@ -15,7 +15,7 @@ pub(crate) const KILLS: usize = 50;
 const LOGS: [&str; 2] = ["first.json", "second.json"];
 
 #[test]
-fn fifty_kills_lose_and_repeat_nothing_of_two_sources_and_take_nothing_back_of_a_third() {
+fn fifty_kills_neither_lose_nor_duplicate_logs_nor_retract_telemetry() {
     const EMPTIED_BEFORE: usize = 20;
     const RENAMED_BEFORE: usize = 35;
     let mut random = Rng::with_seed(20_261_122);
@@ -55,7 +55,7 @@ fn fifty_kills_lose_and_repeat_nothing_of_two_sources_and_take_nothing_back_of_a
 /// No data of the logs is ever committed, because one sink accepts nothing: every kill removes all of it from the file. The
 /// agent's own telemetry is written once, and stays.
 #[test]
-fn what_no_log_brings_again_outlives_every_kill() {
+fn agent_telemetry_that_no_log_can_replay_survives_every_kill() {
     let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
     let collector = format!("  collector:\n    otlp:\n      endpoint: {}\n", endpoint.url());
     let world = world_with_archive(&collector, "enabled: false");
@@ -86,7 +86,7 @@ fn what_no_log_brings_again_outlives_every_kill() {
 }
 
 #[test]
-fn a_receiver_gets_again_after_a_kill_only_what_its_ids_and_times_identify() {
+fn duplicates_after_a_kill_are_identifiable_by_ids_and_times() {
     let mut random = Rng::with_seed(7);
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let world = World::new();

@@ -12,7 +12,7 @@ use pulsetrain_tests::{Items, Process, SurogateLog, command, corpus, free_port, 
 use crate::world::{World, check, stderr_of};
 
 #[test]
-fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
+fn appended_log_reaches_the_metrics_page_and_the_output_file() {
     let world = World::new();
     world.configure(&world.file_sink("archive", "out.jsonl"));
     let agent = world.start();
@@ -56,7 +56,7 @@ fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
 
 /// As in every OpenTelemetry program, both variables set the resource of the logs and of the agent.
 #[test]
-fn the_variables_of_opentelemetry_name_the_resource_of_everything() {
+fn opentelemetry_resource_variables_apply_to_all_telemetry() {
     let world = World::new();
     world.configure(&world.file_sink("archive", "out.jsonl"));
     world.write_log("surogate/training_dense.json");
@@ -97,7 +97,7 @@ fn the_variables_of_opentelemetry_name_the_resource_of_everything() {
 }
 
 #[test]
-fn a_restart_continues_where_the_agent_ended() {
+fn restart_resumes_at_the_position_of_the_previous_agent() {
     let world = World::new();
     world.configure(&world.file_sink("archive", "out.jsonl"));
     let log = fs::read_to_string(corpus("surogate/training_dense.json")).unwrap();
@@ -131,7 +131,7 @@ fn a_restart_continues_where_the_agent_ended() {
 }
 
 #[test]
-fn a_reload_changes_what_has_changed_and_nothing_else() {
+fn reload_applies_only_the_changes() {
     let world = World::new();
     let agent = world.start();
     world.write_log("surogate/training_dense.json");
@@ -195,7 +195,7 @@ fn a_configuration_is_checked_without_starting_anything() {
 }
 
 #[test]
-fn a_pipe_cannot_be_followed_and_does_not_hold_up_the_check() {
+fn named_pipe_is_rejected_and_does_not_block_the_config_check() {
     let world = World::new();
     let made = Command::new("mkfifo")
         .arg(world.path("training.json"))
@@ -210,7 +210,7 @@ fn a_pipe_cannot_be_followed_and_does_not_hold_up_the_check() {
 }
 
 #[test]
-fn the_printed_configuration_has_nothing_wrong_with_it() {
+fn printed_configuration_passes_the_check() {
     let printed = command(["agent", "--print-config"]).output().unwrap();
     assert_eq!(printed.status.code(), Some(0));
     let folder = tempfile::tempdir().unwrap();

@@ -159,7 +159,7 @@ fn a_file_can_be_opened_while_spans_arrive_and_after_a_kill() {
 }
 
 #[test]
-fn files_follow_each_other_and_together_show_every_step_once() {
+fn rotated_trace_files_together_contain_every_step_once() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -188,7 +188,7 @@ fn files_follow_each_other_and_together_show_every_step_once() {
 }
 
 #[test]
-fn the_flight_recorder_answers_this_machine_and_writes_on_a_signal() {
+fn flight_recorder_serves_local_requests_and_writes_on_a_signal() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -217,7 +217,7 @@ fn the_flight_recorder_answers_this_machine_and_writes_on_a_signal() {
 }
 
 #[test]
-fn files_and_recordings_are_drawn_as_the_section_perfetto_configures() {
+fn trace_files_and_recordings_follow_the_perfetto_config_section() {
     let world = World::new(
         "{traces: {perfetto: {path: FOLDER/traces/run.pftrace, flush_every: 50ms}}, \
          recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}\n\
@@ -255,7 +255,7 @@ fn files_and_recordings_are_drawn_as_the_section_perfetto_configures() {
 }
 
 #[test]
-fn under_run_the_recorder_answers_the_signal_is_the_trainers_and_a_failure_is_written() {
+fn run_serves_the_recorder_forwards_signals_and_records_a_failure() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -284,7 +284,7 @@ fn under_run_the_recorder_answers_the_signal_is_the_trainers_and_a_failure_is_wr
 }
 
 #[test]
-fn a_run_whose_health_address_is_taken_continues_and_writes_nothing_where_all_went_well() {
+fn run_with_a_used_health_port_continues_and_records_nothing_on_success() {
     let world = World::new("{recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}");
     let _taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, world.health)).unwrap();
     let mut command = command(["run", "--config"]);
@@ -314,7 +314,7 @@ fn an_agent_without_a_recorder_reports_it() {
 }
 
 #[test]
-fn a_path_that_is_not_of_a_trace_is_found_by_the_check() {
+fn config_check_rejects_a_trace_path_without_a_trace_extension() {
     let world = World::new("{traces: {perfetto: {path: FOLDER/run.json}}}");
     let mut command = command(["agent", "--check", "--config"]);
     let output = command.arg(world.path("agent.yaml")).output().unwrap();

@@ -39,7 +39,7 @@ fn records(log: &str) -> Vec<Value> {
 }
 
 #[test]
-fn every_line_is_an_object_with_the_sink_or_source_that_it_is_about() {
+fn every_json_log_line_names_its_sink_or_source() {
     let world = World::new();
     configure(&world, "{format: json, level: debug}");
     // Checkpoints that cannot be read, and an invalid log.
@@ -90,7 +90,7 @@ fn every_line_is_an_object_with_the_sink_or_source_that_it_is_about() {
 }
 
 #[test]
-fn flags_override_the_configuration_and_errors_alone_leave_the_rest_out() {
+fn log_flags_override_the_config_and_level_error_hides_other_levels() {
     let world = World::new();
     let mut command = world.command();
     command.args(["--log-level", "error"]);
@@ -109,7 +109,7 @@ fn flags_override_the_configuration_and_errors_alone_leave_the_rest_out() {
 }
 
 #[test]
-fn a_level_that_does_not_exist_is_refused_at_its_place() {
+fn unknown_log_level_or_format_is_rejected_with_its_location() {
     let world = World::new();
     for (log, column, expected) in [
         (

@@ -9,7 +9,7 @@ fn otlp(name: &str, endpoint: &str) -> String {
 }
 
 #[test]
-fn every_failing_sink_is_named_while_it_fails_and_when_it_is_back() {
+fn failing_sinks_are_reported_during_the_outage_and_on_recovery() {
     let world = World::new();
     let (forbidding, healthy) = (
         FakeEndpoint::start([], Answer::Refuse(401)),

@@ -20,7 +20,7 @@ const IN_MEMORY: &str = "      disk_queue: off\n";
 const QUICK: &str = "limits:\n  retry_after: 100ms\n  retry_at_most: 500ms\n";
 
 #[test]
-fn everything_arrives_in_order_when_the_collector_comes_back_after_20_seconds() {
+fn everything_arrives_in_order_after_a_20_second_collector_outage() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -64,7 +64,7 @@ fn everything_arrives_in_order_when_the_collector_comes_back_after_20_seconds() 
 }
 
 #[test]
-fn log_waits_for_a_required_sink_whose_queue_is_full_and_loses_nothing() {
+fn full_queue_of_a_required_sink_pauses_the_log_and_loses_nothing() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -97,7 +97,7 @@ fn log_waits_for_a_required_sink_whose_queue_is_full_and_loses_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_into_the_queue_of_a_sink_that_is_not_required_is_counted_and_the_rest_arrives() {
+fn full_queue_of_an_optional_sink_drops_and_counts_items() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -134,7 +134,7 @@ fn what_does_not_fit_into_the_queue_of_a_sink_that_is_not_required_is_counted_an
 }
 
 #[test]
-fn the_books_of_a_sink_that_loses_are_balanced_on_the_page() {
+fn item_counts_of_a_lossy_sink_balance_on_the_metrics_page() {
     let world = World::new();
     let ports = [free_port(), free_port()];
     configure_best_effort(
@@ -169,7 +169,7 @@ fn the_books_of_a_sink_that_loses_are_balanced_on_the_page() {
 
 /// The trainer prints half of its log before the Collector starts, and the rest after it.
 #[test]
-fn what_a_trainer_prints_before_the_collector_is_there_arrives_too() {
+fn output_printed_before_the_collector_starts_arrives() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };

@@ -30,7 +30,7 @@ fn stop(agent: Process) -> String {
 }
 
 #[test]
-fn a_pattern_of_the_configuration_gives_each_log_its_rank() {
+fn configured_path_pattern_sets_the_rank_of_each_log() {
     let world = world("      rank: {from: path, pattern: 'rank_(\\d+)'}\n");
     let agent = world.start();
     for (rank, loss) in [(0, 2.0), (1, 2.1)] {
@@ -42,7 +42,7 @@ fn a_pattern_of_the_configuration_gives_each_log_its_rank() {
 }
 
 #[test]
-fn two_logs_of_one_rank_are_named_while_they_are_followed() {
+fn colliding_ranks_of_followed_logs_are_reported() {
     let world = world("");
     let agent = world.start();
     wait_until("the agent warns", || agent.log().contains("collide"));
@@ -53,7 +53,7 @@ fn two_logs_of_one_rank_are_named_while_they_are_followed() {
 }
 
 #[test]
-fn an_invalid_rank_is_a_fault_with_its_place() {
+fn invalid_rank_setting_is_rejected_with_its_location() {
     for (key, words) in [
         ("      rank: fast\n", "a rank like 3"),
         ("      rank: -1\n", "a rank like 3"),

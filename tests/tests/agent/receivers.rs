@@ -31,7 +31,7 @@ fn spans() -> usize {
 }
 
 #[test]
-fn a_sink_without_an_endpoint_has_a_queue_for_each_receiver_of_the_environment() {
+fn sink_without_an_endpoint_has_a_queue_per_receiver_from_the_environment() {
     let world = world("  collector:\n    otlp: {disk_queue: off}\n");
     let live = FakeEndpoint::start([], Answer::Accept);
     let dead = format!("http://127.0.0.1:{}", free_port());
@@ -67,7 +67,7 @@ fn a_sink_without_an_endpoint_has_a_queue_for_each_receiver_of_the_environment()
 }
 
 #[test]
-fn dropped_items_have_their_signal_and_those_of_an_unsupported_one_are_no_loss() {
+fn dropped_items_are_labeled_by_signal_and_unsupported_ones_are_not_a_loss() {
     let receiver = FakeEndpoint::by_path([("/v1/traces", Answer::Refuse(404))]);
     let sink = format!("  collector:\n    otlp:\n      endpoint: {}\n", receiver.url());
     let world = world(&sink);

@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[test]
-fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_reports_which() {
+fn unopened_sink_is_retried_and_named_by_the_readiness_probe() {
     let world = World::new();
     let agent = world.start();
     world.configure(&world.file_sink("archive", "later/out.jsonl"));
@@ -47,7 +47,7 @@ fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_reports_which() {
 
 /// The token is in a pipe: the check reads a token, and the attempts to open the sink read an empty line.
 #[test]
-fn a_notice_about_a_sink_is_logged_once_however_often_the_sink_is_opened() {
+fn sink_notice_is_logged_once_across_open_attempts() {
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let mut command = world.command();
@@ -77,7 +77,7 @@ fn a_notice_about_a_sink_is_logged_once_however_often_the_sink_is_opened() {
 }
 
 #[test]
-fn a_receiver_whose_port_is_in_use_is_refused_by_its_place_and_opened_by_a_later_reload() {
+fn receiver_with_a_used_port_is_rejected_and_opened_by_a_later_reload() {
     let world = World::new();
     let agent = world.start();
     let receiver = free_port();
@@ -100,7 +100,7 @@ fn a_receiver_whose_port_is_in_use_is_refused_by_its_place_and_opened_by_a_later
 }
 
 #[test]
-fn a_source_that_cannot_be_opened_is_tried_again_and_readiness_reports_which() {
+fn unopened_source_is_retried_and_named_by_the_readiness_probe() {
     let world = World::new();
     let agent = world.start();
     let socket = world.path("later/otlp.sock");
@@ -129,7 +129,7 @@ fn a_source_that_cannot_be_opened_is_tried_again_and_readiness_reports_which() {
 }
 
 #[test]
-fn a_sink_that_is_missing_and_taken_out_again_is_not_missed() {
+fn removing_a_sink_that_cannot_be_opened_restores_readiness() {
     let world = World::new();
     let agent = world.start();
     world.configure(&world.file_sink("archive", "nowhere/out.jsonl"));
@@ -142,7 +142,7 @@ fn a_sink_that_is_missing_and_taken_out_again_is_not_missed() {
 }
 
 #[test]
-fn a_page_that_moves_takes_its_series_along() {
+fn metrics_page_moved_to_another_port_keeps_its_series() {
     let world = World::new();
     let agent = world.start();
     world.write_log("surogate/training_dense.json");
@@ -169,7 +169,7 @@ fn a_page_that_moves_takes_its_series_along() {
 }
 
 #[test]
-fn health_moves_at_once_and_what_needs_a_restart_is_reported() {
+fn health_port_changes_on_reload_and_restart_only_settings_are_reported() {
     let world = World::new();
     let agent = world.start();
     let port = free_port();
@@ -199,7 +199,7 @@ fn health_moves_at_once_and_what_needs_a_restart_is_reported() {
 
 /// The sink continues under another name: its file is not truncated, and later data is not lost.
 #[test]
-fn a_file_that_gets_another_name_in_a_reload_keeps_what_it_has() {
+fn renaming_a_file_sink_in_a_reload_keeps_its_contents() {
     let world = World::new();
     world.configure(&world.file_sink("archive", "out.jsonl"));
     let agent = world.start();

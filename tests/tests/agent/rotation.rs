@@ -106,7 +106,7 @@ fn assert_everything_once(world: &World, folder: &Path) {
 }
 
 #[test]
-fn kills_during_rotations_lose_and_repeat_nothing() {
+fn kills_during_rotations_neither_lose_nor_duplicate_items() {
     let mut random = Rng::with_seed(20_261_122);
     let world = world_with(
         "      permissions: \"0640\"\n      rotation: {max_bytes: 20KiB, keep: 0, compression: zstd}\n",
@@ -133,7 +133,7 @@ fn kills_during_rotations_lose_and_repeat_nothing() {
 
 /// As logrotate does: a rename, with `create` or without, and SIGHUP.
 #[test]
-fn kills_while_another_program_moves_the_archive_lose_and_repeat_nothing() {
+fn kills_during_external_rotation_neither_lose_nor_duplicate_items() {
     let mut random = Rng::with_seed(5);
     let world = world_with("");
     let mut runs = runs(&world);
@@ -167,7 +167,7 @@ fn kills_while_another_program_moves_the_archive_lose_and_repeat_nothing() {
 }
 
 #[test]
-fn a_moved_archive_is_opened_again_also_when_the_configuration_is_wrong() {
+fn moved_archive_is_reopened_even_with_an_invalid_configuration() {
     let world = world_with("");
     let mut writer = SurogateWriter::create(&world.path(LOGS[0]));
     let records = surogate_records(&corpus("surogate/training_dense.json"));
@@ -194,7 +194,7 @@ fn a_moved_archive_is_opened_again_also_when_the_configuration_is_wrong() {
 
 /// The next file cannot be created: the record waits, and no data is torn, lost or duplicated.
 #[test]
-fn a_rotation_on_a_full_disk_waits_for_room() {
+fn rotation_on_a_full_disk_waits_for_free_space() {
     let world = World::new();
     let folder = world.path("disk");
     fs::create_dir(&folder).expect("a folder can be made");

@@ -147,7 +147,7 @@ fn a_reload_that_changes_the_routes_loses_nothing() {
 }
 
 #[test]
-fn a_name_that_no_source_has_is_refused_at_its_place_with_the_names_that_there_are() {
+fn unknown_source_name_is_rejected_with_its_location_and_valid_names() {
     let (world, routes) = (World::new(), Routes::new());
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     routes.configure(&world, &endpoint, "[left, rihgt]", "[]");
@@ -175,7 +175,7 @@ fn a_name_that_no_source_has_is_refused_at_its_place_with_the_names_that_there_a
 }
 
 #[test]
-fn a_sink_of_gpus_that_are_not_watched_is_a_warning_of_the_check_and_of_the_start() {
+fn sink_for_a_disabled_gpu_source_causes_a_warning_at_check_and_start() {
     let world = World::new();
     world.configure_as(&Setup {
         sinks: &format!("{}      sources: [gpu]\n", world.file_sink("gpus", "gpus.jsonl")),

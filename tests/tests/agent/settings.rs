@@ -18,7 +18,7 @@ fn configure(world: &World, sinks: &str) {
 }
 
 #[test]
-fn a_collector_with_mutual_tls_receives_everything_by_the_settings_of_the_sinks_alone() {
+fn collector_with_mutual_tls_receives_everything_using_sink_settings_only() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -69,7 +69,7 @@ fn a_collector_with_mutual_tls_receives_everything_by_the_settings_of_the_sinks_
 }
 
 #[test]
-fn a_collector_that_cannot_be_trusted_or_does_not_trust_us_is_named_with_the_key_to_set() {
+fn untrusted_collector_or_client_is_reported_with_the_key_to_set() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -127,7 +127,7 @@ fn a_collector_that_cannot_be_trusted_or_does_not_trust_us_is_named_with_the_key
 }
 
 #[test]
-fn a_rotated_token_is_sent_without_a_reload_and_what_was_refused_meanwhile_arrives() {
+fn rotated_token_is_used_without_a_reload_and_rejected_batches_arrive() {
     let endpoint = FakeEndpoint::start([], Answer::Refuse(401));
     let world = World::new();
     world.write_log("surogate/training_dense.json");
@@ -167,7 +167,7 @@ fn a_rotated_token_is_sent_without_a_reload_and_what_was_refused_meanwhile_arriv
 }
 
 #[test]
-fn attributes_are_dropped_hashed_and_renamed_for_one_sink_alone() {
+fn attribute_rules_of_one_sink_do_not_affect_other_sinks() {
     let (plain, redacted) = (
         FakeEndpoint::start([], Answer::Accept),
         FakeEndpoint::start([], Answer::Accept),

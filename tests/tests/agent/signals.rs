@@ -12,7 +12,7 @@ use pulsetrain_tests::{Answer, FakeEndpoint, Process, SurogateRun, wait_until};
 use crate::world::{Setup, World};
 
 #[test]
-fn an_interrupt_ends_an_agent_as_a_wish_to_terminate_does() {
+fn sigint_stops_the_agent_like_sigterm() {
     let world = World::new();
     let agent = world.start();
     agent.interrupt();
@@ -21,7 +21,7 @@ fn an_interrupt_ends_an_agent_as_a_wish_to_terminate_does() {
 }
 
 #[test]
-fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_reports_what_is_lost() {
+fn agent_with_a_hung_receiver_stops_after_the_drain_limit_and_reports_losses() {
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let (_world, agent) = with_something_to_lose(&endpoint, "drain: 1s");
     let (status, printed) = agent.stop_with_log();
@@ -31,7 +31,7 @@ fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_reports_w
 
 /// The drain alone would exceed the timeout of the test.
 #[test]
-fn a_second_signal_ends_an_agent_without_the_drain() {
+fn second_signal_stops_the_agent_without_draining() {
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let (world, agent) = with_something_to_lose(&endpoint, "drain: 10m");
     agent.interrupt();
@@ -44,7 +44,7 @@ fn a_second_signal_ends_an_agent_without_the_drain() {
 }
 
 #[test]
-fn clients_that_ask_nothing_do_not_keep_others_from_asking_for_long() {
+fn idle_health_connections_do_not_block_other_clients() {
     let world = World::new();
     let agent = world.start();
     let connect = |number: usize| {
@@ -60,7 +60,7 @@ fn clients_that_ask_nothing_do_not_keep_others_from_asking_for_long() {
 }
 
 #[test]
-fn systemd_is_notified_of_readiness_reloads_and_the_end_and_that_the_agent_lives() {
+fn systemd_is_notified_of_readiness_reload_stop_and_watchdog() {
     let world = World::new();
     let path = world.path("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket can be bound");

@@ -12,7 +12,7 @@ use crate::{
 
 /// One request at a time with one message each would need five minutes.
 #[test]
-fn thousands_of_small_messages_pass_a_receiver_that_takes_100_ms_for_each_request() {
+fn small_messages_are_batched_for_a_receiver_with_100_ms_latency() {
     const CLIENTS: usize = 4;
     const MESSAGES: usize = 3000;
     let world = World::new();

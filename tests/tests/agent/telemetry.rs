@@ -8,7 +8,7 @@ use pulsetrain_tests::{Answer, FakeEndpoint, SurogateRun, corpus, free_port, wai
 use crate::world::{Setup, World, scraped_from};
 
 #[test]
-fn every_metric_of_the_agent_is_on_its_page() {
+fn every_agent_metric_is_on_the_metrics_page() {
     let endpoint = FakeEndpoint::start([Answer::Busy(1), Answer::Refuse(400)], Answer::Hang);
     let world = World::new();
     // Without merging, because a rejected request of several batches is split, and not dropped.
@@ -68,7 +68,7 @@ fn every_metric_of_the_agent_is_on_its_page() {
 
 /// The page is full before the agent has sent its own telemetry.
 #[test]
-fn what_finds_no_room_on_the_page_is_counted_on_the_page() {
+fn items_above_the_series_limit_are_counted_on_the_page() {
     let world = World::new();
     let yaml = world.yaml(&Setup {
         telemetry: "interval: 1s",
@@ -89,7 +89,7 @@ fn what_finds_no_room_on_the_page_is_counted_on_the_page() {
 }
 
 #[test]
-fn ended_series_and_retimed_points_are_counted_once_over_a_reload() {
+fn ended_series_and_retimed_points_are_counted_once_across_a_reload() {
     let world = World::new();
     let move_page = |port: u16| {
         let (yaml, listen) = (
@@ -133,7 +133,7 @@ fn ended_series_and_retimed_points_are_counted_once_over_a_reload() {
 }
 
 #[test]
-fn a_log_that_cannot_be_read_is_a_reading_that_failed() {
+fn unreadable_log_counts_as_a_failed_read() {
     let world = World::new();
     let agent = world.start();
     let made = Command::new("mkfifo")

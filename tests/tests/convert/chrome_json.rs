@@ -14,7 +14,7 @@ fn number(value: &Value) -> i64 {
 }
 
 #[test]
-fn a_profile_of_pytorch_is_aligned_with_the_otlp_of_its_run() {
+fn pytorch_profile_is_aligned_with_the_otlp_of_its_run() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -93,7 +93,7 @@ fn trace() -> Value {
 }
 
 #[test]
-fn every_phase_is_converted_or_named() {
+fn every_chrome_event_phase_is_converted_or_reported() {
     let folder = Folder::new();
     let input = folder.file("trace.json", trace().to_string());
     let out = folder.path("out.jsonl");
@@ -161,7 +161,7 @@ fn spans_of(message: &Value) -> Vec<(String, (u64, u64))> {
 }
 
 #[test]
-fn an_event_of_several_lines_is_a_problem_of_one_line() {
+fn invalid_multiline_event_is_reported_on_one_line() {
     let folder = Folder::new();
     let pretty = serde_json::to_string_pretty(&trace()).expect("invariant: a value is JSON");
     let input = folder.file("pretty.json", pretty);
@@ -186,7 +186,7 @@ fn an_event_of_several_lines_is_a_problem_of_one_line() {
 }
 
 #[test]
-fn an_array_that_is_cut_off_is_used_up_to_there() {
+fn truncated_chrome_trace_is_read_up_to_the_cut() {
     let folder = Folder::new();
     let events = trace()["traceEvents"].to_string();
     let cut = &events[..events.find("request").expect("it is there")];
@@ -203,7 +203,7 @@ fn an_array_that_is_cut_off_is_used_up_to_there() {
 }
 
 #[test]
-fn a_trace_without_a_wall_clock_is_a_problem_with_what_to_do() {
+fn chrome_trace_without_a_wall_clock_asks_for_the_start_time() {
     let folder = Folder::new();
     let input = folder.file("trace.json", trace()["traceEvents"].to_string());
     let finished = convert(&[input], &folder.path("out.jsonl"), &[]).expect_code(1);
@@ -212,7 +212,7 @@ fn a_trace_without_a_wall_clock_is_a_problem_with_what_to_do() {
 }
 
 #[test]
-fn a_slice_that_crosses_the_end_of_another_keeps_its_time_and_null_is_no_text() {
+fn overlapping_slice_keeps_its_duration_and_null_arguments_stay_null() {
     let folder = Folder::new();
     let event = |phase: &str, name: &str, ts: u64, more: Value| {
         let mut event = json!({"ph": phase, "name": name, "pid": 1, "tid": 1, "ts": ts});

@@ -51,7 +51,7 @@ fn without_flags(span: &mut Value) {
 }
 
 #[test]
-fn tempo_gives_every_span_back_in_both_its_forms() {
+fn tempo_responses_of_both_api_versions_return_every_span() {
     let one = sent(Some(TRACE), without_flags);
     assert_eq!(one.len(), 6);
     converted(&["tempo_api_traces.json"]).assert_same(&one);
@@ -62,13 +62,13 @@ fn tempo_gives_every_span_back_in_both_its_forms() {
 }
 
 #[test]
-fn jaeger_gives_every_span_back_as_otlp() {
+fn jaeger_otlp_responses_return_every_span() {
     converted(&["jaeger_api_v3_trace.json"]).assert_same(&sent(Some(TRACE), |_| {}));
     converted(&["jaeger_api_v3_traces.json"]).assert_same(&sent(None, |_| {}));
 }
 
 #[test]
-fn jaegers_own_json_gives_every_span_back_but_for_what_it_does_not_hold() {
+fn jaeger_json_returns_every_span_except_unsupported_fields() {
     let mut items = converted(&["jaeger_api_traces.json"]);
     items.assert_same(&sent(None, as_jaeger_has_it));
     items = converted(&["jaeger_api_traces.json", "jaeger_api_v3_traces.json"]);
@@ -117,7 +117,7 @@ fn saved(text: &[u8], name: &str) -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
+fn compressed_response_without_a_file_extension_is_read() {
     let text = fs::read(corpus("backends/tempo_api_traces.json")).unwrap();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(&text).unwrap();
@@ -128,7 +128,7 @@ fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
 }
 
 #[test]
-fn an_answer_that_was_cut_or_is_an_error_reports_it() {
+fn truncated_or_error_response_is_reported() {
     let uncut = fs::read(corpus("backends/jaeger_api_v3_trace.json")).unwrap();
     // One cut after some complete spans, one before the first.
     for (end, words, is_empty) in [

@@ -91,7 +91,7 @@ type Compressed = (&'static str, fn(&[u8]) -> Vec<u8>);
 const COMPRESSIONS: [Compressed; 3] = [("", <[u8]>::to_vec), (".gz", gzip), (".zst", zstd)];
 
 #[test]
-fn every_form_is_read_plain_gzip_and_zstd_from_a_file_and_from_the_standard_input() {
+fn every_otlp_encoding_is_read_compressed_or_plain_from_file_or_stdin() {
     let folder = Folder::new();
     let expected = items_of(&folder, &[&corpus("otlp/everything.jsonl")]);
     for (name, bytes) in forms(&folder) {
@@ -111,7 +111,7 @@ fn every_form_is_read_plain_gzip_and_zstd_from_a_file_and_from_the_standard_inpu
 }
 
 #[test]
-fn a_minus_writes_otlp_json_lines_to_the_standard_output() {
+fn dash_writes_otlp_json_lines_to_stdout() {
     let folder = Folder::new();
     let input = corpus("otlp/everything.jsonl");
     let output = command(["convert", "--json", "-o", "-"]).arg(&input).output();
@@ -137,7 +137,7 @@ const ZIPKIN: &str = r#"[
 ]"#;
 
 #[test]
-fn zipkin_spans_are_read_and_those_without_a_time_or_an_id_are_named() {
+fn zipkin_spans_are_read_and_invalid_ones_are_reported() {
     let folder = Folder::new();
     let traces = format!("[{ZIPKIN}]");
     for (name, text) in [("spans.json", ZIPKIN), ("traces.json", &traces)] {
@@ -167,7 +167,7 @@ fn zipkin_spans_are_read_and_those_without_a_time_or_an_id_are_named() {
 }
 
 #[test]
-fn several_files_of_several_forms_are_one_input() {
+fn several_files_of_different_encodings_are_read_as_one_input() {
     let folder = Folder::new();
     let mut files = Vec::new();
     for name in ["python_sdk.binpb", "rust_sdk.binpb", "collector.jsonl"] {
@@ -186,7 +186,7 @@ fn several_files_of_several_forms_are_one_input() {
 }
 
 #[test]
-fn a_file_that_is_an_input_twice_is_noted() {
+fn duplicate_input_file_is_noted() {
     let folder = Folder::new();
     let input = corpus("otlp/collector.jsonl");
     let link = folder.path("link.jsonl");
@@ -216,7 +216,7 @@ fn without_what_follows(items: &Items) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_was_cut_off_gives_what_was_complete_and_reports_where_it_ends() {
+fn truncated_input_yields_complete_messages_and_reports_the_offset() {
     let folder = Folder::new();
     let expected = items_of(&folder, &[&corpus("otlp/everything.jsonl")]);
     for (name, bytes) in forms(&folder) {
@@ -249,7 +249,7 @@ fn what_was_cut_off_gives_what_was_complete_and_reports_where_it_ends() {
 }
 
 #[test]
-fn one_document_that_was_cut_off_gives_every_span_before_the_cut_and_reports_where_that_is() {
+fn truncated_json_document_yields_complete_spans_and_reports_the_offset() {
     let folder = Folder::new();
     let text = fs::read_to_string(corpus("backends/sent.json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
@@ -276,7 +276,7 @@ fn one_document_that_was_cut_off_gives_every_span_before_the_cut_and_reports_whe
 }
 
 #[test]
-fn an_answer_that_was_cut_off_gives_its_complete_spans() {
+fn truncated_backend_response_yields_its_complete_spans() {
     let folder = Folder::new();
     for name in [
         "tempo_api_traces.json",
@@ -303,7 +303,7 @@ fn an_answer_that_was_cut_off_gives_its_complete_spans() {
 }
 
 #[test]
-fn what_is_no_telemetry_is_reported_with_its_place_and_hides_nothing_else() {
+fn invalid_input_is_reported_and_does_not_affect_other_inputs() {
     let folder = Folder::new();
     let good = corpus("otlp/web_service.jsonl");
     let expected = items_of(&folder, &[&good]);
@@ -337,7 +337,7 @@ fn messages() -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn a_saved_message_of_any_signal_is_read_whatever_its_file_is_called() {
+fn saved_otlp_message_is_read_regardless_of_its_file_extension() {
     let folder = Folder::new();
     let back = folder.path("back.jsonl");
     convert(&[corpus("otlp/everything.jsonl")], &back, &[]).expect_code(0);
@@ -376,7 +376,7 @@ fn large(spans: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_message_above_the_limit_is_read_in_parts() {
+fn message_above_the_size_limit_is_read_in_parts() {
     let folder = Folder::new();
     let back = folder.path("back.binpb");
     let message = large(70);
@@ -398,7 +398,7 @@ fn a_message_above_the_limit_is_read_in_parts() {
 }
 
 #[test]
-fn a_file_without_telemetry_is_a_problem_and_leaves_the_output_as_it_was() {
+fn input_without_telemetry_fails_and_keeps_the_output_file() {
     let folder = Folder::new();
     // One packet with scheduler events, as `ftrace_events`.
     let ftrace = [0x0a, 6, 0x0a, 4, 0x08, 1, 0x12, 0];

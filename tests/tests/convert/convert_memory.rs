@@ -131,7 +131,7 @@ fn goes_there_and_back(traces: u64) {
 }
 
 #[test]
-fn one_object_that_is_larger_than_a_message_may_be_is_read_in_pieces() {
+fn object_above_the_message_limit_is_read_in_pieces() {
     let folder = tempfile::tempdir().unwrap();
     let lines = fs::read_to_string(large(&folder, 3_000)).unwrap();
     let of_line = |line| str::strip_prefix(line, "{\"resourceSpans\":[")?.strip_suffix("]}");
@@ -156,17 +156,17 @@ fn one_object_that_is_larger_than_a_message_may_be_is_read_in_pieces() {
 }
 
 #[test]
-fn one_trace_that_is_larger_than_memory_goes_there_and_back_within_it() {
+fn one_trace_larger_than_memory_round_trips_within_the_limit() {
     goes_there_and_back(1);
 }
 
 #[test]
-fn many_traces_that_are_larger_than_memory_go_there_and_back_within_it() {
+fn many_traces_larger_than_memory_round_trip_within_the_limit() {
     goes_there_and_back(3_000);
 }
 
 #[test]
-fn log_records_of_spans_take_no_memory_beside_their_message() {
+fn log_records_of_spans_need_no_memory_beyond_their_message() {
     const RECORDS: u64 = 12_000;
     const BODY_BYTES: usize = 4_000;
     let record = |number: u64| LogRecord {
@@ -202,7 +202,7 @@ fn log_records_of_spans_take_no_memory_beside_their_message() {
 }
 
 #[test]
-fn endless_nesting_is_refused_before_it_takes_memory() {
+fn unbounded_nesting_is_rejected_before_it_uses_memory() {
     const BYTES: usize = 300 << 20;
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (
@@ -257,7 +257,7 @@ fn series(number: u64) -> Value {
 }
 
 #[test]
-fn processes_rows_and_series_take_little_memory_each() {
+fn memory_per_process_row_and_series_is_bounded() {
     type Lines = fn(u64) -> Vec<Value>;
     let cases: [(&str, u64, Lines, &str); 4] = [
         ("processes", 50_000, |number| vec![short_span(number)], "lean"),

@@ -137,7 +137,7 @@ fn fault(input: &Path, output: &Path, options: &[&str]) -> Result<i32, String> {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the longest conversion is measured")]
-fn no_mutated_input_panics_hangs_or_fails_without_a_reason() {
+fn mutated_inputs_never_panic_hang_or_fail_without_a_reason() {
     let seconds =
         env::var("MUTATED_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
     let folder = Folder::new();

@@ -24,7 +24,7 @@ fn ask(port: u16, request: &str) -> Option<(String, Vec<u8>)> {
 }
 
 #[test]
-fn the_page_reads_the_trace_and_then_the_command_ends() {
+fn open_serves_the_trace_to_the_viewer_and_exits() {
     let folder = Folder::new();
     let (trace, port) = (folder.path("run.pftrace"), free_port());
     let mut convert = command(["convert", "--open", "--open-port", &port.to_string(), "-o"]);
@@ -64,7 +64,7 @@ fn the_page_reads_the_trace_and_then_the_command_ends() {
 }
 
 #[test]
-fn a_port_that_is_taken_and_an_output_that_is_no_trace_are_refused_before_the_work() {
+fn open_with_a_used_port_or_a_non_trace_output_fails_before_converting() {
     let folder = Folder::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let port = taken.local_addr().expect("it has an address").port().to_string();

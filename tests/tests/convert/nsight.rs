@@ -73,7 +73,7 @@ fn named<'s>(spans: &'s BTreeMap<String, Value>, name: &str) -> Vec<&'s Value> {
 }
 
 #[test]
-fn kernels_link_to_their_launches_and_calls_are_within_ranges() {
+fn kernels_link_to_launches_and_calls_nest_in_nvtx_ranges() {
     let folder = Folder::new();
     let output = folder.path("out.jsonl");
     let finished = convert(&[corpus("nsight/run.sqlite")], &output, &[]).expect_code(0);
@@ -161,7 +161,7 @@ fn kernels_link_to_their_launches_and_calls_are_within_ranges() {
 }
 
 #[test]
-fn an_export_is_in_one_trace_with_the_otlp_and_the_profile_of_its_run() {
+fn nsight_export_is_merged_with_the_otlp_and_profile_of_its_run() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -244,7 +244,7 @@ fn an_export_is_in_one_trace_with_the_otlp_and_the_profile_of_its_run() {
 }
 
 #[test]
-fn an_export_of_an_old_version_is_used_as_far_as_it_goes() {
+fn nsight_export_with_missing_tables_is_converted_partially() {
     let folder = Folder::new();
     let old = changed(
         &folder,
@@ -274,7 +274,7 @@ fn an_export_of_an_old_version_is_used_as_far_as_it_goes() {
 }
 
 #[test]
-fn work_of_an_unknown_process_is_on_its_device() {
+fn gpu_work_of_an_unknown_process_is_attributed_to_its_device() {
     let folder = Folder::new();
     let path = changed(
         &folder,
@@ -309,7 +309,7 @@ fn rows_without_a_time_and_tables_of_odd_types_are_reported() {
 }
 
 #[test]
-fn an_export_can_be_compressed_or_come_from_the_standard_input() {
+fn nsight_export_is_read_compressed_and_from_stdin() {
     let folder = Folder::new();
     let bytes = fs::read(corpus("nsight/run.sqlite")).expect("the corpus can be read");
     let expected = folder.path("expected.jsonl");
@@ -345,7 +345,7 @@ fn an_export_can_be_compressed_or_come_from_the_standard_input() {
 }
 
 #[test]
-fn other_databases_reports_and_damaged_exports_name_what_to_do() {
+fn unusable_nsight_inputs_are_reported_with_the_fix() {
     let folder = Folder::new();
     let output = folder.path("out.jsonl");
     let other = folder.path("other.sqlite");
@@ -409,7 +409,7 @@ fn other_databases_reports_and_damaged_exports_name_what_to_do() {
 }
 
 #[test]
-fn an_export_larger_than_memory_is_converted_in_it() {
+fn nsight_export_larger_than_memory_is_converted_within_the_limit() {
     let folder = Folder::new();
     let large = changed(
         &folder,
@@ -441,7 +441,7 @@ fn an_export_larger_than_memory_is_converted_in_it() {
 }
 
 #[test]
-fn names_threads_and_open_ranges_without_number_are_converted_in_memory() {
+fn many_names_threads_and_open_ranges_stay_within_the_memory_limit() {
     let folder = Folder::new();
     let hostile = changed(
         &folder,

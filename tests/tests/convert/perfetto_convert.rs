@@ -24,7 +24,7 @@ fn rich() -> PathBuf {
 }
 
 #[test]
-fn spans_come_back_as_they_were_through_a_full_trace() {
+fn spans_round_trip_through_a_full_trace() {
     let folder = Folder::new();
     for name in ["full.pftrace", "full.pftrace.gz"] {
         let (trace, back) = (folder.path(name), folder.path("back.jsonl"));
@@ -36,7 +36,7 @@ fn spans_come_back_as_they_were_through_a_full_trace() {
 }
 
 #[test]
-fn what_makes_no_sense_is_drawn_and_counted() {
+fn inconsistent_spans_are_drawn_and_counted() {
     let folder = Folder::new();
     let trace = folder.path("lean.pftrace");
     let summary = convert(&[&rich()], &trace, &[]).expect_code(0).summary();
@@ -91,7 +91,7 @@ fn what_makes_no_sense_is_drawn_and_counted() {
 }
 
 #[test]
-fn a_circle_of_parents_is_counted_whatever_the_memory() {
+fn parent_cycles_are_counted_at_every_memory_limit() {
     const CIRCLES: u64 = 500;
     let folder = Folder::new();
     let spans: Vec<Value> = (1..=2 * CIRCLES)
@@ -118,7 +118,7 @@ fn a_circle_of_parents_is_counted_whatever_the_memory() {
 }
 
 #[test]
-fn steps_ranks_windows_and_attributes_can_be_asked_for() {
+fn steps_ranks_windows_and_attributes_can_be_selected() {
     let folder = Folder::new();
     let spans = |arguments: &[&str]| {
         let output = folder.path("some.pftrace");
@@ -145,7 +145,7 @@ fn steps_ranks_windows_and_attributes_can_be_asked_for() {
 }
 
 #[test]
-fn a_trace_that_was_cut_gives_what_was_complete_and_reports_where() {
+fn truncated_perfetto_trace_yields_complete_packets_and_reports_the_cut() {
     let folder = Folder::new();
     let (trace, cut, back) = (
         folder.path("t.pftrace"),
@@ -165,7 +165,7 @@ fn a_trace_that_was_cut_gives_what_was_complete_and_reports_where() {
 }
 
 #[test]
-fn a_command_line_that_makes_no_sense_is_a_usage_error() {
+fn invalid_convert_arguments_are_usage_errors() {
     let folder = Folder::new();
     convert(&[&rich()], &folder.path("out.txt"), &[])
         .expect_code(2)
@@ -183,7 +183,7 @@ fn a_command_line_that_makes_no_sense_is_a_usage_error() {
 }
 
 #[test]
-fn what_tunix_wrote_becomes_spans_and_a_trace_again() {
+fn tunix_trace_converts_to_spans_and_back_to_a_trace() {
     let folder = Folder::new();
     // The number of SLICE_BEGIN events in the files, minus the groups that version 1 has on several timelines.
     for (name, spans) in [
@@ -251,7 +251,7 @@ fn foreign() -> Vec<u8> {
 }
 
 #[test]
-fn instants_flows_and_threads_of_others_become_logs_links_and_attributes() {
+fn foreign_instants_flows_and_threads_become_logs_links_and_attributes() {
     let folder = Folder::new();
     let input = folder.file("foreign.pftrace", foreign());
     let back = folder.path("back.jsonl");
@@ -305,7 +305,7 @@ fn instants_flows_and_threads_of_others_become_logs_links_and_attributes() {
 }
 
 #[test]
-fn a_trace_without_a_wall_clock_is_a_problem_unless_its_beginning_is_given() {
+fn perfetto_trace_without_a_wall_clock_requires_the_start_time() {
     let folder = Folder::new();
     // One sequence, one instant at 5 ns of the boot clock.
     let packet = [0x40, 5, 0x50, 1, 0x5a, 7, 0x48, 3, 0xba, 0x01, 2, b'g', b'c'];
@@ -322,7 +322,7 @@ fn a_trace_without_a_wall_clock_is_a_problem_unless_its_beginning_is_given() {
 }
 
 #[test]
-fn a_lean_trace_gives_back_its_resources_and_each_log_record_once() {
+fn lean_trace_converts_back_with_its_resources_and_each_log_record_once() {
     let folder = Folder::new();
     let (trace, back) = (folder.path("lean.pftrace"), folder.path("back.jsonl"));
     let logs = |path: &Path| items(path).of_kind("log").len();
@@ -371,7 +371,7 @@ fn every_row() -> String {
 }
 
 #[test]
-fn the_rows_of_a_process_are_in_their_order_and_not_by_name() {
+fn tracks_of_a_process_keep_their_order_and_are_not_sorted_by_name() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -403,7 +403,7 @@ fn of_resource(attributes: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn replicas_are_named_by_what_differs_and_the_order_of_attributes_does_not_count() {
+fn replicas_are_named_by_differing_attributes_regardless_of_order() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -457,7 +457,7 @@ fn replicas_are_named_by_what_differs_and_the_order_of_attributes_does_not_count
 }
 
 #[test]
-fn a_selection_of_nothing_is_a_failure_and_leaves_the_file_of_before() {
+fn empty_selection_fails_and_keeps_the_previous_file() {
     let folder = Folder::new();
     let request = folder.file("request.jsonl", request());
     let later = "2030-01-01T00:00:00Z..";
@@ -511,7 +511,7 @@ fn request() -> String {
 }
 
 #[test]
-fn a_trace_id_finds_the_trees_and_log_records_of_a_lean_trace_and_comes_back() {
+fn trace_id_is_searchable_in_a_lean_trace_and_converts_back() {
     let folder = Folder::new();
     let input = folder.file("request.jsonl", request());
     let (trace, back) = (folder.path("request.pftrace"), folder.path("back.jsonl"));
@@ -570,7 +570,7 @@ fn a_trace_id_finds_the_trees_and_log_records_of_a_lean_trace_and_comes_back() {
 }
 
 #[test]
-fn a_trace_drawn_by_trace_names_what_is_not_in_it_when_it_is_converted_back() {
+fn converting_back_a_trace_drawn_by_trace_notes_missing_data() {
     let folder = Folder::new();
     let input = folder.file("request.jsonl", request());
     let (trace, back) = (folder.path("request.pftrace"), folder.path("back.jsonl"));

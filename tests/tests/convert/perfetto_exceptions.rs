@@ -14,7 +14,7 @@ fn text(key: &str, text: &str) -> Value {
 }
 
 #[test]
-fn stack_traces_are_callstacks_and_their_text_stays() {
+fn stack_traces_become_callstacks_and_keep_their_text() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

@@ -23,7 +23,7 @@ fn rows(slices: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn services_are_processes_and_calls_between_them_are_arrows() {
+fn services_become_processes_and_calls_between_them_become_flows() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -58,7 +58,7 @@ fn services_are_processes_and_calls_between_them_are_arrows() {
 }
 
 #[test]
-fn an_agent_has_its_calls_within_it_and_tools_side_by_side() {
+fn llm_agent_spans_nest_calls_and_draw_parallel_tools_on_lanes() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

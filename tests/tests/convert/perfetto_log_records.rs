@@ -89,7 +89,7 @@ const PLACES: &str = "select s.name, t.name as row, count(*) as records, \
     group by 1, 2, 4 order by 1";
 
 #[test]
-fn a_log_record_is_on_the_row_of_its_span_whatever_the_memory() {
+fn log_record_is_on_the_track_of_its_span_at_every_memory_limit() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -138,7 +138,7 @@ fn a_log_record_is_on_the_row_of_its_span_whatever_the_memory() {
 }
 
 #[test]
-fn log_records_on_the_rows_of_spans_convert_back_with_their_resources() {
+fn log_records_on_span_tracks_convert_back_with_their_resources() {
     let folder = Folder::new();
     let (trace, back) = (folder.path("job.pftrace"), folder.path("back.jsonl"));
     for memory in MEMORY {
@@ -149,7 +149,7 @@ fn log_records_on_the_rows_of_spans_convert_back_with_their_resources() {
 }
 
 #[test]
-fn a_lean_trace_gives_back_log_records_and_not_events_of_spans() {
+fn lean_trace_converts_back_log_records_but_not_span_events() {
     let folder = Folder::new();
     let (trace, back) = (folder.path("job.pftrace"), folder.path("back.jsonl"));
     converted(&folder, &trace, MEMORY[0], &[]);
@@ -189,7 +189,7 @@ fn log_records_of_a_split_tree_are_in_its_files_and_convert_back() {
 }
 
 #[test]
-fn log_records_of_merged_spans_are_on_the_row_of_logs() {
+fn log_records_of_merged_spans_are_on_the_logs_track() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -218,7 +218,7 @@ fn log_records_of_merged_spans_are_on_the_row_of_logs() {
 }
 
 #[test]
-fn an_arrow_leads_from_a_span_to_a_log_record_outside_of_its_time_whatever_the_memory() {
+fn flow_links_a_span_to_a_log_record_outside_its_time_range() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

@@ -29,7 +29,7 @@ fn there_and_back(folder: &Folder, input: &Path) -> (Items, Items) {
 }
 
 #[test]
-fn what_sdks_and_the_collector_wrote_comes_back_as_it_was() {
+fn output_of_sdks_and_the_collector_round_trips_through_a_full_trace() {
     let judge = TraceProcessor::require_or_skip();
     for (name, least) in [
         ("python_sdk.binpb", 13),
@@ -50,7 +50,7 @@ fn what_sdks_and_the_collector_wrote_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_metric_without_points_comes_back_too() {
+fn metric_without_points_round_trips() {
     let folder = Folder::new();
     there_and_back(&folder, &corpus("otlp/everything.jsonl"));
     let text = fs::read_to_string(folder.path("back.jsonl")).unwrap();
@@ -120,7 +120,7 @@ fn losses() -> Vec<Loss> {
 }
 
 #[test]
-fn the_list_of_what_is_lost_is_complete_and_true() {
+fn documented_list_of_conversion_losses_is_complete_and_correct() {
     let text = fs::read_to_string(LISTED).unwrap();
     let section = text.split_once(HEADING).expect("the section is there").1;
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -134,7 +134,7 @@ fn the_list_of_what_is_lost_is_complete_and_true() {
 }
 
 #[test]
-fn a_process_has_its_own_number_up_to_the_largest_of_linux() {
+fn pid_is_kept_up_to_the_linux_maximum() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -165,7 +165,7 @@ fn a_process_has_its_own_number_up_to_the_largest_of_linux() {
 }
 
 #[test]
-fn dots_in_keys_are_underscores_in_sql_and_one_value_of_equal_keys_is_shown() {
+fn dots_in_keys_become_underscores_in_sql_and_colliding_keys_show_one_value() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

@@ -36,7 +36,7 @@ fn every_kind() -> String {
 }
 
 #[test]
-fn every_kind_of_metric_and_a_log_record_are_found_with_their_values() {
+fn every_metric_type_and_log_records_are_queryable_with_their_values() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -95,7 +95,7 @@ fn every_kind_of_metric_and_a_log_record_are_found_with_their_values() {
 }
 
 #[test]
-fn counters_of_one_metric_are_below_one_heading() {
+fn counters_of_one_metric_are_grouped_under_one_track() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -123,7 +123,7 @@ fn counters_of_one_metric_are_below_one_heading() {
 }
 
 #[test]
-fn a_bucket_that_is_empty_again_reports_it() {
+fn histogram_bucket_that_becomes_empty_updates_its_counter() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -152,7 +152,7 @@ fn a_bucket_that_is_empty_again_reports_it() {
 }
 
 #[test]
-fn a_real_run_has_a_value_for_every_point_that_was_drawn() {
+fn real_run_has_a_counter_value_for_every_point() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -179,7 +179,7 @@ fn a_real_run_has_a_value_for_every_point_that_was_drawn() {
 }
 
 #[test]
-fn a_log_record_shows_its_body_whatever_type_it_has_and_no_long_text_twice() {
+fn log_record_shows_a_body_of_any_type_and_long_text_only_once() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -238,7 +238,7 @@ fn a_log_record_shows_its_body_whatever_type_it_has_and_no_long_text_twice() {
 }
 
 #[test]
-fn labels_that_are_lists_are_distinct_and_a_delta_that_is_no_number_spoils_no_sum() {
+fn list_attributes_are_distinct_and_a_nan_delta_does_not_corrupt_the_sum() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

@@ -45,7 +45,7 @@ fn job(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn steps_slowest_ranks_and_the_critical_path_of_a_job_are_views() {
+fn sql_views_expose_steps_slowest_ranks_and_the_critical_path() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -106,7 +106,7 @@ fn steps_slowest_ranks_and_the_critical_path_of_a_job_are_views() {
 }
 
 #[test]
-fn the_slowest_ranks_durations_and_contents_of_any_spans_are_macros() {
+fn sql_macros_give_slowest_ranks_durations_and_contents_of_any_spans() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -304,7 +304,7 @@ fn queries_of_the_page() -> Vec<String> {
 }
 
 #[test]
-fn the_queries_of_the_page_are_answered() {
+fn documented_sql_queries_return_results() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

@@ -16,7 +16,7 @@ fn span(number: u64, start: u64, attributes: &[(&str, Value)]) -> Value {
 }
 
 #[test]
-fn threads_of_one_name_have_a_row_each_and_come_back() {
+fn threads_with_the_same_name_get_separate_tracks_and_round_trip() {
     let folder = Folder::new();
     let name = |text: &str| ("thread.name", json!({"stringValue": text}));
     let id = |number: u64| ("thread.id", json!({"intValue": number.to_string()}));

@@ -74,7 +74,7 @@ fn points_and_a_log(time: u64) -> [Value; 2] {
 }
 
 #[test]
-fn times_that_viewers_cannot_show_are_moved_into_the_trace_and_counted() {
+fn timestamps_outside_the_viewer_range_are_clamped_and_counted() {
     let folder = Folder::new();
     let mut late = span(3, 1, BEGIN + 20, BEGIN + 50);
     late["events"] = json!([{"timeUnixNano": BEYOND.to_string(), "name": "late event"}]);
@@ -112,7 +112,7 @@ fn times_that_viewers_cannot_show_are_moved_into_the_trace_and_counted() {
 }
 
 #[test]
-fn points_and_records_of_time_zero_come_back() {
+fn points_and_log_records_with_timestamp_zero_round_trip() {
     let folder = Folder::new();
     let [points, log] = points_and_a_log(0);
     let spans = json!({"resourceSpans": [service("trainer", &[span(1, 0, BEGIN, BEGIN + 100)])]});

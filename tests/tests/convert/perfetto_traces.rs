@@ -58,7 +58,7 @@ fn shop() -> String {
 }
 
 #[test]
-fn every_trace_is_one_row_with_each_span_under_its_parent() {
+fn each_trace_is_one_track_with_spans_nested_under_their_parents() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -96,7 +96,7 @@ fn every_trace_is_one_row_with_each_span_under_its_parent() {
 }
 
 #[test]
-fn options_of_drawing_are_refused_where_no_trace_is_drawn() {
+fn trace_drawing_options_are_rejected_for_other_outputs() {
     let folder = Folder::new();
     let input = folder.file("shop.jsonl", shop());
     for option in [
@@ -115,7 +115,7 @@ fn options_of_drawing_are_refused_where_no_trace_is_drawn() {
 }
 
 #[test]
-fn a_trace_by_traces_cannot_be_asked_to_convert_back() {
+fn drawing_by_trace_rejects_full_attributes() {
     let folder = Folder::new();
     let input = folder.file("shop.jsonl", shop());
     convert(
@@ -128,7 +128,7 @@ fn a_trace_by_traces_cannot_be_asked_to_convert_back() {
 }
 
 #[test]
-fn spans_of_one_trace_have_one_colour_where_it_is_asked_for() {
+fn color_by_trace_gives_spans_of_a_trace_one_color() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -160,7 +160,7 @@ fn gauge_of(series: u32) -> String {
 }
 
 #[test]
-fn more_rows_than_viewers_open_well_are_a_note() {
+fn more_tracks_than_viewers_handle_well_cause_a_note() {
     const MOST: u32 = 10_000;
     let folder = Folder::new();
     for (series, is_noted) in [(MOST, false), (MOST + 1, true)] {
@@ -177,7 +177,7 @@ fn more_rows_than_viewers_open_well_are_a_note() {
 }
 
 #[test]
-fn repairs_and_the_version_are_attributes_of_the_trace() {
+fn repair_counts_and_the_version_are_trace_attributes() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

@@ -110,7 +110,7 @@ fn slices_keep_their_times_their_nesting_and_their_arguments() {
 }
 
 #[test]
-fn counters_flows_states_logs_and_attributes_are_found() {
+fn counters_flows_states_logs_and_attributes_are_queryable() {
     let Written {
         mut trace,
         process,
@@ -178,7 +178,7 @@ fn counters_flows_states_logs_and_attributes_are_found() {
 }
 
 #[test]
-fn slices_of_thousands_of_lanes_that_cross_in_time_are_exact() {
+fn overlapping_slices_on_thousands_of_lanes_keep_exact_times() {
     let Written { mut trace, group, .. } = written();
     let lanes: Vec<_> = (0..3_000)
         .map(|_| trace.lane(group, "steps", 0).unwrap())

@@ -31,7 +31,7 @@ fn text(path: &std::path::Path) -> &str {
 }
 
 #[test]
-fn import_and_convert_give_the_same_and_give_it_again() {
+fn import_and_convert_of_a_tunix_trace_agree_and_are_repeatable() {
     let folder = Folder::new();
     for name in TRACES {
         let (imported, again) = (folder.path("imported.jsonl"), folder.path("again.jsonl"));
@@ -78,7 +78,7 @@ fn ids(items: &Items) -> BTreeSet<(String, u64)> {
 }
 
 #[test]
-fn a_trace_of_another_name_asks_for_its_beginning_and_keeps_its_ids() {
+fn renamed_tunix_trace_requires_the_start_time_and_keeps_its_ids() {
     let folder = Folder::new();
     for name in TRACES {
         let (renamed, named) = (folder.path("run.pftrace"), folder.path("named.jsonl"));
@@ -125,7 +125,7 @@ fn a_trace_of_another_name_asks_for_its_beginning_and_keeps_its_ids() {
 
 /// The nesting of the spans equals that of the trace of a step: one thread has one row.
 #[test]
-fn the_drawn_trace_nests_as_the_groups_do() {
+fn drawn_tunix_trace_nests_like_its_groups() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -219,7 +219,7 @@ fn jaeger_has_the_trace_of_every_step() {
 }
 
 #[test]
-fn tempo_has_the_trace_of_every_step_and_finds_it_by_step_role_and_duration() {
+fn tempo_stores_every_step_trace_and_finds_it_by_step_role_and_duration() {
     let Some(program) = Judge::Tempo.require_or_skip() else {
         return;
     };

@@ -25,7 +25,7 @@ fn garbage_is_distinguished_from_a_log() {
 }
 
 #[test]
-fn garbage_that_is_called_a_log_is_skipped_and_counted() {
+fn garbage_with_an_explicit_format_is_skipped_and_counted() {
     let folder = folder();
     let finished = import(&file(&folder, "garbage", &[0xff; 10_000]))
         .arg("--format")
@@ -36,7 +36,7 @@ fn garbage_that_is_called_a_log_is_skipped_and_counted() {
 }
 
 #[test]
-fn an_empty_file_is_named() {
+fn empty_file_is_reported_with_its_name() {
     let folder = folder();
     import(&file(&folder, "empty.json", b""))
         .run()
@@ -45,7 +45,7 @@ fn an_empty_file_is_named() {
 }
 
 #[test]
-fn a_directory_without_logs_is_named_with_what_to_do() {
+fn directory_without_logs_is_reported_with_the_fix() {
     let folder = folder();
     file(&folder, "checkpoint.pt", b"PK\x03\x04");
     import(folder.path())
@@ -56,7 +56,7 @@ fn a_directory_without_logs_is_named_with_what_to_do() {
 
 /// As with `--follow`. All other files in the folder of a run are ignored.
 #[test]
-fn of_a_directory_the_logs_are_read_and_the_rest_is_left_alone() {
+fn import_of_a_directory_reads_its_logs_and_ignores_other_files() {
     let folder = folder();
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let events = corpus("kempnerforge/tensorboard");
@@ -97,7 +97,7 @@ fn of_a_directory_the_logs_are_read_and_the_rest_is_left_alone() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn missing_file_is_reported_with_its_name() {
     let folder = folder();
     import(&folder.path().join("absent.json"))
         .run()
@@ -106,7 +106,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn a_log_in_gzip_or_zstd_is_read_and_one_that_was_cut_off_to_where_it_breaks() {
+fn gzip_and_zstd_logs_are_read_and_truncated_ones_reported() {
     let folder = folder();
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let out = folder.path().join("out.jsonl");
@@ -129,7 +129,7 @@ fn a_log_in_gzip_or_zstd_is_read_and_one_that_was_cut_off_to_where_it_breaks() {
 }
 
 #[test]
-fn a_log_that_is_compressed_otherwise_is_reported_with_what_to_do() {
+fn unsupported_compression_is_reported_with_the_fix() {
     let folder = folder();
     let log = file(&folder, "training.json.xz", b"\xfd7zXZ\x00\x00\x04");
     for format in ["auto", "kempnerforge"] {
@@ -143,7 +143,7 @@ fn a_log_that_is_compressed_otherwise_is_reported_with_what_to_do() {
 }
 
 #[test]
-fn a_log_of_another_format_than_the_named_one_is_reported_which_it_looks_like() {
+fn log_of_another_format_than_specified_is_reported_with_the_detected_format() {
     for (log, named, looks) in [
         ("surogate/training_dense.json", "tunix", "surogate"),
         ("tunix/colocated/stderr_absl.log", "maxtext", "tunix"),
@@ -160,7 +160,7 @@ fn a_log_of_another_format_than_the_named_one_is_reported_which_it_looks_like() 
 }
 
 #[test]
-fn a_log_in_utf_16_is_reported_with_what_to_do() {
+fn utf_16_log_is_reported_with_the_fix() {
     let folder = folder();
     let text = fs::read_to_string(corpus("written/maxtext.log")).expect("the corpus can be read");
     let units = std::iter::once(0xfeff).chain(text.encode_utf16());
@@ -172,7 +172,7 @@ fn a_log_in_utf_16_is_reported_with_what_to_do() {
 }
 
 #[test]
-fn the_mark_that_editors_put_before_utf_8_and_lines_as_windows_ends_them_lose_nothing() {
+fn utf_8_bom_and_crlf_line_endings_are_accepted() {
     let folder = folder();
     let points = |name: &str, bytes: &[u8]| {
         let out = folder.path().join("out.jsonl");
@@ -200,7 +200,7 @@ fn the_mark_that_editors_put_before_utf_8_and_lines_as_windows_ends_them_lose_no
 }
 
 #[test]
-fn the_good_one_of_two_inputs_is_imported() {
+fn valid_input_is_imported_when_another_is_missing() {
     let folder = folder();
     let out = folder.path().join("out.jsonl");
     let finished = Import::of(folder.path().join("absent.json"))
@@ -222,7 +222,7 @@ fn an_invalid_target_is_a_usage_error() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_named() {
+fn unreadable_file_is_reported_with_its_name() {
     let folder = folder_for_all();
     let log = file(&folder, "secret.json", b"[\n]\n");
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
@@ -234,7 +234,7 @@ fn a_file_that_may_not_be_read_is_named() {
 }
 
 #[test]
-fn a_broken_record_costs_only_itself() {
+fn broken_record_is_skipped_alone() {
     let folder = folder();
     let log = format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \"say \"hi\"\n,\n  {STEP}\n]\n");
     let out = folder.path().join("out.jsonl");

@@ -21,7 +21,7 @@ const LOGS: [&str; 10] = [
 ];
 
 #[test]
-fn zeros_and_garbage_between_lines_are_reported_and_cost_nothing() {
+fn zero_bytes_and_garbage_between_lines_are_reported_and_lose_nothing() {
     for log in LOGS {
         let (bytes, expected) = (read(log), losses_of(log));
         let middle = after_line(&bytes, bytes.len() / 2);
@@ -44,7 +44,7 @@ fn zeros_and_garbage_between_lines_are_reported_and_cost_nothing() {
 }
 
 #[test]
-fn zeros_within_a_line_cost_that_line_alone() {
+fn zero_bytes_in_a_line_lose_only_that_line() {
     for log in LOGS {
         let (bytes, expected) = (read(log), losses_of(log));
         let line = after_line(&bytes, bytes.len() / 2);
@@ -68,7 +68,7 @@ fn zeros_within_a_line_cost_that_line_alone() {
 }
 
 #[test]
-fn of_half_a_log_half_is_read() {
+fn truncated_log_yields_a_prefix_of_its_losses() {
     for log in LOGS {
         let (bytes, expected) = (read(log), losses_of(log));
         for part in [4, 5, 6, 7] {
@@ -88,7 +88,7 @@ fn of_half_a_log_half_is_read() {
 }
 
 #[test]
-fn messages_of_others_between_the_lines_and_a_second_run_are_no_loss() {
+fn foreign_lines_and_a_second_run_lose_no_records() {
     for log in LOGS {
         let (bytes, expected) = (read(log), losses_of(log));
         let noise: &[u8] = b"Traceback (most recent call last):\nM\xfcnchen: \xe9t\xe9, \xc2\n";
@@ -108,7 +108,7 @@ fn messages_of_others_between_the_lines_and_a_second_run_are_no_loss() {
 }
 
 #[test]
-fn a_comma_in_place_of_a_point_makes_no_number() {
+fn decimal_comma_is_a_malformed_number() {
     for log in ["surogate/console_dense.log", "kempnerforge/dense.stdout"] {
         let text = String::from_utf8(read(log)).expect("it is text");
         let mut letters: Vec<char> = text.chars().collect();
@@ -126,7 +126,7 @@ fn a_comma_in_place_of_a_point_makes_no_number() {
 }
 
 #[test]
-fn the_logs_of_two_systems_in_one_file_ask_for_the_format() {
+fn file_with_logs_of_two_formats_asks_for_the_format() {
     let both = [
         read("surogate/console_dense.log"),
         read("kempnerforge/dense.stdout"),

@@ -19,7 +19,7 @@ fn every_target_gets_everything() {
 }
 
 #[test]
-fn the_json_summary_is_all_that_standard_error_has() {
+fn json_summary_is_the_only_output_on_stderr() {
     let finished = Import::of(corpus(LOG)).to("-").run().expect_code(0);
     assert_eq!(finished.stderr.lines().count(), 1);
     let summary = finished.summary();
@@ -32,7 +32,7 @@ fn the_json_summary_is_all_that_standard_error_has() {
 }
 
 #[test]
-fn the_last_line_for_people_is_the_summary() {
+fn last_human_readable_line_is_the_summary() {
     let finished = Import::for_people(corpus(LOG)).to("-").run().expect_code(0);
     let (items, log) = (Items::parse(&finished.stdout), SurogateLog::read(&corpus(LOG)));
     let [points, spans, events] = ["point", "span", "log"].map(|kind| items.of_kind(kind).len());
@@ -47,7 +47,7 @@ fn the_last_line_for_people_is_the_summary() {
 }
 
 #[test]
-fn values_of_unknown_names_are_kept_and_not_called_skipped() {
+fn values_with_unknown_names_are_kept_and_not_counted_as_skipped() {
     let log = corpus("generic/imagenet.log");
     let finished = Import::for_people(log).to("-").run().expect_code(0);
     let summary = finished.stderr.lines().last().unwrap_or_default();
@@ -56,7 +56,7 @@ fn values_of_unknown_names_are_kept_and_not_called_skipped() {
 }
 
 #[test]
-fn a_problem_is_reported_to_people_with_its_place() {
+fn malformed_record_is_reported_with_its_line() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let log = folder.path().join("training.json");
     let text = fs::read_to_string(corpus(LOG)).expect("the corpus can be read");
@@ -80,7 +80,7 @@ fn run_id_and_run_name_are_on_every_resource() {
 }
 
 #[test]
-fn without_options_the_log_names_its_run() {
+fn run_name_and_id_default_to_those_of_the_log() {
     for item in import(&[]).of_kind("span") {
         assert_eq!(resource(item, "train.run.name"), Some("demo"));
         assert_eq!(resource(item, "train.run.id").map(str::len), Some(32));
@@ -88,7 +88,7 @@ fn without_options_the_log_names_its_run() {
 }
 
 #[test]
-fn sums_count_from_the_start_time() {
+fn sums_use_the_start_time_option_as_start_timestamp() {
     let items = import(&["--start-time=2026-11-20T23:00:00.000000001+00:00"]);
     let tokens: Vec<_> = items
         .of_kind("point")
@@ -116,7 +116,7 @@ fn a_resource_attribute_of_the_environment_is_on_the_resource() {
 }
 
 #[test]
-fn an_output_that_is_the_input_is_refused_before_it_is_emptied() {
+fn output_equal_to_the_input_is_rejected_before_truncation() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let log = folder.path().join("training.jsonl");
     fs::copy(corpus(LOG), &log).expect("a temporary file can be written");
@@ -126,7 +126,7 @@ fn an_output_that_is_the_input_is_refused_before_it_is_emptied() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_are_usage_errors() {
+fn invalid_import_arguments_are_usage_errors() {
     for (argument, word) in [
         ("--format=parquet", "surogate"),
         ("--start-time=yesterday", "2026-11-21T00:18:40Z"),

@@ -6,7 +6,7 @@ use pulsetrain_tests::{Items, command, corpus, on_terminal};
 use tempfile::TempDir;
 
 #[test]
-fn every_step_has_a_line_between_the_lines_of_the_trainer() {
+fn every_step_prints_a_line_among_the_trainer_output() {
     let folder = tempfile::tempdir().unwrap();
     let (code, printed) = on_terminal(&run(&folder, true), |_, _| {});
     assert_eq!(code, Some(0));
@@ -26,7 +26,7 @@ fn every_step_has_a_line_between_the_lines_of_the_trainer() {
 
 /// Surogate's console and its training.json are from the same run. Our line has the values of a step in the console.
 #[test]
-fn the_line_of_a_surogate_log_has_what_the_console_of_surogate_has() {
+fn console_line_of_a_surogate_log_has_the_values_of_its_own_console() {
     let (lines, console) = surogate_lines("");
     assert_eq!(lines.len(), console.len());
     for (ours, theirs) in lines.iter().zip(&console) {
@@ -56,7 +56,7 @@ fn the_line_of_a_surogate_log_has_what_the_console_of_surogate_has() {
 }
 
 #[test]
-fn a_run_with_a_planned_length_has_progress_and_the_time_that_is_left() {
+fn run_with_a_planned_length_shows_progress_and_eta() {
     let by_steps = surogate_lines(&option("max_steps", "60")).0;
     // 2,000,000 tokens, 16,384 per step: 122 steps per epoch.
     let by_epochs = surogate_lines(&(option("num_epochs", "3") + &option("max_steps", "-1"))).0;
@@ -74,7 +74,7 @@ fn a_run_with_a_planned_length_has_progress_and_the_time_that_is_left() {
 }
 
 #[test]
-fn nothing_of_ours_is_on_a_terminal_without_a_question() {
+fn terminal_shows_no_step_lines_unless_requested() {
     let folder = tempfile::tempdir().unwrap();
     let (code, printed) = on_terminal(&run(&folder, false), |_, _| {});
     assert_eq!(code, Some(0));
@@ -83,7 +83,7 @@ fn nothing_of_ours_is_on_a_terminal_without_a_question() {
 }
 
 #[test]
-fn where_there_is_no_terminal_there_is_no_line() {
+fn step_lines_are_not_printed_outside_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(&folder, true).output().unwrap();
     assert!(!String::from_utf8_lossy(&output.stderr).contains(":: demo step"));

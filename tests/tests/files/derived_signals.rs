@@ -17,7 +17,7 @@ const LINES_APART_NANOS: u64 = 1_000_000;
 /// Surogate's console and its training.json are from the same run: the console shows `!` next to a norm, the gap of an
 /// evaluation, tokens per second and the speed of light; these are derived from the numbers in the JSON.
 #[test]
-fn surogate_console_shows_what_is_derived_from_its_log() {
+fn derived_signals_match_the_surogate_console() {
     for (log, console) in [
         ("surogate/training_dense.json", "surogate/console_dense.log"),
         ("surogate/training_moe.json", "surogate/console_moe.log"),
@@ -76,7 +76,7 @@ fn surogate_console_shows_what_is_derived_from_its_log() {
 /// In the standard error a step has two lines, a millisecond apart: our state has the time of the first, theirs has the time of
 /// the second.
 #[test]
-fn bottleneck_of_torchspec_is_that_of_its_own_metrics() {
+fn derived_torchspec_bottleneck_matches_its_own_metrics() {
     for log in ["torchspec/perf.wandb", "torchspec/perf.stderr"] {
         let folder = tempfile::tempdir().unwrap();
         let imported = folder.path().join("imported.jsonl");
@@ -104,7 +104,7 @@ fn bottleneck_of_torchspec_is_that_of_its_own_metrics() {
 /// MaxText prints a step during the next one, so its steps are read one step late, and the first two overlap. Our account lacks
 /// only the time of the second step.
 #[test]
-fn wall_time_of_maxtext_is_that_of_google_but_for_the_step_that_is_printed_late() {
+fn maxtext_wall_time_matches_googles_calculator_except_one_step() {
     const SECOND_STEP_SECS: f64 = 0.672;
     let (_folder, derived) = import_derived("maxtext/demo.stderr");
     let answers = std::fs::read_to_string(corpus("../goodput/maxtext.json")).unwrap();
@@ -132,7 +132,7 @@ fn wall_time_of_maxtext_is_that_of_google_but_for_the_step_that_is_printed_late(
 }
 
 #[test]
-fn value_that_the_log_gives_is_not_derived() {
+fn value_present_in_the_log_is_not_derived() {
     // This log contains the speed of light, the tokens per second and the gap.
     let (_folder, derived) = import_derived("surogate/console_dense.log");
     let by_scope = points_by_scope(&derived, "pulsetrain.derive");
@@ -149,7 +149,7 @@ fn value_that_the_log_gives_is_not_derived() {
 }
 
 #[test]
-fn import_derives_nothing_unless_it_is_asked_to() {
+fn import_derives_signals_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.jsonl");
     let log = corpus("surogate/training_dense.json");
@@ -158,7 +158,7 @@ fn import_derives_nothing_unless_it_is_asked_to() {
 }
 
 #[test]
-fn conversion_of_an_imported_log_derives_what_its_import_derives() {
+fn convert_and_import_derive_the_same_signals() {
     for log in ["surogate/training_moe.json", "maxtext/demo.stderr"] {
         let folder = tempfile::tempdir().unwrap();
         let (imported, derived) = (
@@ -176,7 +176,7 @@ fn conversion_of_an_imported_log_derives_what_its_import_derives() {
 
 /// A job writes one file per rank, or one for all ranks: the signals across ranks are the same.
 #[test]
-fn files_of_single_ranks_derive_what_one_file_of_all_ranks_derives() {
+fn per_rank_files_derive_the_same_signals_as_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("underived.yaml"), "derive: {signals: {enabled: false}}\n").unwrap();

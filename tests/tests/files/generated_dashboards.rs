@@ -5,7 +5,7 @@ use std::path::Path;
 use pulsetrain_grafana::{generate, stale};
 
 #[test]
-fn checked_in_files_are_what_the_definitions_give() {
+fn checked_in_dashboards_match_their_definitions() {
     let grafana = Path::new(env!("CARGO_MANIFEST_DIR")).join("../grafana");
     let files = generate(&grafana.join("definitions")).expect("the definitions are correct");
     let stale = stale(&grafana, &files).expect("the files can be read");

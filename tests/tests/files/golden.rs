@@ -6,12 +6,12 @@ use pulsetrain_tests::{Import, Items, corpus};
 use serde_json::{Deserializer, Value};
 
 #[test]
-fn the_log_of_a_dense_model_becomes_what_it_always_became() {
+fn import_of_a_dense_model_log_matches_the_golden_file() {
     becomes_the_golden_file("training_dense");
 }
 
 #[test]
-fn the_log_of_a_mixture_of_experts_becomes_what_it_always_became() {
+fn import_of_a_mixture_of_experts_log_matches_the_golden_file() {
     becomes_the_golden_file("training_moe");
 }
 

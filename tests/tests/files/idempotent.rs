@@ -21,7 +21,7 @@ fn a_second_import_writes_the_same_bytes() {
 }
 
 #[test]
-fn a_second_run_has_other_ids_and_the_same_times() {
+fn second_run_id_changes_trace_ids_but_not_timestamps() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let [first, second] = ["first", "second"].map(|run| {
         let path = folder.path().join(format!("{run}.jsonl"));

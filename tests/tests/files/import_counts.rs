@@ -6,7 +6,7 @@ use pulsetrain_tests::{Finished, Import, Items, SurogateLog, corpus};
 use serde_json::{Value, json};
 
 #[test]
-fn every_step_has_one_loss_at_its_own_time() {
+fn every_step_has_one_loss_with_its_own_timestamp() {
     for name in ["surogate/training_dense.json", "surogate/training_moe.json"] {
         let (_, items) = import(name);
         let log = SurogateLog::read(&corpus(name));
@@ -21,7 +21,7 @@ fn every_step_has_one_loss_at_its_own_time() {
 }
 
 #[test]
-fn every_measured_step_is_a_span_that_ends_at_the_record() {
+fn every_timed_step_is_a_span_that_ends_at_its_record_time() {
     for name in ["surogate/training_dense.json", "surogate/training_moe.json"] {
         let (_, items) = import(name);
         let mut spans: Vec<_> = items
@@ -51,7 +51,7 @@ fn every_measured_step_is_a_span_that_ends_at_the_record() {
 }
 
 #[test]
-fn the_summary_counts_what_is_in_the_file() {
+fn summary_counts_match_the_output_file() {
     for name in ["surogate/training_dense.json", "surogate/training_moe.json"] {
         let (finished, items) = import(name);
         let summary = finished.summary();
@@ -85,7 +85,7 @@ fn attribute(span: &Value, key: &str) -> Value {
 }
 
 #[test]
-fn a_folder_whose_logs_have_several_run_ids_is_a_notice_until_they_have_one() {
+fn several_run_ids_in_a_folder_cause_a_notice_until_unified() {
     let notices = |arguments: &[&str]| {
         let import = Import::of(corpus("hf-trainer")).to("-");
         let finished = arguments.iter().fold(import, Import::arg).run();

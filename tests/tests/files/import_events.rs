@@ -17,7 +17,7 @@ const EVENTS: [(&str, &str); 5] = [
 const HEAD: [&str; 3] = ["log", "time", "step"];
 
 #[test]
-fn every_word_and_number_of_a_record_is_in_its_event() {
+fn every_text_and_number_of_a_record_is_in_its_event() {
     for log in ["surogate/training_dense.json", "surogate/training_moe.json"] {
         let finished = Import::of(corpus(log)).to("-").run().expect_code(0);
         let (items, records) = (Items::parse(&finished.stdout), SurogateLog::read(&corpus(log)));

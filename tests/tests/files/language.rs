@@ -50,7 +50,7 @@ const SKIPPED: [&str; 7] = [
 ];
 
 #[test]
-fn no_part_has_more_banned_words_than_its_limit() {
+fn banned_words_of_each_part_stay_within_the_limit() {
     let counts = counts();
     if env::var_os("UPDATE_GOLDEN").is_some() {
         let text = serde_json::to_string_pretty(&counts).expect("invariant: counts are JSON");
@@ -71,7 +71,7 @@ fn no_part_has_more_banned_words_than_its_limit() {
 }
 
 #[test]
-fn words_are_found_in_comments_and_strings_and_not_in_code() {
+fn banned_words_are_counted_in_comments_and_strings_but_not_in_code() {
     let source =
         "let said = whole(); // It says so.\nprintln!(\"it is told\"); let r = 'a'; /// Stands anew.";
     assert_eq!(count_rust(source), 4);

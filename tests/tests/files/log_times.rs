@@ -36,7 +36,7 @@ fn import(text: &str, arguments: &[&str]) -> (Finished, Vec<f64>) {
 }
 
 #[test]
-fn a_log_without_times_is_reported_with_what_fixes_it() {
+fn log_without_timestamps_is_reported_with_the_fix() {
     let text = "step=1 train.loss=2.5\nstep=2 train.loss=2.25\n";
     let (finished, _) = import(text, &["--format=keyvalue"]);
     finished.expect_words(&[
@@ -63,7 +63,7 @@ fn a_leading_asctime_is_the_time_of_its_line() {
 }
 
 #[test]
-fn the_run_time_of_the_hugging_face_trainer_spaces_its_log() {
+fn hf_trainer_runtime_spaces_the_records_of_its_log() {
     let text =
         "{'loss': 2.5, 'epoch': 0.5}\n{'loss': 2.25, 'epoch': 1.0}\n{'train_runtime': 180.0, 'epoch': 1.0}\n";
     let (finished, times) = import(text, &[]);
@@ -75,7 +75,7 @@ fn the_run_time_of_the_hugging_face_trainer_spaces_its_log() {
 }
 
 #[test]
-fn the_history_of_a_trainer_state_is_spaced_by_its_run_time() {
+fn trainer_state_history_is_spaced_by_its_runtime() {
     let text = "{\n  \"log_history\": [\n    {\"epoch\": 0.5, \"loss\": 2.5, \"step\": 1},\n    {\"epoch\": 1.0, \"loss\": 2.25, \"step\": 2},\n    {\"epoch\": 1.0, \"step\": 2, \"train_runtime\": 180.0}\n  ],\n  \"max_steps\": 2\n}\n";
     let (_, times) = import(text, &["--start-time=2026-11-21T12:00:00Z"]);
     assert_eq!(times, [60.0, 120.0]);

@@ -89,7 +89,7 @@ fn has_all(points: &[String], expected: &[&str]) {
 }
 
 #[test]
-fn the_json_lines_of_the_page_become_what_it_has() {
+fn documented_json_lines_example_yields_the_documented_points() {
     let points = imported("JSON lines", "json");
     has_all(
         &points,
@@ -111,7 +111,7 @@ fn the_json_lines_of_the_page_become_what_it_has() {
 }
 
 #[test]
-fn the_lines_of_pairs_of_the_page_become_what_it_has() {
+fn documented_key_value_example_yields_the_documented_points() {
     let points = imported("Lines of key=value", "keyvalue");
     has_all(
         &points,
@@ -129,7 +129,7 @@ fn the_lines_of_pairs_of_the_page_become_what_it_has() {
 }
 
 #[test]
-fn the_lines_of_any_other_form_of_the_page_become_what_it_has() {
+fn documented_custom_line_example_yields_the_documented_points() {
     let points = imported("Lines of any other form", "keyvalue");
     has_all(
         &points,
@@ -145,7 +145,7 @@ fn the_lines_of_any_other_form_of_the_page_become_what_it_has() {
 }
 
 #[test]
-fn a_mapping_that_cannot_be_is_a_usage_error_with_its_place() {
+fn invalid_mapping_is_a_usage_error_with_its_location() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let mapping = folder.path().join("mapping.yaml");
     fs::write(
@@ -170,7 +170,7 @@ fn a_mapping_that_cannot_be_is_a_usage_error_with_its_place() {
 }
 
 #[test]
-fn run_reads_what_a_trainer_prints_by_a_mapping() {
+fn run_parses_trainer_output_with_a_mapping() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (mapping, out) = (
         folder.path().join("mapping.yaml"),
@@ -196,7 +196,7 @@ fn run_reads_what_a_trainer_prints_by_a_mapping() {
 }
 
 #[test]
-fn the_log_of_the_page_is_read_without_configuration_and_its_keys_are_listed() {
+fn documented_log_is_read_without_configuration_and_its_keys_are_listed() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (log, out) = (folder.path().join("own.log"), folder.path().join("out.jsonl"));
     let blocks = blocks("Logs without configuration");
@@ -219,7 +219,7 @@ fn the_log_of_the_page_is_read_without_configuration_and_its_keys_are_listed() {
 }
 
 #[test]
-fn a_suggested_mapping_reads_its_log_as_without_configuration() {
+fn suggested_mapping_reads_its_log_like_automatic_detection() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let [mapping, alone, mapped] =
         ["mapping.yaml", "alone.jsonl", "mapped.jsonl"].map(|name| folder.path().join(name));
@@ -258,7 +258,7 @@ fn a_suggested_mapping_reads_its_log_as_without_configuration() {
 }
 
 #[test]
-fn run_reads_a_python_script_without_configuration() {
+fn run_parses_the_output_of_a_python_script_without_configuration() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("out.jsonl");
     let script = "import time\nprint('starting')\nfor step in (10, 20, 30, 40):\n    print(f'step {step} | loss {25 / step} | lr 3e-4')\n";
@@ -273,7 +273,7 @@ fn run_reads_a_python_script_without_configuration() {
 }
 
 #[test]
-fn an_unknown_log_is_refused_with_its_keys_and_the_next_command() {
+fn unknown_log_is_rejected_with_its_keys_and_the_next_command() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let log = folder.path().join("own.log");
     fs::write(&log, "alpha=1 beta=2\nalpha=2 beta=3\nalpha=3 beta=4\n").expect("the log can be written");
@@ -299,7 +299,7 @@ fn a_mapping_without_a_format_names_the_key_to_add() {
 }
 
 #[test]
-fn an_unknown_log_in_a_folder_is_found() {
+fn log_of_a_custom_format_in_a_folder_is_imported() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = tempfile::tempdir().expect("a temporary folder can be made");
     let out = out.path().join("out.jsonl");

@@ -16,7 +16,7 @@ use pulsetrain_tests::{Finished, Import, Items, corpus, wait_until};
 const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
 
 #[test]
-fn standard_input_and_standard_output_are_both_called_dash() {
+fn dash_means_stdin_and_stdout() {
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let finished = Import::of("-").to("-").run_with_input(&log).expect_code(0);
     let items = Items::parse(&finished.stdout);
@@ -25,7 +25,7 @@ fn standard_input_and_standard_output_are_both_called_dash() {
 }
 
 #[test]
-fn a_pipe_that_ends_in_a_record_delivers_what_came_before() {
+fn pipe_that_ends_within_a_record_delivers_earlier_records() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("out.jsonl");
     let torn = format!("[\n  {STEP},\n  {}", &STEP[..STEP.len() / 2]);
@@ -38,14 +38,14 @@ fn a_pipe_that_ends_in_a_record_delivers_what_came_before() {
 }
 
 #[test]
-fn an_interrupt_delivers_what_was_read() {
+fn interrupted_import_delivers_the_records_read() {
     let (finished, items) = interrupted(&format!("[\n  {STEP},\n  {STEP}"));
     finished.expect_code(0).expect_words(&[r#""records":2"#]);
     assert_eq!(items.values("train.loss").len(), 2);
 }
 
 #[test]
-fn an_interrupt_within_a_record_reports_what_is_missing() {
+fn interrupt_within_a_record_reports_it_as_incomplete() {
     let (finished, items) = interrupted(&format!("[\n  {STEP},\n  {}", &STEP[..STEP.len() / 2]));
     let finished = finished.expect_code(1);
     assert_eq!(finished.summary()["skipped"]["incomplete_record"], 1);
@@ -53,7 +53,7 @@ fn an_interrupt_within_a_record_reports_what_is_missing() {
 }
 
 #[test]
-fn a_pipe_that_pauses_before_the_name_of_its_run_is_waited_for() {
+fn pipe_that_pauses_before_its_run_name_is_awaited() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let log = corpus("maxtext/demo.stderr");
     let [complete, paused] =
@@ -97,7 +97,7 @@ fn a_line_of_a_gibibyte_is_skipped_in_bounded_memory() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_reported_and_no_panic() {
+fn closed_output_pipe_is_reported_without_a_panic() {
     let mut command = Import::of(corpus("surogate/training_dense.json"))
         .to("-")
         .into_command();

@@ -27,7 +27,7 @@ fn a_long_file_at_a_terminal_has_a_progress_bar() {
 }
 
 #[test]
-fn nothing_but_the_summary_is_shown_where_no_terminal_is() {
+fn no_progress_bar_is_shown_outside_a_terminal() {
     let (folder, log) = long_log();
     let import = Import::for_people(&log).to(folder.path().join("out.binpb"));
     let finished = import.run().expect_code(0);
@@ -35,7 +35,7 @@ fn nothing_but_the_summary_is_shown_where_no_terminal_is() {
 }
 
 #[test]
-fn a_long_conversion_at_a_terminal_has_a_progress_bar_and_a_summary_for_people_after_it() {
+fn long_conversion_at_a_terminal_shows_a_progress_bar_and_a_summary() {
     let folder = tempfile::tempdir().unwrap();
     let (input, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
     let lines = fs::read_to_string(corpus("otlp/web_service.jsonl")).unwrap();

@@ -71,7 +71,7 @@ fn expect_four_ranks(finished: &Finished, items: &Items) {
 }
 
 #[test]
-fn a_pattern_of_the_path_gives_each_log_its_rank() {
+fn path_pattern_option_sets_the_rank_of_each_log() {
     let folder = Folder::new();
     let logs = logs(&folder, |rank| format!("rank_{rank}.log"));
     let (finished, items) = import(&folder, &logs, &[r"--rank-pattern=rank_(\d+)"]);
@@ -79,7 +79,7 @@ fn a_pattern_of_the_path_gives_each_log_its_rank() {
 }
 
 #[test]
-fn the_layout_of_torchrun_gives_each_log_its_rank_and_attempt() {
+fn torchrun_log_layout_sets_the_rank_and_attempt_of_each_log() {
     let folder = Folder::new();
     let logs = logs(&folder, |rank| format!("attempt_1/{rank}/stdout.log"));
     let (finished, items) = import(&folder, &logs, &[]);
@@ -91,7 +91,7 @@ fn the_layout_of_torchrun_gives_each_log_its_rank_and_attempt() {
 }
 
 #[test]
-fn logs_without_a_sign_of_their_rank_are_named_with_the_fix() {
+fn logs_without_a_detectable_rank_are_reported_with_the_fix() {
     let folder = Folder::new();
     let logs = logs(&folder, |rank| format!("rank_{rank}.log"));
     let (finished, items) = import(&folder, &logs, &[]);
@@ -104,7 +104,7 @@ fn logs_without_a_sign_of_their_rank_are_named_with_the_fix() {
 }
 
 #[test]
-fn a_pattern_that_finds_no_rank_is_named() {
+fn rank_pattern_that_does_not_match_is_reported() {
     let folder = Folder::new();
     let logs = logs(&folder, |rank| format!("worker{rank}.log"));
     let (finished, _) = import(&folder, &logs[..1], &[r"--rank-pattern=rank_(\d+)"]);
@@ -112,7 +112,7 @@ fn a_pattern_that_finds_no_rank_is_named() {
 }
 
 #[test]
-fn the_option_goes_before_the_environment_and_both_before_rank_zero() {
+fn rank_option_overrides_the_environment_which_overrides_zero() {
     let folder = Folder::new();
     let log = folder.file("train.log", log(0));
     let rank_of = |arguments: &[&str], variables: &[(&str, &str)]| {
@@ -156,7 +156,7 @@ fn run_rank(folder: &Folder, rank: usize, variables: &[(&str, &str)]) -> (Finish
 }
 
 #[test]
-fn four_ranks_under_run_are_one_trace_a_step_and_know_their_number_and_host() {
+fn four_ranks_share_one_trace_per_step_and_record_world_size_and_host() {
     let folder = Folder::new();
     let ranks = (0..4).map(|rank| run_rank(&folder, rank, &[("TORCHELASTIC_RUN_ID", "job7")]));
     let (mut traces, mut numbers) = (BTreeSet::new(), BTreeSet::new());
@@ -182,7 +182,7 @@ fn four_ranks_under_run_are_one_trace_a_step_and_know_their_number_and_host() {
 }
 
 #[test]
-fn ranks_that_share_no_id_are_warned_of_by_the_first() {
+fn first_rank_warns_when_ranks_share_no_run_id() {
     let folder = Folder::new();
     let none = [("TORCHELASTIC_RUN_ID", "none")];
     let (first, _) = run_rank(&folder, 0, &none);

@@ -9,7 +9,7 @@ use std::{
 use pulsetrain_tests::{Import, corpus, semconv};
 
 #[test]
-fn everything_that_an_import_writes_is_in_the_registry() {
+fn import_output_conforms_to_the_registry() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for log in ["surogate/training_dense.json", "surogate/training_moe.json"] {
         for name in ["out.jsonl", "out.binpb"] {
@@ -24,7 +24,7 @@ fn everything_that_an_import_writes_is_in_the_registry() {
 
 /// Uses two threads, because this is the slowest of the tests on files.
 #[test]
-fn every_sample_of_the_corpus_becomes_what_the_registry_has() {
+fn every_corpus_sample_conforms_to_the_registry() {
     let mut files = Vec::new();
     let mut folders = vec![corpus("")];
     while let Some(path) = folders.pop() {
@@ -68,7 +68,7 @@ fn check_samples(files: &[PathBuf]) -> usize {
 }
 
 #[test]
-fn every_golden_file_is_what_the_registry_has() {
+fn every_golden_file_conforms_to_the_registry() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let (mut folders, mut checked) = (vec![golden], 0);
     while let Some(path) = folders.pop() {
@@ -118,7 +118,7 @@ fn every_deviation_is_listed() {
 }
 
 #[test]
-fn a_file_that_is_no_otlp_is_reported() {
+fn semconv_check_reports_a_file_that_is_not_otlp() {
     for (path, word) in [
         (corpus("surogate/training_dense.json"), "training_dense.json"),
         ("absent".into(), "absent"),
@@ -132,7 +132,7 @@ fn a_file_that_is_no_otlp_is_reported() {
 }
 
 #[test]
-fn names_are_listed_and_shown() {
+fn semconv_names_are_listed_and_shown() {
     let list = semconv(["list"]).expect_code(0);
     for name in ["train.loss", "train.run.id", "eval.run", "run.option"] {
         assert!(list.stdout.contains(name), "{name} is not in the list");

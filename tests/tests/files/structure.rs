@@ -99,13 +99,13 @@ fn every_import_between_crates_is_in_the_table() {
 }
 
 #[test]
-fn a_forbidden_import_is_found() {
+fn forbidden_crate_import_is_reported() {
     let metadata = workspace(&[("pulsetrain-otlp", "pulsetrain-sinks", None)]);
     assert_eq!(forbidden_imports(&metadata), ["otlp may not import sinks"]);
 }
 
 #[test]
-fn a_crate_without_a_row_is_found() {
+fn crate_missing_from_the_dependency_table_is_reported() {
     let metadata = workspace(&[("pulsetrain-extra", "pulsetrain-otlp", None)]);
     assert_eq!(
         forbidden_imports(&metadata),
@@ -114,7 +114,7 @@ fn a_crate_without_a_row_is_found() {
 }
 
 #[test]
-fn a_test_may_import_what_its_crate_depends_on_and_nothing_above() {
+fn tests_may_import_only_crates_below_their_own() {
     let below = workspace(&[("pulsetrain-pipeline", "pulsetrain-semconv", Some("dev"))]);
     assert_eq!(forbidden_imports(&below), [""; 0]);
     let above = workspace(&[("pulsetrain-pipeline", "pulsetrain-sinks", Some("dev"))]);
@@ -125,7 +125,7 @@ fn a_test_may_import_what_its_crate_depends_on_and_nothing_above() {
 }
 
 #[test]
-fn source_files_are_named_and_sized_as_agreed() {
+fn source_files_follow_the_naming_and_size_rules() {
     let sources = rust_sources(workspace_root());
     assert!(sources.len() > 20, "only {} Rust files were found", sources.len());
     let faults: Vec<_> = sources
@@ -137,7 +137,7 @@ fn source_files_are_named_and_sized_as_agreed() {
 
 /// Level and format of the log apply to every message of the program.
 #[test]
-fn messages_of_the_program_are_written_by_its_log_alone() {
+fn program_messages_are_written_only_by_the_log_module() {
     let agent = workspace_root().join("exporter/agent/src");
     let is_log = |path: &PathBuf| *path == agent.join("log.rs");
     let writes = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("\"pulsetrain: {"));
@@ -148,7 +148,7 @@ fn messages_of_the_program_are_written_by_its_log_alone() {
 }
 
 #[test]
-fn a_banned_name_and_a_long_file_are_found() {
+fn banned_file_name_and_long_file_are_reported() {
     for (path, lines, fault) in [
         ("src/sinks/mod.rs", 10, "src/sinks/mod.rs: a name without meaning"),
         ("src/types.rs", 10, "src/types.rs: a name without meaning"),
@@ -161,7 +161,7 @@ fn a_banned_name_and_a_long_file_are_found() {
 }
 
 #[test]
-fn every_test_that_a_table_of_behaviours_names_exists() {
+fn every_test_named_in_a_behaviour_table_exists() {
     let sources = rust_sources(workspace_root()).into_iter();
     let text: String = sources
         .map(|path| fs::read_to_string(path).expect("it can be read"))
@@ -193,7 +193,7 @@ fn every_test_that_a_table_of_behaviours_names_exists() {
 }
 
 #[test]
-fn a_function_that_is_no_test_is_no_proof() {
+fn function_without_a_test_attribute_is_not_counted_as_a_test() {
     assert!(has_test(
         "#[tokio::test(start_paused = true)]\nasync fn waits() {}",
         "waits"

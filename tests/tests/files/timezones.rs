@@ -51,7 +51,7 @@ fn time(text: &str) -> Timestamp {
 }
 
 #[test]
-fn a_finished_log_has_the_instants_of_the_zone_that_is_named() {
+fn finished_log_is_read_in_the_specified_timezone() {
     let folder = folder();
     let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
     // Across the end of daylight-saving time.
@@ -67,7 +67,7 @@ fn a_finished_log_has_the_instants_of_the_zone_that_is_named() {
 }
 
 #[test]
-fn a_finished_log_without_a_named_zone_is_read_as_utc_and_the_summary_reports_it() {
+fn finished_log_without_a_timezone_is_read_as_utc_and_reported() {
     let folder = folder();
     let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
     let (text, expected) = lines(time("2026-11-21T12:00:00Z"), 1..=3);
@@ -80,7 +80,7 @@ fn a_finished_log_without_a_named_zone_is_read_as_utc_and_the_summary_reports_it
 }
 
 #[test]
-fn times_that_carry_a_zone_are_untouched() {
+fn timestamps_with_an_offset_are_not_shifted() {
     let folder = folder();
     let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
     let text = "time=2026-11-21T12:00:00Z step=1 train.loss=2.5\ntime=2026-11-21T13:00:01+01:00 step=2 train.loss=2.5\n";
@@ -98,7 +98,7 @@ fn times_that_carry_a_zone_are_untouched() {
 }
 
 #[test]
-fn a_log_that_is_being_written_has_the_instants_of_its_writers_clock_also_after_a_kill() {
+fn growing_log_is_read_in_the_timezone_of_its_writer_even_after_a_kill() {
     let folder = folder();
     let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
     let follow = || {
@@ -149,7 +149,7 @@ fn a_log_that_is_being_written_has_the_instants_of_its_writers_clock_also_after_
 }
 
 #[test]
-fn a_program_that_is_run_prints_in_the_zone_of_its_environment() {
+fn output_of_run_is_read_in_the_timezone_of_its_environment() {
     let folder = folder();
     let (log, out) = (folder.path().join("lines"), folder.path().join("out.jsonl"));
     let (text, expected) = lines(Timestamp::now(), 1..=20);
@@ -167,7 +167,7 @@ fn a_program_that_is_run_prints_in_the_zone_of_its_environment() {
 }
 
 #[test]
-fn a_zone_that_there_is_not_is_refused_with_what_it_can_be() {
+fn unknown_timezone_is_rejected_with_an_example() {
     let folder = folder();
     let refused = Import::for_people("train.log")
         .arg("--timezone=Mars/Olympus")

@@ -22,7 +22,7 @@ fn config(machine: &FakeSysfs) -> GpuConfig {
 }
 
 #[test]
-fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
+fn mi300x_values_match_sysfs_in_base_units() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 8);
     machine.set_process(1, 4711, 1 << 30);
     let watch = Watch::start(config(&machine));
@@ -165,7 +165,7 @@ fn gpus_of_both_vendors_are_observed() {
 }
 
 #[test]
-fn gpus_of_amd_keep_their_points_while_the_driver_of_nvidia_hangs() {
+fn amd_gpus_keep_reporting_while_the_nvidia_driver_hangs() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 2}\nfaults: [{what: hangs, from: 10, until: 20}]",
@@ -203,7 +203,7 @@ fn gpus_of_amd_keep_their_points_while_the_driver_of_nvidia_hangs() {
 }
 
 #[test]
-fn an_mi250x_has_an_average_power_an_edge_temperature_and_replays() {
+fn mi250x_reports_average_power_edge_temperature_and_pcie_replays() {
     let machine = FakeSysfs::with(AmdModel::Mi250x, 1);
     let watch = Watch::start(config(&machine));
     watch.wait_for("gpu.power", &[("gpu.power.reading", "average")], |point| {
@@ -222,7 +222,7 @@ fn an_mi250x_has_an_average_power_an_edge_temperature_and_replays() {
 }
 
 #[test]
-fn an_mi250x_names_what_holds_its_clocks_and_an_mi300x_has_the_reason_why_not() {
+fn mi250x_reports_throttle_reasons_and_mi300x_reports_why_it_cannot() {
     let machine = FakeSysfs::with(AmdModel::Mi250x, 1);
     let watch = Watch::start(config(&machine));
     let mut since = 0;
@@ -259,7 +259,7 @@ fn an_mi250x_names_what_holds_its_clocks_and_an_mi300x_has_the_reason_why_not() 
 }
 
 #[test]
-fn tables_of_every_format_of_an_mi300x_have_the_same_links_and_errors() {
+fn every_mi300x_table_format_gives_the_same_links_and_errors() {
     for revision in 4..=9 {
         let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
         machine.set_metrics(0, &GpuMetrics::of_mi300x(revision));
@@ -297,7 +297,7 @@ fn tables_of_every_format_of_an_mi300x_have_the_same_links_and_errors() {
 }
 
 #[test]
-fn an_mi300x_names_what_held_its_clocks_and_for_how_long() {
+fn mi300x_reports_throttle_reasons_and_durations() {
     let reasons = ["power_cap", "thermal_cap", "hw_thermal_slowdown"];
     for revision in 6..=9 {
         let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
@@ -339,7 +339,7 @@ fn an_mi300x_names_what_held_its_clocks_and_for_how_long() {
 }
 
 #[test]
-fn partitions_that_change_are_seen() {
+fn changed_gpu_partitions_are_detected() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
     let watch = Watch::start(config(&machine));
     watch.wait_for("gpu.info", &[("gpu.compute_partition", "SPX")], |_| true);
@@ -364,7 +364,7 @@ fn burn(machine: &FakeSysfs, revision: u8, scale: f64, mut done: impl FnMut() ->
 }
 
 #[test]
-fn energy_is_recorded_once_it_agrees_with_the_power() {
+fn amd_energy_is_recorded_once_it_agrees_with_the_power() {
     // The first and the latest format of an MI300X.
     for revision in [4, 9] {
         let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
@@ -389,7 +389,7 @@ fn energy_is_recorded_once_it_agrees_with_the_power() {
 }
 
 #[test]
-fn energy_in_another_unit_is_refused_with_the_reason() {
+fn amd_energy_in_an_unexpected_unit_is_rejected_with_a_reason() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
     let watch = Watch::start(config(&machine));
     let is_refused = |notice: &GpuNotice| {
@@ -401,7 +401,7 @@ fn energy_in_another_unit_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_file_that_makes_no_sense_costs_its_metric_only_and_is_named() {
+fn invalid_sysfs_file_disables_only_its_metric_and_is_reported() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 2);
     machine.set(1, "gpu_busy_percent", "busy\n");
     fs::remove_file(machine.file(1, "gpu_metrics")).unwrap();
@@ -419,7 +419,7 @@ fn a_file_that_makes_no_sense_costs_its_metric_only_and_is_named() {
 }
 
 #[test]
-fn a_gpu_that_comes_or_goes_is_seen() {
+fn added_and_removed_amd_gpus_are_detected() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 2);
     let watch = Watch::start(config(&machine));
     let third = [("gpu.index", "2")];
@@ -432,7 +432,7 @@ fn a_gpu_that_comes_or_goes_is_seen() {
 }
 
 #[test]
-fn a_machine_with_neither_vendor_has_one_notice() {
+fn machine_without_any_gpu_driver_reports_one_notice() {
     let machine = FakeSysfs::default();
     let watch = Watch::start(GpuConfig {
         library: None,
@@ -447,7 +447,7 @@ fn a_machine_with_neither_vendor_has_one_notice() {
 }
 
 #[test]
-fn standard_names_have_the_vendor() {
+fn hw_semconv_series_of_amd_gpus_have_the_vendor() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
     let watch = Watch::start(GpuConfig {
         semconv: GpuSemconv::Hw,

@@ -8,7 +8,7 @@ use pulsetrain_tests::{FakeNvml, wait_until};
 use crate::watch::{INTERVAL, Watch, config};
 
 #[test]
-fn what_is_refused_is_asked_again_after_waits_that_double() {
+fn unsupported_call_is_retried_with_exponential_backoff() {
     const CALL: &str = "nvmlDeviceGetDecoderUtilization";
     let fake = FakeNvml::with(
         "h100x8",
@@ -41,7 +41,7 @@ fn what_is_refused_is_asked_again_after_waits_that_double() {
 }
 
 #[test]
-fn what_had_no_answer_is_asked_again_and_has_one_later() {
+fn unsupported_reading_is_retried_and_appears_later() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: answers, error: NOT_SUPPORTED, until: 10, calls: [nvmlDeviceGetTemperatureV]}]\ngpus: {count: 1}",

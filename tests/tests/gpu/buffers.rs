@@ -16,7 +16,7 @@ fn watts(sample: usize) -> f64 {
 }
 
 #[test]
-fn every_sample_of_power_is_in_the_histogram_once_with_the_time_of_the_last() {
+fn every_power_sample_is_in_the_histogram_once_with_the_last_timestamp() {
     let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
     let watch = Watch::start(config(&fake));
     let metric = "gpu.power_distribution";
@@ -51,7 +51,7 @@ fn every_sample_of_power_is_in_the_histogram_once_with_the_time_of_the_last() {
 }
 
 #[test]
-fn of_a_buffer_that_ran_over_what_is_left_is_counted() {
+fn overflowed_sample_buffer_counts_the_remaining_samples() {
     let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
     let watch = Watch::start(config(&fake));
     let metric = "gpu.utilization_distribution";

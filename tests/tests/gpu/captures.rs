@@ -227,44 +227,44 @@ fn assert_like(capture: &str, scenario: &str) {
 }
 
 #[test]
-fn an_h100_has_what_nvidia_smi_showed_of_one() {
+fn metrics_match_an_nvidia_smi_capture_of_an_h100() {
     assert_like("h100-80gb-hbm3-590.48.01", "h100x8");
 }
 
 #[test]
-fn an_h200_has_what_nvidia_smi_showed_of_one() {
+fn metrics_match_an_nvidia_smi_capture_of_an_h200() {
     assert_like("h200-590.48.01", "h100x8");
 }
 
 #[test]
-fn an_a100_has_what_nvidia_smi_showed_of_one() {
+fn metrics_match_an_nvidia_smi_capture_of_an_a100() {
     assert_like("a100-sxm4-40gb-570.148.08", "a100x8");
 }
 
 #[test]
-fn a_b200_has_what_nvidia_smi_showed_of_one() {
+fn metrics_match_an_nvidia_smi_capture_of_a_b200() {
     assert_like("b200-580.105.08", "b200x8");
 }
 
 #[test]
-fn superchips_of_blackwell_have_what_nvidia_smi_showed_of_them() {
+fn metrics_match_nvidia_smi_captures_of_blackwell_superchips() {
     assert_like("gb200-580.173.02", "gb200");
     assert_like("gb300-580.173.02", "gb200");
 }
 
 #[test]
-fn split_gpus_have_what_nvidia_smi_showed_of_them() {
+fn metrics_match_nvidia_smi_captures_of_mig_gpus() {
     assert_like("h100-mig-590.48.01", "mig");
     assert_like("h200-mig-590.48.01", "mig");
 }
 
 #[test]
-fn an_l40s_has_what_nvidia_smi_showed_of_one() {
+fn metrics_match_an_nvidia_smi_capture_of_an_l40s() {
     assert_like("l40s-595.80", "l40s");
 }
 
 #[test]
-fn cards_of_workstations_have_what_nvidia_smi_showed_of_them() {
+fn metrics_match_nvidia_smi_captures_of_geforce_cards() {
     assert_like("geforce-rtx-4080-super-595.71.05", "l40s");
     assert_like("geforce-rtx-2080-super-595.71.05", "l40s");
     assert_like("geforce-rtx-2080-super-610.57.04", "l40s");

@@ -20,7 +20,7 @@ const NOT_TOLD: [&str; 2] = ["hw.fan.speed.limit", "hw.network.bandwidth.utiliza
 const OWN_VALUES: [(&str, &str); 2] = [("hw.gpu.task", "jpeg"), ("hw.gpu.task", "ofa")];
 
 #[test]
-fn every_hw_entry_of_the_registry_is_what_upstream_has() {
+fn every_hw_registry_entry_matches_the_upstream_conventions() {
     let upstream = Conventions::read();
     let ours: Vec<&Metric> = metric::ALL
         .iter()
@@ -34,7 +34,7 @@ fn every_hw_entry_of_the_registry_is_what_upstream_has() {
 }
 
 #[test]
-fn every_hw_series_of_the_fake_h100_is_what_upstream_has() {
+fn every_hw_series_of_the_fake_h100_matches_the_upstream_conventions() {
     let upstream = Conventions::read();
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);

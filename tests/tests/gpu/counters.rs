@@ -7,7 +7,7 @@ use crate::watch::{Watch, config};
 const FIRST: &[(&str, &str)] = &[("gpu.index", "0")];
 
 #[test]
-fn a_counter_of_32_bits_continues_when_it_starts_over() {
+fn wrapped_32_bit_nvml_counter_continues_its_series() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1, all: {readings: {pcie.replays: {steps: [[0, 4294967000], [1, 704]]}}}}",
@@ -22,7 +22,7 @@ fn a_counter_of_32_bits_continues_when_it_starts_over() {
 }
 
 #[test]
-fn a_counter_that_was_reset_counts_from_its_last_reading() {
+fn reset_nvml_counter_starts_at_the_time_of_its_last_reading() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1, all: {readings: {energy_mj: {counter: null, steps: [[0, 5000000], [1, 2000]]}}}}",
@@ -36,7 +36,7 @@ fn a_counter_that_was_reset_counts_from_its_last_reading() {
 }
 
 #[test]
-fn throttle_times_are_the_same_by_both_numberings_of_the_fields() {
+fn throttle_times_agree_for_both_field_id_schemes() {
     for version in ["570.86.15", "580.82.07"] {
         let changes = format!("driver: {{version: {version}}}\ngpus: {{count: 1}}");
         let fake = FakeNvml::with("h100x8", &changes);
@@ -55,7 +55,7 @@ fn throttle_times_are_the_same_by_both_numberings_of_the_fields() {
 }
 
 #[test]
-fn a_thousand_xid_errors_with_repeats_are_a_thousand_and_each_an_event() {
+fn thousand_repeated_xid_errors_are_counted_and_each_is_an_event() {
     let fake = FakeNvml::with(
         "h100x8",
         "events: [{at: 1, gpu: 0, count: 1000, every: 0.001, data: 94}, {at: 3, gpu: 0, count: 2, every: 0.5, data: 79}, {at: 5, gpu: 0, data: 777}]\ngpus: {count: 1}",
@@ -86,7 +86,7 @@ fn a_thousand_xid_errors_with_repeats_are_a_thousand_and_each_an_event() {
 }
 
 #[test]
-fn events_other_than_xid_errors_are_counted_by_type_and_each_an_event() {
+fn non_xid_driver_events_are_counted_by_type_and_each_is_an_event() {
     // Poisoned data, and a changed recovery action; a change of the performance state is not reported.
     let fake = FakeNvml::with(
         "h100x8",
@@ -121,7 +121,7 @@ fn events_other_than_xid_errors_are_counted_by_type_and_each_an_event() {
 }
 
 #[test]
-fn a_gpu_that_has_xid_errors_only_has_the_reason() {
+fn gpu_that_reports_only_xid_errors_explains_missing_driver_events() {
     let fake = FakeNvml::with("h100x8", "gpus: {count: 1, all: {readings: {event_types: 8}}}");
     let watch = Watch::start(config(&fake));
     watch.wait_for("gpu.xid_errors", &[("gpu.index", "0")], |_| true);
@@ -134,7 +134,7 @@ fn a_gpu_that_has_xid_errors_only_has_the_reason() {
 }
 
 #[test]
-fn a_superchip_has_the_throughput_to_its_cpu_and_the_pipe_of_double_matrices() {
+fn superchip_reports_c2c_throughput_and_tensor_double_pipe() {
     let fake = FakeNvml::start("gb200");
     fake.run_from(0.0);
     let watch = Watch::start(config(&fake));
@@ -155,7 +155,7 @@ fn a_superchip_has_the_throughput_to_its_cpu_and_the_pipe_of_double_matrices() {
 }
 
 #[test]
-fn a_counter_of_a_later_driver_costs_no_other_counter() {
+fn counter_of_a_newer_driver_does_not_disable_other_counters() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1, all: {readings: {gpm.highest_number: 97}}}",
@@ -172,7 +172,7 @@ fn a_counter_of_a_later_driver_costs_no_other_counter() {
 }
 
 #[test]
-fn a_performance_counter_without_a_number_has_a_reason() {
+fn performance_counter_with_nan_is_reported_as_no_data() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1, all: {readings: {gpm.sm_occupancy_percent: {ramp: {from: 0, to: 1, over: 0}}}}}",

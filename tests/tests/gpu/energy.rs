@@ -15,7 +15,7 @@ const UPDATES: usize = 20;
 const EXACT_NANOS: u64 = 20_000_000;
 
 #[test]
-fn updates_of_the_energy_counter_are_known_to_milliseconds() {
+fn energy_counter_updates_are_located_within_milliseconds() {
     let fake = FakeNvml::with("h100x8", CHANGES);
     fake.run_from(0.0);
     let watch = Watch::start(GpuConfig {

@@ -8,7 +8,7 @@ use pulsetrain_tests::{FakeNvml, wait_until};
 use crate::watch::{INTERVAL, Watch, config};
 
 #[test]
-fn a_driver_that_hangs_ends_its_series_and_they_continue_when_it_answers() {
+fn hung_driver_ends_its_series_until_it_responds() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: hangs, from: 10, until: 20}]\ngpus: {count: 2}",
@@ -65,7 +65,7 @@ fn a_driver_that_hangs_ends_its_series_and_they_continue_when_it_answers() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how long the end takes is measured")]
-fn a_source_ends_at_once_while_its_driver_hangs() {
+fn source_stops_immediately_while_its_driver_hangs() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: hangs, from: 10, until: 20}]\ngpus: {count: 1}",
@@ -83,7 +83,7 @@ fn a_source_ends_at_once_while_its_driver_hangs() {
 }
 
 #[test]
-fn a_lost_gpu_is_a_fault_and_its_neighbour_continues() {
+fn lost_gpu_raises_a_fault_and_other_gpus_continue() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: lost, from: 10, until: 20, gpus: [1]}]\ngpus: {count: 2}",
@@ -135,7 +135,7 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_continues() {
 }
 
 #[test]
-fn a_driver_that_was_reloaded_is_read_again_without_a_restart() {
+fn reloaded_driver_is_read_again_without_an_agent_restart() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: driver_reload, from: 10, until: 20, forced: true}]\ngpus: {count: 2}",
@@ -156,7 +156,7 @@ fn a_driver_that_was_reloaded_is_read_again_without_a_restart() {
 }
 
 #[test]
-fn a_gpu_that_is_plugged_in_is_found_without_a_restart() {
+fn hot_plugged_gpu_is_found_without_a_restart() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: absent, until: 10, gpus: [1]}]\ngpus: {count: 2}",
@@ -170,7 +170,7 @@ fn a_gpu_that_is_plugged_in_is_found_without_a_restart() {
 }
 
 #[test]
-fn a_pass_that_takes_longer_than_two_intervals_ends_no_series() {
+fn pass_longer_than_two_intervals_ends_no_series() {
     let fake = FakeNvml::start("slow");
     let watch = Watch::start(config(&fake));
     let last = [("gpu.index", "7"), ("gpu.task", "general")];
@@ -188,7 +188,7 @@ fn a_pass_that_takes_longer_than_two_intervals_ends_no_series() {
 }
 
 #[test]
-fn three_of_eight_gpus_in_trouble_leave_five_that_are_read_every_pass() {
+fn three_faulty_gpus_do_not_affect_the_other_five_in_any_pass() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, {what: answers, error: NO_PERMISSION, gpus: [4]}, \
@@ -263,7 +263,7 @@ fn three_of_eight_gpus_in_trouble_leave_five_that_are_read_every_pass() {
 }
 
 #[test]
-fn healthy_gpus_next_to_three_in_trouble_keep_one_point_a_second() {
+fn healthy_gpus_keep_one_point_per_second_despite_three_faulty_ones() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, {what: answers, error: NO_PERMISSION, gpus: [4]}, \
@@ -306,7 +306,7 @@ fn assert_lines<const N: usize>(watch: &Watch, expected: [&str; N]) {
 }
 
 #[test]
-fn gpus_that_cannot_be_opened_have_series_of_their_own_and_one_notice() {
+fn unopenable_gpus_have_distinct_fault_series_and_share_a_notice() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 4}\nfaults: [{what: lost, until: 10, gpus: [1, 2]}, {what: answers, error: IRQ_ISSUE, gpus: [3]}]",

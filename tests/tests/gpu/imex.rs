@@ -94,7 +94,7 @@ fn series(watch: &Watch) -> usize {
 }
 
 #[test]
-fn the_states_of_the_imex_domain_and_daemon_are_those_of_its_program() {
+fn imex_domain_and_daemon_states_match_the_program_output() {
     let fake = FakeNvml::start("gb200");
     let program = Program::new(UP, "READY\n");
     let watch = program.watch(config(&fake));
@@ -116,7 +116,7 @@ fn the_states_of_the_imex_domain_and_daemon_are_those_of_its_program() {
 }
 
 #[test]
-fn an_imex_program_that_fails_has_one_notice_and_no_series() {
+fn failing_imex_program_reports_one_notice_and_no_series() {
     let fake = FakeNvml::start("gb200");
     let program = Program::new(UP, "READY\n");
     program.write("fails", "");
@@ -138,7 +138,7 @@ fn an_imex_program_that_fails_has_one_notice_and_no_series() {
 }
 
 #[test]
-fn an_output_of_imex_that_is_no_state_is_no_series_of_it() {
+fn invalid_imex_output_is_reported_and_yields_no_series() {
     let fake = FakeNvml::start("gb200");
     let program = Program::new("<html>502 Bad Gateway</html>", "READY\n");
     let watch = program.watch(config(&fake));
@@ -161,7 +161,7 @@ fn an_output_of_imex_that_is_no_state_is_no_series_of_it() {
 }
 
 #[test]
-fn an_imex_program_that_hangs_is_killed_and_costs_no_gpu_a_point() {
+fn hung_imex_program_is_killed_without_losing_gpu_points() {
     let fake = FakeNvml::start("gb200");
     fake.run_from(0.0);
     let program = Program::new(UP, "READY\n");

@@ -37,7 +37,7 @@ fn bytes_until(second: f64) -> f64 {
 }
 
 #[test]
-fn bytes_at_20_gb_a_second_are_those_of_the_link() {
+fn pcie_bytes_at_20_gb_per_second_match_the_link() {
     let fake = busy_link("");
     fake.run_from(0.0);
     let watch = Watch::start(GpuConfig {
@@ -65,7 +65,7 @@ fn bytes_at_20_gb_a_second_are_those_of_the_link() {
 }
 
 #[test]
-fn bytes_that_were_missed_while_a_profiler_held_the_counters_are_not_invented() {
+fn pcie_bytes_are_not_extrapolated_while_a_profiler_holds_the_counters() {
     let fake =
         busy_link("faults: [{what: answers, error: IN_USE, from: 2, until: 3, calls: [nvmlGpmSampleGet]}]");
     fake.run_from(0.0);
@@ -84,7 +84,7 @@ fn bytes_that_were_missed_while_a_profiler_held_the_counters_are_not_invented() 
 }
 
 #[test]
-fn a_gpu_without_performance_counters_has_no_bytes_and_one_reason_in_the_log() {
+fn gpu_without_performance_counters_logs_one_reason_for_missing_pcie_bytes() {
     for scenario in ["a100x8", "l40s"] {
         let fake = FakeNvml::start(scenario);
         fake.run_from(0.0);

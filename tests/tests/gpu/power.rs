@@ -16,7 +16,7 @@ fn of_reading(reading: &str) -> [(&str, &str); 2] {
 }
 
 #[test]
-fn the_power_of_a_gpu_is_one_series_also_where_its_reading_changes() {
+fn power_switches_between_readings_without_overlapping_series() {
     let fake = FakeNvml::with("h100x8", &format!("{NO_INSTANT}\ngpus: {{count: 1}}"));
     let watch = Watch::start(GpuConfig {
         retry: Duration::from_millis(300),
@@ -37,7 +37,7 @@ fn the_power_of_a_gpu_is_one_series_also_where_its_reading_changes() {
 }
 
 #[test]
-fn a_gpu_without_a_reading_of_the_moment_has_its_average_as_both_metrics() {
+fn gpu_without_instant_power_uses_the_average_for_both_metrics() {
     let fake = FakeNvml::with("missing_symbols", "gpus: {count: 1}");
     let watch = Watch::start(config(&fake));
     let power = watch.wait_for("gpu.power", &of_reading("average"), |_| true);
@@ -48,7 +48,7 @@ fn a_gpu_without_a_reading_of_the_moment_has_its_average_as_both_metrics() {
 }
 
 #[test]
-fn an_a100_reads_the_power_of_the_moment_alone() {
+fn a100_reports_only_instant_power() {
     // Without the fields of newer drivers there is one call, which returns instantaneous power on this chip.
     for driver in ["", "missing_symbols: [nvmlDeviceGetFieldValues]"] {
         let fake = FakeNvml::with("a100x8", &format!("gpus: {{count: 1}}\n{driver}"));
@@ -69,7 +69,7 @@ fn an_a100_reads_the_power_of_the_moment_alone() {
 }
 
 #[test]
-fn the_memory_has_an_average_and_the_module_of_a_board_without_a_cpu_nothing() {
+fn memory_reports_average_power_and_a_board_without_cpu_no_module_power() {
     let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
     let watch = Watch::start(config(&fake));
     let memory = watch.wait_for("gpu.memory_power", &of_reading("average"), |_| true);
@@ -83,7 +83,7 @@ fn the_memory_has_an_average_and_the_module_of_a_board_without_a_cpu_nothing() {
 }
 
 #[test]
-fn a_superchip_whose_sensors_measure_the_module_has_no_power_and_no_energy_of_the_gpu() {
+fn superchip_with_module_sensors_reports_no_gpu_power_or_energy() {
     let fake = FakeNvml::start("gh200");
     let watch = Watch::start(GpuConfig {
         semconv: GpuSemconv::Both,

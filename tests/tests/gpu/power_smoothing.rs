@@ -31,7 +31,7 @@ fn metric(name: &str) -> String {
 }
 
 #[test]
-fn power_smoothing_of_a_privileged_reader_is_in_base_units() {
+fn power_smoothing_values_are_in_base_units_for_a_privileged_reader() {
     let fake = FakeNvml::start("gb200");
     let watch = Watch::start(config(&fake));
     let of_profile = |number| {
@@ -115,7 +115,7 @@ fn power_smoothing_of_a_privileged_reader_is_in_base_units() {
 }
 
 #[test]
-fn a_setting_that_nobody_has_set_and_a_floor_above_the_ceiling_have_no_value() {
+fn unset_power_smoothing_setting_and_floor_above_ceiling_have_no_value() {
     let readings = "power_smoothing.lifetime_percent: 4096";
     let fake = FakeNvml::with(
         "gb200",
@@ -149,7 +149,7 @@ fn a_setting_that_nobody_has_set_and_a_floor_above_the_ceiling_have_no_value() {
 }
 
 #[test]
-fn power_smoothing_without_privileges_is_absent_with_one_reason() {
+fn power_smoothing_without_privileges_is_absent_and_reports_one_reason() {
     for capture in ["b200-580.105.08", "gb200-580.173.02", "gb300-580.173.02"] {
         let path = corpus(&format!("nvidia-smi/{capture}.tsv"));
         let text = std::fs::read_to_string(path).expect("a capture can be read");

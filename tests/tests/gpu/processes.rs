@@ -13,7 +13,7 @@ fn busy(pid: &'static str) -> [(&'static str, &'static str); 3] {
 }
 
 #[test]
-fn a_process_that_is_idle_has_zero_and_one_with_garbage_has_nothing() {
+fn idle_process_reports_zero_and_garbage_utilization_is_omitted() {
     // Some drivers fill samples with garbage.
     let fake = FakeNvml::with(
         "h100x8",
@@ -31,7 +31,7 @@ fn a_process_that_is_idle_has_zero_and_one_with_garbage_has_nothing() {
 }
 
 #[test]
-fn clients_of_mps_are_on_the_gpu() {
+fn mps_clients_are_listed_on_the_gpu() {
     let fake = FakeNvml::with(
         "h100x8",
         r#"gpus: {count: 1, each: {"0": {processes: [{pid: 61, memory_bytes: 1024},
@@ -45,7 +45,7 @@ fn clients_of_mps_are_on_the_gpu() {
 }
 
 #[test]
-fn processes_of_instances_are_seen_by_those_who_may_not_list_the_gpu() {
+fn mig_processes_are_listed_when_listing_the_gpu_is_restricted() {
     let fake = FakeNvml::with("mig", r#"gpus: {each: {"0": {readings: {mig.restricted: 1}}}}"#);
     let watch = Watch::start(config(&fake));
     let memory = watch.wait_for("gpu.process.memory", &busy("5102")[..2], |_| true);
@@ -63,7 +63,7 @@ fn processes_of_instances_are_seen_by_those_who_may_not_list_the_gpu() {
 }
 
 #[test]
-fn processes_of_another_pid_namespace_have_no_series_and_give_theirs_to_nobody() {
+fn processes_of_another_pid_namespace_have_no_series() {
     let fake = FakeNvml::with(
         "h100x8",
         r#"gpus: {count: 1, each: {"0": {processes: [{pid: 51, memory_bytes: 1024, sm_percent: 40},
@@ -82,7 +82,7 @@ fn processes_of_another_pid_namespace_have_no_series_and_give_theirs_to_nobody()
 }
 
 #[test]
-fn xid_errors_of_instances_are_counted_for_those_who_may_see_them() {
+fn mig_instance_xid_errors_are_counted_only_when_permitted() {
     let events = r#"events: [{at: 10, gpu: 0, data: 31, gpu_instance: 1}, {at: 10, gpu: 0, data: 79}]"#;
     let restricted = format!(
         r#"{events}
@@ -108,7 +108,7 @@ gpus: {{each: {{"0": {{readings: {{mig.restricted: 1}}}}}}}}"#
 }
 
 #[test]
-fn processes_are_listed_by_the_second_version_where_the_third_is_flawed_or_missing() {
+fn process_list_falls_back_to_v2_when_v3_is_flawed_or_missing() {
     let flawed = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1}\nrecord_calls: true\ndriver: {version: 535.86.10}",

@@ -32,7 +32,7 @@ fn wait_for_action(watch: &Watch, value: f64) {
 }
 
 #[test]
-fn a_gpu_without_processes_that_needs_a_reset_has_the_driver_released_once() {
+fn idle_gpu_that_needs_a_reset_releases_the_driver_once() {
     let changes = format!("gpus: {{count: 2, each: {{\"1\": {{processes: [], {NEEDS_RESET}}}}}}}");
     let fake = FakeNvml::with("h100x8", &changes);
     let watch = watch(&fake);
@@ -64,7 +64,7 @@ fn a_gpu_without_processes_that_needs_a_reset_has_the_driver_released_once() {
 }
 
 #[test]
-fn a_gpu_in_use_is_not_released() {
+fn driver_is_not_released_while_the_gpu_is_in_use() {
     let process = "processes: [{pid: 51, memory_bytes: 1024, sm_percent: 40}]";
     let changes = format!("gpus: {{count: 2, each: {{\"1\": {{{process}, {NEEDS_RESET}}}}}}}");
     let fake = FakeNvml::with("h100x8", &changes);

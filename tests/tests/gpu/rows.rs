@@ -11,12 +11,12 @@ use crate::watch::{Point, Watch, config};
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
-fn every_metric_has_a_value_or_a_reason_on_eight_h100() {
+fn every_metric_has_a_value_or_an_unavailable_reason_on_eight_h100() {
     assert_value_or_reason("h100x8", 8);
 }
 
 #[test]
-fn every_metric_has_a_value_or_a_reason_on_other_gpus_and_drivers() {
+fn every_metric_has_a_value_or_an_unavailable_reason_on_other_gpus() {
     for (scenario, gpus) in [
         ("b200x8", 8),
         ("gb200", 4),
@@ -76,7 +76,7 @@ fn assert_value_or_reason(scenario: &str, gpus: usize) {
 }
 
 #[test]
-fn performance_counters_are_what_was_between_two_passes() {
+fn performance_counters_cover_the_time_between_two_passes() {
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
     let watch = Watch::start(config(&fake));
@@ -98,7 +98,7 @@ fn performance_counters_are_what_was_between_two_passes() {
 }
 
 #[test]
-fn what_is_unavailable_is_reported_once_and_by_reason() {
+fn unavailable_metrics_are_reported_once_and_grouped_by_reason() {
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
     let watch = Watch::start(config(&fake));
@@ -129,7 +129,7 @@ fn what_is_unavailable_is_reported_once_and_by_reason() {
 }
 
 #[test]
-fn points_carry_the_drivers_own_times_and_never_go_back() {
+fn points_have_driver_timestamps_that_never_decrease() {
     let fake = FakeNvml::start("h100x8");
     let watch = Watch::start(config(&fake));
     watch.wait_for("gpu.energy", &[FIRST], |_| true);
@@ -152,7 +152,7 @@ fn points_carry_the_drivers_own_times_and_never_go_back() {
 }
 
 #[test]
-fn no_call_sleeps_and_fields_are_asked_together() {
+fn passes_avoid_blocking_calls_and_batch_field_requests() {
     let fake = FakeNvml::with("h100x8", "record_calls: true");
     fake.run_from(0.0);
     let watch = Watch::start(config(&fake));
@@ -191,7 +191,7 @@ fn no_call_sleeps_and_fields_are_asked_together() {
 }
 
 #[test]
-fn a_machine_without_a_driver_reports_it_once_and_has_no_series() {
+fn missing_driver_is_reported_once_and_yields_no_series() {
     let watch = Watch::start(GpuConfig {
         library: Some("/nowhere/libnvidia-ml.so.1".into()),
         ..GpuConfig::default()

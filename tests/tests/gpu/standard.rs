@@ -6,7 +6,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::watch::{Watch, config};
 
 #[test]
-fn faults_of_programs_are_no_errors_of_the_gpu_in_the_standard_names() {
+fn application_xid_errors_are_not_gpu_errors_in_hw_semconv() {
     // A memory page fault of a program, a change of the recovery action, and a double-bit error.
     let events = "events: [{at: 5, gpu: 0, data: 31}, {at: 5, gpu: 0, data: 154}, {at: 6, gpu: 0, data: 48}]";
     let fake = FakeNvml::with("h100x8", &format!("gpus: {{count: 1}}\n{events}"));
@@ -34,7 +34,7 @@ fn faults_of_programs_are_no_errors_of_the_gpu_in_the_standard_names() {
 }
 
 #[test]
-fn standard_names_replace_ours_or_are_added() {
+fn hw_semconv_names_replace_or_extend_our_names() {
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
     let names = |semconv| {

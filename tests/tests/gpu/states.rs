@@ -28,7 +28,7 @@ fn status(watch: &Watch, index: &str) -> String {
 }
 
 #[test]
-fn a_link_that_sleeps_is_up_and_one_that_is_inactive_is_not() {
+fn sleeping_nvlink_is_up_and_inactive_nvlink_is_down() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1, all: {readings: {nvlink.3.state: 2, nvlink.4.state: 0}}}",
@@ -47,7 +47,7 @@ fn a_link_that_sleeps_is_up_and_one_that_is_inactive_is_not() {
 }
 
 #[test]
-fn a_recovery_action_that_needs_no_reset_is_no_failure() {
+fn recovery_action_without_a_reset_is_not_a_failed_state() {
     let fake = FakeNvml::with(
         "h100x8",
         r#"gpus: {count: 6, each: {"1": {readings: {recovery_action: 1}}, "2": {readings: {recovery_action: 5}},
@@ -107,7 +107,7 @@ fn a_fabric_is_degraded_by_mask_or_summary_and_unknown_without_either() {
 }
 
 #[test]
-fn errors_of_lanes_links_and_chip_to_chip_links_have_their_places() {
+fn pcie_lane_c2c_and_sram_errors_carry_their_type_or_location() {
     let fake = FakeNvml::with(
         "gh200",
         "gpus: {all: {readings: {pcie.lane.2.errors: 5, pcie.lane.15.errors: 2, c2c.error_interrupts: 3, ecc.sram.bucket.sm: 7}}}",
@@ -123,7 +123,7 @@ fn errors_of_lanes_links_and_chip_to_chip_links_have_their_places() {
 }
 
 #[test]
-fn errors_of_an_nvlink_are_errors_of_a_port_in_the_standard_names() {
+fn nvlink_errors_are_port_errors_in_hw_semconv() {
     for (scenario, reading, kind) in [
         ("h100x8", "nvlink.5.replays: 4", "nvlink_replay"),
         (
@@ -151,7 +151,7 @@ fn errors_of_an_nvlink_are_errors_of_a_port_in_the_standard_names() {
 }
 
 #[test]
-fn the_time_of_a_reason_has_the_name_of_the_reason() {
+fn throttle_time_uses_the_reason_names_of_throttle_active() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1, all: {readings: {throttle.sw_thermal_ns: null, throttle.thermal_ns: 2000000000}}}",
@@ -169,7 +169,7 @@ fn the_time_of_a_reason_has_the_name_of_the_reason() {
 }
 
 #[test]
-fn reasons_of_later_drivers_have_their_names() {
+fn throttle_reasons_of_newer_drivers_are_named() {
     let fake = FakeNvml::with("gb200", "gpus: {all: {readings: {clock_event_reasons: 0x604}}}");
     let watch = watch(&fake);
     for (reason, active) in [
@@ -188,7 +188,7 @@ fn reasons_of_later_drivers_have_their_names() {
 }
 
 #[test]
-fn what_takes_effect_with_the_next_reset_is_apart_from_what_is_in_effect() {
+fn pending_settings_are_separate_from_active_ones() {
     let fake = FakeNvml::with(
         "gb200",
         "gpus: {all: {readings: {mode.ecc_pending: 0, mode.mig_pending: 1, repair.channel_pending: 1, \
@@ -223,7 +223,7 @@ fn what_takes_effect_with_the_next_reset_is_apart_from_what_is_in_effect() {
 }
 
 #[test]
-fn power_profiles_that_the_gpu_supports_are_listed_with_the_one_in_force() {
+fn supported_power_profiles_are_listed_with_the_active_one() {
     let fake = FakeNvml::start("gb200");
     let watch = watch(&fake);
     for (profile, active) in [("llm_training", 1.0), ("max_p", 0.0), ("other", 0.0)] {
@@ -239,7 +239,7 @@ fn power_profiles_that_the_gpu_supports_are_listed_with_the_one_in_force() {
 }
 
 #[test]
-fn a_gpu_of_a_rack_has_its_place_and_the_ends_of_its_links() {
+fn rack_gpu_reports_its_location_and_nvlink_remote_ends() {
     let fake = FakeNvml::with(
         "gb200",
         "gpus: {count: 1, all: {readings: {nvlink.3.remote_type: 0}}}",

@@ -225,13 +225,13 @@ const WITH_FANS: &str = "gpus: {count: 1, all: {readings: {fan.count: 2, fan.0.p
     fan.0.target_percent: 65, fan.1.percent: 30, fan.1.rpm: 513, fan.1.target_percent: 30}}}";
 
 #[test]
-fn values_of_an_h100_are_those_of_the_driver_in_base_units() {
+fn h100_values_match_the_driver_in_base_units() {
     let fake = FakeNvml::start("h100x8");
     expect_all(&Watch::start(config(&fake)), H100);
 }
 
 #[test]
-fn links_of_the_fifth_generation_have_packets_bit_errors_and_recoveries() {
+fn fifth_generation_nvlinks_report_packets_bit_errors_and_recoveries() {
     let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
     let each = GpuConfig {
         each_nvlink: true,
@@ -241,7 +241,7 @@ fn links_of_the_fifth_generation_have_packets_bit_errors_and_recoveries() {
 }
 
 #[test]
-fn a_driver_that_does_not_add_up_links_is_read_by_link() {
+fn nvlink_counters_are_read_per_link_when_the_driver_has_no_totals() {
     let fake = FakeNvml::with("b200x8", "gpus: {count: 1, all: {readings: {nvlink.no_sums: 1}}}");
     let watch = Watch::start(config(&fake));
     let fifth = [("gpu.link.index", "5"), ("error.type", "recovery_attempt")];
@@ -251,7 +251,7 @@ fn a_driver_that_does_not_add_up_links_is_read_by_link() {
 }
 
 #[test]
-fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
+fn fifth_generation_nvlink_counters_are_summed_over_links_by_default() {
     let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
     let watch = Watch::start(config(&fake));
     // Eighteen links. The fifth has higher values of some counters.
@@ -284,7 +284,7 @@ fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
 }
 
 #[test]
-fn fans_are_in_rotations_a_second_and_in_the_standard_names_a_minute() {
+fn fan_speed_is_per_second_in_our_names_and_per_minute_in_hw_semconv() {
     let fake = FakeNvml::with("h100x8", WITH_FANS);
     let watch = Watch::start(GpuConfig {
         semconv: pulsetrain_gpu::GpuSemconv::Both,

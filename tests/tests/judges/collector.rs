@@ -105,7 +105,7 @@ fn nothing_arrives_without_a_client_certificate() {
 }
 
 #[test]
-fn a_loss_that_is_not_a_number_arrives_as_one() {
+fn nan_loss_arrives_at_the_collector_as_nan() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };

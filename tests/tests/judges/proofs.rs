@@ -11,7 +11,7 @@ use pulsetrain_tests::{Collector, Folder, Items, Judge, Process, Prometheus, fre
 use serde_json::{Value, json};
 
 #[test]
-fn the_collector_writes_what_it_is_sent() {
+fn collector_judge_returns_the_items_it_received() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -27,7 +27,7 @@ fn the_collector_writes_what_it_is_sent() {
 }
 
 #[test]
-fn the_python_classes_read_what_they_are_given() {
+fn python_otlp_classes_round_trip_their_input() {
     let Some(python) = Judge::PythonSdk.require_or_skip() else {
         return;
     };
@@ -38,7 +38,7 @@ fn the_python_classes_read_what_they_are_given() {
 }
 
 #[test]
-fn the_python_classes_refuse_a_field_that_otlp_does_not_have() {
+fn python_otlp_classes_reject_an_unknown_field() {
     let Some(python) = Judge::PythonSdk.require_or_skip() else {
         return;
     };
@@ -49,7 +49,7 @@ fn the_python_classes_refuse_a_field_that_otlp_does_not_have() {
 }
 
 #[test]
-fn alertmanager_has_the_alert_that_it_is_sent() {
+fn alertmanager_judge_returns_the_alert_it_received() {
     let Some(program) = Judge::Alertmanager.require_or_skip() else {
         return;
     };
@@ -82,7 +82,7 @@ fn grafana_dashboard(panel: &Value) -> String {
 }
 
 #[test]
-fn the_types_of_grafana_refuse_keys_and_values_that_it_does_not_know() {
+fn grafana_schema_types_reject_unknown_keys_and_values() {
     let Some(program) = Judge::GrafanaSchema.require_or_skip() else {
         return;
     };
@@ -110,7 +110,7 @@ fn the_types_of_grafana_refuse_keys_and_values_that_it_does_not_know() {
 }
 
 #[test]
-fn the_linter_refuses_a_panel_without_a_unit() {
+fn dashboard_linter_rejects_a_panel_without_a_unit() {
     let Some(program) = Judge::DashboardLinter.require_or_skip() else {
         return;
     };
@@ -127,7 +127,7 @@ fn the_linter_refuses_a_panel_without_a_unit() {
 }
 
 #[test]
-fn the_panels_of_perses_draw_data_and_show_errors() {
+fn perses_panels_render_data_and_show_errors() {
     let (Some(perses), Some(prometheus)) = (
         Judge::Perses.require_or_skip(),
         Judge::Prometheus.require_or_skip(),

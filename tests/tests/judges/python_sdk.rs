@@ -5,17 +5,17 @@ use std::{fs, path::Path, process::Command};
 use pulsetrain_tests::{Import, Items, Judge, corpus};
 
 #[test]
-fn the_classes_read_what_we_write_of_a_dense_model() {
+fn python_otlp_classes_read_the_output_of_a_dense_model_log() {
     both_files_are_read("surogate/training_dense.json");
 }
 
 #[test]
-fn the_classes_read_what_we_write_of_a_mixture_of_experts() {
+fn python_otlp_classes_read_the_output_of_a_mixture_of_experts_log() {
     both_files_are_read("surogate/training_moe.json");
 }
 
 #[test]
-fn a_loss_that_is_not_a_number_is_not_one_to_the_classes_either() {
+fn python_otlp_classes_read_a_nan_loss_as_nan() {
     let Some(python) = Judge::PythonSdk.require_or_skip() else {
         return;
     };

@@ -139,7 +139,7 @@ fn run_program(exported: &Exported) {
 }
 
 #[test]
-fn what_the_sdk_for_rust_records_comes_back_as_it_was() {
+fn rust_sdk_spans_round_trip_through_a_full_trace() {
     let exported = Exported {
         file: Arc::default(),
         resource: Resource::builder_empty()

@@ -39,7 +39,7 @@ fn lines_of<'a>(finished: &'a Finished, target: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_dead_endpoint_of_one_signal_costs_no_item_of_another() {
+fn dead_endpoint_of_one_signal_loses_no_items_of_other_signals() {
     let log = complete_log();
     let traces = FakeEndpoint::start([], Answer::Accept);
     let dead = format!("http://127.0.0.1:{}", free_port());
@@ -92,7 +92,7 @@ fn each_signal_is_reported_with_its_own_cause() {
 }
 
 #[test]
-fn signals_that_fail_for_one_cause_share_a_line() {
+fn signals_that_fail_for_the_same_cause_share_a_log_line() {
     let dead = format!("http://127.0.0.1:{}", free_port());
     let finished = Import::for_people(corpus(LOG))
         .to(&dead)
@@ -107,7 +107,7 @@ fn signals_that_fail_for_one_cause_share_a_line() {
 }
 
 #[test]
-fn a_signal_that_the_receiver_does_not_support_is_reported_once_and_is_no_loss() {
+fn unsupported_signal_of_a_receiver_is_reported_once_and_is_not_a_loss() {
     let endpoint = FakeEndpoint::by_path([
         ("/v1/traces", Answer::Refuse(404)),
         ("/v1/logs", Answer::Refuse(404)),
@@ -130,7 +130,7 @@ fn a_signal_that_the_receiver_does_not_support_is_reported_once_and_is_no_loss()
 }
 
 #[test]
-fn a_receiver_that_supports_no_signal_has_the_wrong_path() {
+fn receiver_that_rejects_every_signal_suggests_checking_the_path() {
     let endpoint = FakeEndpoint::start([], Answer::Refuse(404));
     let finished = import().to(endpoint.url()).run().expect_code(1);
     finished.expect_words(&["lost", "404", "check the path"]);
@@ -138,7 +138,7 @@ fn a_receiver_that_supports_no_signal_has_the_wrong_path() {
 }
 
 #[test]
-fn a_target_receives_the_signals_that_are_named_in_front_of_it() {
+fn target_receives_only_the_signals_in_its_prefix() {
     let folder = Folder::new();
     let file = folder.path("traces.jsonl");
     let endpoint = FakeEndpoint::start([], Answer::Accept);
@@ -157,7 +157,7 @@ fn a_target_receives_the_signals_that_are_named_in_front_of_it() {
 }
 
 #[test]
-fn a_signal_that_was_asked_for_and_is_not_supported_is_lost() {
+fn explicitly_selected_unsupported_signal_is_a_loss() {
     let endpoint = FakeEndpoint::by_path([("/v1/traces", Answer::Refuse(404))]);
     let target = format!("traces,metrics={}", endpoint.url());
     let finished = import().to(target).run().expect_code(1);
@@ -166,7 +166,7 @@ fn a_signal_that_was_asked_for_and_is_not_supported_is_lost() {
 }
 
 #[test]
-fn an_exporter_variable_of_none_turns_its_signal_off() {
+fn exporter_variable_set_to_none_disables_its_signal() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let off = |import: Import, signals: &[&str]| {
         let name = |signal: &&str| format!("OTEL_{signal}_EXPORTER");

@@ -40,7 +40,7 @@ fn named(span: &Value) -> [String; 2] {
 }
 
 #[test]
-fn jaeger_gives_back_what_the_sink_sent() {
+fn jaeger_returns_the_spans_that_the_sink_sent() {
     let Some(program) = Judge::Jaeger.require_or_skip() else {
         return;
     };
@@ -64,7 +64,7 @@ fn jaeger_gives_back_what_the_sink_sent() {
 }
 
 #[test]
-fn tempo_gives_back_what_the_sink_sent() {
+fn tempo_returns_the_spans_that_the_sink_sent() {
     let Some(program) = Judge::Tempo.require_or_skip() else {
         return;
     };

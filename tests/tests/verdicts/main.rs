@@ -256,7 +256,7 @@ fn straggler_from_the_first_step_on_is_information() {
 }
 
 #[test]
-fn hang_is_found_however_often_the_gpus_are_read() {
+fn hang_is_detected_at_every_gpu_poll_interval() {
     for millis in [50, 100, 300] {
         let config = DemoConfig {
             steps: 200,
@@ -270,7 +270,7 @@ fn hang_is_found_however_often_the_gpus_are_read() {
 }
 
 #[test]
-fn faults_that_follow_each_other_each_have_their_verdict() {
+fn consecutive_faults_each_open_a_verdict() {
     let sft = ["straggler", "nan-loss", "collective-hang", "memory-leak", "xid"];
     let mixes: [(&[&str], Workload); 5] = [
         (&["straggler", "data-starvation", "gradient-spike"], Workload::Sft),
@@ -308,7 +308,7 @@ fn faults_that_follow_each_other_each_have_their_verdict() {
 
 /// The buckets of the wall time add up to it exactly, through restarts, stalls and checkpoints.
 #[test]
-fn wall_time_has_one_use_each_moment() {
+fn wall_time_buckets_add_up_to_the_wall_time() {
     let config = DemoConfig {
         steps: 600,
         gpu_interval: Duration::from_secs(5),

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_lives_before_it_is_ready() {
+    fn liveness_succeeds_before_readiness() {
         let ready = Readiness::starting();
         assert_eq!(
             (

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn outage_is_named_at_its_begin_once_a_minute_and_at_its_end() {
+    async fn outage_is_logged_at_start_every_minute_and_at_end() {
         let lines = lines(vec![retry(); 130], 200).await;
         assert_eq!(lines.len(), 4, "{lines:?}");
         assert!(
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refused_batches_are_counted_in_the_line_of_the_outage() {
+    async fn outage_log_line_counts_rejected_batches() {
         let lines = lines(vec![refuse(); 100], 110).await;
         assert!(
             lines[0].contains("fails: 401; 0 items wait, 2 dropped"),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn unsupported_signal_is_named_once_and_is_no_outage() {
+    async fn unsupported_signal_is_logged_once_and_is_not_an_outage() {
         let unsupported = Delivery::Unsupported {
             message: "404".to_owned(),
         };
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn warning_is_named_and_no_more_than_once_a_minute() {
+    async fn sink_warning_is_logged_at_most_once_a_minute() {
         let warning = Delivery::Partial {
             rejected: 0,
             message: "check the clock".to_owned(),
@@ -307,12 +307,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sink_that_works_is_named_once() {
+    async fn working_sink_is_logged_once() {
         assert_eq!(lines(Vec::new(), 100).await, ["sink o: delivers"]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sink_that_replaces_a_failing_one_has_not_recovered() {
+    async fn replacement_of_a_failing_sink_is_not_logged_as_recovered() {
         let mut watch = SinkWatch::default();
         let mut lines = Vec::new();
         for script in [vec![refuse(); 5], vec![refuse()]] {

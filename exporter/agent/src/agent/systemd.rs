@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn systemd_is_notified_at_a_path_and_at_an_abstract_name() {
+    async fn systemd_notify_supports_path_and_abstract_sockets() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let name = format!("pulsetrain-{}", std::process::id());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watchdog_of_another_process_is_not_ours() {
+    fn watchdog_of_another_process_is_ignored() {
         let watchdog = |pid: &str| {
             let pid = OsString::from(pid);
             let systemd = Systemd::new(|variable| match variable {

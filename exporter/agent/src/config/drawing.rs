@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_a_word_or_names() {
+    fn perfetto_attributes_setting_is_a_keyword_or_a_list_of_names() {
         let only = |names: [&str; 2]| AttributePolicy::Only(names.map(str::to_owned).to_vec());
         for (text, policy) in [
             ("attributes: full", AttributePolicy::Full),

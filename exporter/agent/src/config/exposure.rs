@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_make_no_sense_are_named_with_their_place() {
+    fn invalid_exposure_keys_are_reported_with_their_location() {
         let folder = tempfile::tempdir().unwrap();
         let token = folder.path().join("token");
         fs::write(&token, "secret").unwrap();

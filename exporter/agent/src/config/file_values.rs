@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_named_at_its_place() {
+    fn unreadable_value_file_is_reported_with_its_location() {
         let fault = expand("/etc/agent.yaml", "a: 1\nbc: ${file:/not/there}", &HashMap::new()).unwrap_err();
         let message = fault.to_string();
         assert!(

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_to_the_port_does_not_have_it() {
+    fn client_connection_to_a_port_is_not_its_owner() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
              0: 0100007F:24F8 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 777 1 0\n\
              1: 0100007F:24F8 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000        0 778 1 0\n\

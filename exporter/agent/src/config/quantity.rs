@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_read_as_they_are_printed() {
+    fn quantities_round_trip_through_text() {
         for text in ["500ms", "5s", "90s", "2m", "1h", "0s"] {
             let time = Time::try_from(text.to_owned()).unwrap();
             assert!(
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantity_without_sense_is_refused_with_an_example() {
+    fn invalid_quantity_is_rejected_with_an_example() {
         for text in ["5", "s", "-1s", "5 parsecs", "1e99h", ""] {
             assert!(
                 Time::try_from(text.to_owned())

@@ -30,7 +30,7 @@ fn the_printed_default_is_read_as_the_default() {
 }
 
 #[test]
-fn every_example_that_is_printed_as_a_comment_can_be_read() {
+fn every_commented_example_in_the_printed_config_parses() {
     let printed = print(&Config::example());
     let (before, rest) = printed.split_once("\nsinks:\n").unwrap();
     let (sinks, after) = rest.split_once("\n\n").unwrap();
@@ -124,7 +124,7 @@ telemetri:
 }
 
 #[test]
-fn variables_stand_for_values_and_never_for_structure() {
+fn environment_variables_are_substituted_in_values_only() {
     let text = "sinks:
   page:
     prometheus:
@@ -142,7 +142,7 @@ fn variables_stand_for_values_and_never_for_structure() {
 }
 
 #[test]
-fn other_machines_reach_the_live_page_only_where_the_key_is_written() {
+fn live_page_on_a_remote_address_requires_the_page_key() {
     let has_page = |keys: &str| {
         let text = format!("sinks:\n  page:\n    prometheus:\n      {keys}\n");
         let config = parse("agent.yaml", &text, &variables()).unwrap();
@@ -160,7 +160,7 @@ fn other_machines_reach_the_live_page_only_where_the_key_is_written() {
 }
 
 #[test]
-fn a_value_that_moves_to_another_line_is_no_change() {
+fn moving_a_value_to_another_line_is_not_a_config_change() {
     let text = "sources:\n  trainer:\n    logs:\n      paths: [a]\n";
     let moved = format!("# a comment\n{text}");
     let [config, moved] = [text, &moved].map(|text| parse("agent.yaml", text, &variables()).unwrap());
@@ -208,7 +208,7 @@ health:
 }
 
 #[test]
-fn an_interval_that_would_keep_a_processor_busy_is_refused() {
+fn interval_that_would_saturate_a_cpu_is_rejected() {
     let text = "sources:\n  a:\n    logs:\n      paths: [a]\n      poll_interval: 0s\ntelemetry:\n  interval: 1ms\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
     let config = parse("agent.yaml", text, &variables()).unwrap();
     let faults: Vec<String> = check("agent.yaml", &config, None)
@@ -224,7 +224,7 @@ fn an_interval_that_would_keep_a_processor_busy_is_refused() {
 }
 
 #[test]
-fn the_program_of_imex_is_auto_off_or_an_absolute_path() {
+fn imex_program_setting_is_auto_off_or_an_absolute_path() {
     use pulsetrain_gpu::ImexProgram::{At, Auto, Off};
     for (text, program) in [
         ("{}", Auto),
@@ -280,7 +280,7 @@ fn names_of_the_gpus_and_of_the_agent_are_reserved() {
 }
 
 #[test]
-fn sources_that_no_sink_receives_and_names_that_no_source_has_are_refused() {
+fn unrouted_sources_and_unknown_source_names_are_rejected() {
     let text = "sources:\n  a:\n    logs:\n      paths: [a]\n  b:\n    logs:\n      paths: [b]\nhealth:\n  enabled: false\n\
                 sinks:\n  t:\n    console: {sources: [a, c, gpu, pulsetrain]}\n";
     assert_eq!(
@@ -293,7 +293,7 @@ fn sources_that_no_sink_receives_and_names_that_no_source_has_are_refused() {
 }
 
 #[test]
-fn sinks_that_name_a_source_that_is_off_and_gpus_without_a_sink_are_warned_of() {
+fn disabled_source_in_a_sink_and_unrouted_gpu_source_are_warnings() {
     let warned = |text: &str| {
         let config = parse("agent.yaml", text, &variables()).unwrap();
         let warnings = warnings("agent.yaml", &config);
@@ -321,7 +321,7 @@ fn sinks_that_name_a_source_that_is_off_and_gpus_without_a_sink_are_warned_of() 
 }
 
 #[test]
-fn a_message_limit_out_of_range_is_refused_at_its_place() {
+fn out_of_range_message_limit_is_rejected_with_its_location() {
     for (size, is_valid) in [
         ("1KiB", true),
         ("64MiB", true),
@@ -343,7 +343,7 @@ fn a_message_limit_out_of_range_is_refused_at_its_place() {
 }
 
 #[test]
-fn a_port_of_the_running_agent_is_not_taken() {
+fn port_of_the_running_agent_is_not_reported_as_in_use() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let text = format!(
         "sources:\n  a:\n    logs:\n      paths: [a]\nhealth:\n  listen: {}\nsinks:\n  page:\n    prometheus:\n      listen: 127.0.0.1:0\n",
@@ -402,7 +402,7 @@ sinks:
 }
 
 #[test]
-fn an_otlp_sink_without_an_endpoint_asks_the_variables_of_the_environment() {
+fn otlp_sink_without_an_endpoint_uses_the_environment() {
     let config = parse("agent.yaml", "sinks:\n  c:\n    otlp: {}\n", &variables()).unwrap();
     assert_eq!(crate::topology::check_sink(&config.sinks.0["c"]), Ok(()));
     let empty = "sinks:\n  c:\n    otlp: {endpoint: \"\"}\n";
@@ -412,7 +412,7 @@ fn an_otlp_sink_without_an_endpoint_asks_the_variables_of_the_environment() {
 }
 
 #[test]
-fn a_list_of_signals_names_at_least_one_and_only_those_there_are() {
+fn signal_list_must_be_non_empty_and_contain_known_signals() {
     let text =
         |signals: &str| format!("sinks:\n  c:\n    file:\n      path: a.jsonl\n      signals: {signals}\n");
     let config = parse("agent.yaml", &text("[logs, traces]"), &variables()).unwrap();
@@ -430,7 +430,7 @@ fn a_list_of_signals_names_at_least_one_and_only_those_there_are() {
 }
 
 #[test]
-fn a_file_is_rotated_as_its_section_has_it() {
+fn file_rotation_and_permissions_follow_the_config_section() {
     let text = |keys: &str| format!("sinks:\n  archive:\n    file:\n      path: out.jsonl\n{keys}");
     let file = |keys: &str| {
         let config = parse("agent.yaml", &text(keys), &variables()).expect("it can be read");

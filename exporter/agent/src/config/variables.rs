@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_variable_that_would_be_read_is_missed() {
+    fn unset_variable_is_reported_only_if_it_would_be_read() {
         let set = HashMap::from([("SET".to_owned(), String::new())]);
         for fine in [
             "a: ${SET}",

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_go_down_to_nanoseconds() {
+    fn durations_are_parsed_with_nanosecond_precision() {
         assert_eq!(nanos("500ns"), Ok(500));
         assert_eq!(nanos("1.5us"), Ok(1_500));
         assert_eq!(nanos("2ms"), Ok(2_000_000));

@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_whose_length_is_white_space_is_told_from_white_space_before_json() {
+    fn packet_with_a_whitespace_length_byte_is_distinguished_from_json() {
         let is_perfetto = |head: &[u8]| is_perfetto(Path::new("-"), head);
         let packet = [0x50, 1, 0xe2, 0x03, 5, 0x08, 0, 0x98, 0x01, 1];
         assert!(is_perfetto(&[b"\n\n".as_slice(), &packet].concat()));

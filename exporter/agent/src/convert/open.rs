@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_pins_rows_and_shows_a_span_with_its_surroundings() {
+    fn viewer_url_pins_tracks_and_zooms_to_a_span() {
         assert_eq!(
             visible(Some((1_000_000, 3_000_000))),
             "&visStart=0&visEnd=4000000"
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_need_no_escapes_are_in_the_address() {
+    fn url_path_contains_only_file_names_without_escapes() {
         assert_eq!(path_of(Path::new("/tmp/run-1.pftrace.gz")), "/run-1.pftrace.gz");
         assert_eq!(path_of(Path::new("my run.pftrace")), "/trace.pftrace");
     }

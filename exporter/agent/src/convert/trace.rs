@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_stands_before_the_ending() {
+    fn part_number_is_inserted_before_the_file_extension() {
         let name = |path: &str, numbered| TraceFiles::new(Path::new(path), numbered, &[]).name(7);
         assert_eq!(name("a/run.pftrace.gz", true), Path::new("a/run.007.pftrace.gz"));
         assert_eq!(

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn date_resolution_and_slow_response_are_no_skew() {
+    fn date_resolution_and_slow_response_are_not_clock_skew() {
         assert_eq!(level(1000.0, 1000.99, 0.0), Level::Ok);
         assert_eq!(level(1000.0, 1004.9, 4.0), Level::Ok);
         assert_eq!(level(1002.0, 1000.5, 0.1), Level::Ok);

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_protocol_at_the_port_of_the_other_is_wrong() {
+    fn protocol_that_mismatches_the_standard_port_is_reported() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
         assert_eq!(found(&[endpoint]), [""; 0]);
         let wrong = found(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
@@ -217,13 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_is_turned_off_contradicts_no_endpoint() {
+    fn disabled_signal_does_not_conflict_with_an_endpoint() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
         assert_eq!(found(&[endpoint, ("OTEL_METRICS_EXPORTER", "none")]), [""; 0]);
     }
 
     #[test]
-    fn pairs_that_contradict_each_other_are_found() {
+    fn conflicting_pairs_of_variables_are_reported() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318");
         for (variables, words) in [
             (

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_under_two_names_must_be_the_same_but_for_torchrun() {
+    fn rank_variables_of_two_launchers_must_agree_except_for_torchrun() {
         let both = [("RANK", "3"), ("SLURM_PROCID", "4"), ("WORLD_SIZE", "8")];
         assert_eq!(found(&both), ["warning RANK=3, but SLURM_PROCID=4: RANK is used"]);
         let torchrun = [("RANK", "3"), ("SLURM_PROCID", "0"), ("TORCHELASTIC_RUN_ID", "j")];
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_that_are_not_there_are_found() {
+    fn missing_visible_gpus_are_reported() {
         assert_eq!(found(&[("CUDA_VISIBLE_DEVICES", "0,7")]), [""; 0]);
         assert!(found(&[("CUDA_VISIBLE_DEVICES", "0,8")])[0].contains("there is no 8"));
         assert!(found(&[("CUDA_VISIBLE_DEVICES", "")])[0].starts_with("warning"));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_of_several_models_are_counted_for_certain_only_by_the_bus() {
+    fn mixed_gpu_models_are_numbered_reliably_only_in_pci_bus_order() {
         let mixed = ["NVIDIA T400", "NVIDIA A100"];
         let numbers = ("CUDA_VISIBLE_DEVICES", "1");
         for variables in [&[][..], &[numbers], &[("CUDA_DEVICE_ORDER", "FASTEST_FIRST")]] {

@@ -16,7 +16,7 @@ pub(super) async fn check(url: &str, timeout: Duration, findings: &mut Findings)
     let options = BackendOptions {
         headers: Vec::new(),
         timeout,
-        most_traces: 0,
+        max_traces: 0,
         authority: None,
         identity: None,
     };

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn several_run_ids_of_one_trainer_in_a_folder_are_a_notice() {
+    fn several_run_ids_of_one_trainer_in_a_folder_cause_a_notice() {
         let inputs = [
             report("run/stdout.log", "hf-trainer", "a"),
             report("run/tb/events", "hf-trainer", "b"),

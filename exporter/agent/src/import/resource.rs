@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_service_name_of_its_own_variable_wins() {
+    fn otel_service_name_overrides_the_resource_attribute() {
         let lookup = |name: &str| match name {
             "OTEL_SERVICE_NAME" => Some("mine".to_owned()),
             "OTEL_RESOURCE_ATTRIBUTES" => Some("service.name=other, team=a%20b".to_owned()),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_that_the_user_names_stays() {
+    fn host_name_set_by_the_user_is_kept() {
         let named = ("host.name".to_owned(), "node7".to_owned());
         let (_, attributes) = on_this_machine((None, vec![named.clone()]));
         assert_eq!(attributes, [named]);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_a_value_is_refused() {
+    fn resource_attribute_without_a_value_is_rejected() {
         assert!(matches!(
             from_env(|_| Some("team".to_owned())),
             Err(Failure::Usage(_))

@@ -213,7 +213,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     #[test]
-    fn bytes_over_the_limit_are_counted_in_the_next_chunk() {
+    fn dropped_bytes_are_counted_in_the_next_chunk() {
         let (mut sender, chunks) = sender(1);
         for bytes in [b"one".as_slice(), b"three", b"four"] {
             sender.offer(bytes);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn many_short_chunks_wait_and_few_long_ones() {
+    fn many_short_chunks_are_queued_but_few_long_ones() {
         let (mut sender, chunks) = sender(MAX_WAITING);
         let long = vec![0; MAX_WAITING_BYTES / 4];
         (0..10_000).for_each(|_| sender.offer(b"a line"));

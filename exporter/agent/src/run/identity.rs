@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_rank_of_a_machine_is_first_here() {
+    fn only_the_first_local_rank_is_the_first_on_the_host() {
         let first = |variables: &[(&str, &str)]| {
             is_first_here(|name| {
                 let found = variables.iter().find(|(known, _)| *known == name);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_of_one_job_agree() {
+    fn ranks_of_one_job_share_the_run_id() {
         let [first, second] =
             ["0", "1"].map(|rank| identity(None, &[("SLURM_JOB_ID", "77"), ("SLURM_PROCID", rank)]));
         assert_eq!((first.id.as_str(), first.member.rank), ("77", 0));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_without_a_common_id_are_warned_of_once() {
+    fn missing_common_run_id_is_warned_about_once() {
         let none = ("TORCHELASTIC_RUN_ID", "none");
         let ranks = |rank, size| [none, ("RANK", rank), ("WORLD_SIZE", size)];
         let warning = identity(None, &ranks("0", "4")).warning().unwrap();

@@ -31,7 +31,7 @@ impl Job {
 
     /// Suspends the job if the suspend key was typed.
     pub(super) fn notice(&self, typed: &[u8]) {
-        if self.is_suspended_by(typed) && self.would_stop() && has_shell() {
+        if self.is_suspended_by(typed) && self.stops_on_suspend_key() && has_shell() {
             // This process is in the group as well, and stops the trainer when it receives the signal.
             let _ = kill_current_process_group(Signal::TSTP);
         }
@@ -47,13 +47,13 @@ impl Job {
 
     /// Returns whether the key would stop the trainer itself: it is in the foreground of its terminal, and does not
     /// handle the signal.
-    fn would_stop(&self) -> bool {
-        tcgetpgrp(&self.terminal) == Ok(self.trainer) && !has_own_way(self.trainer)
+    fn stops_on_suspend_key(&self) -> bool {
+        tcgetpgrp(&self.terminal) == Ok(self.trainer) && !overrides_stop_signal(self.trainer)
     }
 }
 
 /// Returns whether a process ignores or handles the stop signal.
-fn has_own_way(process: Pid) -> bool {
+fn overrides_stop_signal(process: Pid) -> bool {
     let status = format!("/proc/{}/status", process.as_raw_nonzero());
     let status = fs::read_to_string(status).unwrap_or_default();
     let handled = signal_sets(&status, &["SigIgn:", "SigCgt:"]);
@@ -65,7 +65,7 @@ pub(super) fn suspend(trainer: Pid, settings: Option<&SavedSettings>) {
     if !has_shell() {
         return;
     }
-    let signal = if has_own_way(trainer) {
+    let signal = if overrides_stop_signal(trainer) {
         Signal::TSTP
     } else {
         Signal::STOP
@@ -78,7 +78,7 @@ pub(super) fn suspend(trainer: Pid, settings: Option<&SavedSettings>) {
 }
 
 /// Stops this process with the default action of the signal, until it is resumed.
-pub(super) fn stop_ourselves() {
+pub(super) fn suspend_self() {
     // SAFETY: all zeros are a valid `sigaction`, whose action is `SIG_DFL`, so the call installs no handler. The previous
     // action is restored completely, by the only thread that changes it. `raise` signals this thread, so the signal has
     // been handled when it returns.

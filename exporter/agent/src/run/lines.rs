@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_two_streams_do_not_tear_one_another() {
+    fn lines_of_two_streams_are_not_interleaved() {
         let chunks = [
             (0, "a", 0),
             (1, "x\ny", 0),
@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_lost_a_part_is_left_out_to_its_end() {
+    fn line_with_lost_bytes_is_dropped_entirely() {
         let chunks = [(0, "one\ntw", 0), (0, "xx", 5), (0, "yy\nthree\n", 0)];
         assert_eq!(text(&chunks), ("one\nthree\n".to_owned(), 7));
     }
 
     #[test]
-    fn a_line_without_end_is_left_out() {
+    fn line_above_the_length_limit_is_dropped() {
         let long = "x".repeat(MAX_LINE_BYTES + 1);
         let chunks = [(0, long.as_str(), 0), (0, "rest\nnext\n", 0)];
         assert_eq!(text(&chunks), ("next\n".to_owned(), long.len() as u64 + 5));

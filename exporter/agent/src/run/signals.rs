@@ -57,7 +57,7 @@ impl Receiver {
     }
 
     /// Sets the exit code after the end of the trainer: from now on, a signal to end does not wait for the drain.
-    pub(super) fn end_at_once_with(&self, code: u8) {
+    pub(super) fn set_exit_code(&self, code: u8) {
         self.ended.store(i32::from(code), Ordering::Relaxed);
     }
 
@@ -81,11 +81,11 @@ impl Receiver {
                 }
                 (SIGTSTP, Some(_)) => {
                     self.suspend(settings);
-                    job::stop_ourselves();
+                    job::suspend_self();
                 }
                 (SIGTSTP, None) => {
                     self.pass_one(&origin, false);
-                    job::stop_ourselves();
+                    job::suspend_self();
                 }
                 _ => self.pass_one(&origin, terminal.is_some()),
             }

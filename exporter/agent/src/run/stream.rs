@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_looked_for_after_a_quarter_more_and_at_the_end() {
+    fn format_detection_is_retried_after_growth_and_at_the_end() {
         let mut attempts = Attempts::default();
         assert!(attempts.is_due(100, true), "the first");
         assert!(!attempts.is_due(100, true), "nothing new");

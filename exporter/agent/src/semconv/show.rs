@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_trainer_is_answered_with_its_metrics() {
+    fn trainer_key_lookup_shows_its_metrics() {
         let text = show("timing_s/gen").unwrap();
         assert!(
             text.contains("timing_s/gen is perf.rollout_time in logs of verl"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_pen_is_answered_with_the_name_that_was_meant() {
+    fn misspelled_name_suggests_the_closest_match() {
         let Err(Failure::Failed(message)) = show("train.los") else {
             panic!("it is not in the registry")
         };

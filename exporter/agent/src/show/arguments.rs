@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_this_machine_are_served() {
+    fn show_listens_on_loopback_addresses_only() {
         assert!(loopback("127.0.0.1:0").is_ok() && loopback("[::1]:80").is_ok());
         assert!(loopback("0.0.0.0:80").unwrap_err().contains("--html"));
         assert!(loopback("here").unwrap_err().contains("127.0.0.1:8080"));

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_run_follow_each_other_in_order_of_time() {
+    fn files_of_one_run_are_ordered_by_time() {
         let files = ["a", "b", "c", "d"].map(recorded);
         let contents = |path: &PathBuf| {
             let (run, begin, has_derived) = match path.to_str() {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_runs_of_their_own_unless_they_share_one() {
+    fn logs_are_separate_runs_unless_they_share_a_run_id() {
         let log = |name: &str| Input {
             path: name.into(),
             kind: InputKind::Log,

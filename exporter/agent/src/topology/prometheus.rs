@@ -21,7 +21,9 @@ pub(super) async fn open(
     kept: RetainedStores,
     stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
-    let series = kept.series.filter(|store| store.config().keeps_as(config));
+    let series = kept
+        .series
+        .filter(|store| store.config().has_same_series_settings(config));
     let sink = series.map_or_else(|| PrometheusSink::new(config), PrometheusSink::filling);
     let series = sink.store();
     let (name, address) = (name.to_owned(), config.listen);

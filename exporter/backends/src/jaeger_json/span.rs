@@ -107,7 +107,7 @@ impl Span<'_> {
         let mut out = Buffer::default();
         let has_error = || {
             self.tags()
-                .any(|tag| tag.key == tag::ERROR && tag.truth() == Some(true))
+                .any(|tag| tag.key == tag::ERROR && tag.boolean_value() == Some(true))
         };
         out.text(2, &self.text(tag::STATUS_MESSAGE).unwrap_or_default());
         match self.text(tag::STATUS_CODE).as_deref() {
@@ -152,7 +152,7 @@ impl Reference {
 
 /// Returns whether a tag became a field. A boolean `error` is one; an `error` with another value is kept as an attribute.
 fn is_field(tag: &Tag<'_>) -> bool {
-    FIELDS.contains(&tag.key.as_str()) || (tag.key == tag::ERROR && tag.truth().is_some())
+    FIELDS.contains(&tag.key.as_str()) || (tag.key == tag::ERROR && tag.boolean_value().is_some())
 }
 
 pub(crate) fn nanos(micros: u64) -> u64 {

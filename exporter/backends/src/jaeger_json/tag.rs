@@ -35,7 +35,7 @@ impl Tag<'_> {
     }
 
     /// Returns the value as a boolean, which may also be written as a string.
-    pub(super) fn truth(&self) -> Option<bool> {
+    pub(super) fn boolean_value(&self) -> Option<bool> {
         self.value.get().trim_matches('"').parse().ok()
     }
 
@@ -53,7 +53,7 @@ impl Tag<'_> {
     fn typed(&self, out: &mut Buffer) -> Option<()> {
         let written = self.value.get().trim_matches('"');
         match self.kind.as_str() {
-            "bool" => out.uint(2, u64::from(self.truth()?)),
+            "bool" => out.uint(2, u64::from(self.boolean_value()?)),
             "int64" => out.uint(3, written.parse::<i64>().ok()? as u64),
             "float64" => out.double(4, written.parse().ok()?),
             "binary" => out.delimited(7, &STANDARD.decode(self.as_text()?).ok()?),

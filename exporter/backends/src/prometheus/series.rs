@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_of_the_registry_has_its_own_name_and_unit_again() {
+    fn registry_metric_gets_its_original_name_and_unit_back() {
         let text = otlp(
             r#"{"metric":{"__name__":"train_step_duration_seconds_sum","job":"ml/trainer","instance":"i"},"values":[[1.5,"2"]]}"#,
             "{}",
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_comes_from_the_metadata_or_from_the_name() {
+    fn unit_is_derived_from_the_metadata_or_the_metric_name() {
         let series = |name: &str| format!(r#"{{"metric":{{"__name__":"{name}"}},"values":[[1,"1"]]}}"#);
         let counter = otlp(
             &series("node_disk_read_bytes_total"),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_at_the_border_of_two_answers_come_once() {
+    fn samples_shared_by_two_adjacent_responses_are_deduplicated() {
         let read = |text: &str| serde_json::from_str::<Series>(text).expect("the series is JSON");
         let mut first = read(r#"{"metric":{},"values":[[1,"a"],[2,"b"]]}"#);
         first.append(read(r#"{"metric":{},"values":[[2,"b"],[3,"c"]]}"#));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_answer_in_pieces_holds_every_span_once() {
+    fn large_response_read_in_pieces_yields_every_span_once() {
         for (text, _) in answers(50) {
             for piece in [1, 7, 100, 1_000, 100_000] {
                 let (spans, problems) = read(text.as_bytes(), (piece, 400, 100_000));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_a_large_answer_gives_each_whole_span_and_says_where_they_end() {
+    fn truncated_large_response_yields_complete_spans_and_reports_where_they_end() {
         for (text, span) in answers(6) {
             let ends: Vec<usize> = text.match_indices(span).map(|(at, _)| at + span.len()).collect();
             let end = text.trim_end().len();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_in_a_piece_has_its_place_in_the_answer() {
+    fn error_in_a_piece_has_its_offset_in_the_response() {
         let [(text, _), ..] = answers(40);
         let text = text.replace("\"a\"", "7").replacen("7", "\"a\"", 39);
         let (spans, problems) = read(text.as_bytes(), (200, 400, 100_000));

@@ -20,7 +20,7 @@ fn problems(text: &str) -> Vec<String> {
 const SPAN: &str = r#"{"scopeSpans":[{"spans":[{"name":"a"}]}]}"#;
 
 #[test]
-fn an_answer_is_told_from_otlp_by_its_first_name() {
+fn backend_response_is_distinguished_from_otlp_by_its_first_key() {
     for head in [
         "{\"batches\":[",
         "\u{feff}{ \n \"trace\" : {",
@@ -44,7 +44,7 @@ fn an_answer_is_told_from_otlp_by_its_first_name() {
 }
 
 #[test]
-fn every_form_holds_the_same_span() {
+fn every_tempo_response_format_yields_the_same_span() {
     let plain = format!("{{\"resourceSpans\":[{SPAN}]}}\n");
     for answer in [
         format!("{{\"batches\":[{SPAN}]}}"),
@@ -57,13 +57,13 @@ fn every_form_holds_the_same_span() {
 }
 
 #[test]
-fn results_may_stand_one_behind_the_other() {
+fn consecutive_result_objects_are_all_read() {
     let one = format!("{{\"result\":{{\"resourceSpans\":[{SPAN}]}}}}\n");
     assert_eq!(otlp(&one.repeat(3)).lines().count(), 3);
 }
 
 #[test]
-fn problem_reported_by_a_store_is_passed_on() {
+fn problem_reported_by_a_store_is_returned() {
     assert_eq!(
         problems("{\"trace\":{},\"status\":\"PARTIAL\",\"message\":\"too large\"}"),
         ["the store returned only a part of the trace: too large"]
@@ -90,7 +90,7 @@ fn one_bad_resource_does_not_hide_the_others() {
 }
 
 #[test]
-fn truncated_answer_is_reported_with_its_place() {
+fn truncated_response_is_reported_with_its_offset() {
     let complete = format!("{{\"result\":{{\"resourceSpans\":[{SPAN}]}}}}\n");
     let text = format!("{complete}{}", &complete[..30]);
     let answer = convert_response(text.as_bytes(), &Limits::default());
@@ -105,7 +105,7 @@ fn truncated_answer_is_reported_with_its_place() {
 }
 
 #[test]
-fn a_trace_of_jaeger_keeps_all_that_it_has() {
+fn jaeger_trace_is_converted_without_loss() {
     let text = r#"{"data":[{"traceID":"1","spans":[{"traceID":"1","spanID":"2","operationName":"op","flags":1,
         "references":[{"refType":"CHILD_OF","traceID":"1","spanID":"3"},{"refType":"FOLLOWS_FROM","traceID":"1","spanID":"4"},
             {"refType":"CHILD_OF","traceID":"9","spanID":"5"}],
@@ -133,7 +133,7 @@ fn a_trace_of_jaeger_keeps_all_that_it_has() {
 }
 
 #[test]
-fn a_span_of_jaeger_that_has_no_id_is_a_problem_with_its_place() {
+fn jaeger_span_with_an_invalid_id_is_reported_with_its_offset() {
     let [problem] = &problems(r#"{"data":[{"spans":[{"traceID":"xyz","spanID":"1","startTime":0}]}]}"#)[..]
     else {
         panic!("one problem")
@@ -145,7 +145,7 @@ fn a_span_of_jaeger_that_has_no_id_is_a_problem_with_its_place() {
 }
 
 #[test]
-fn every_cut_of_an_answer_gives_each_span_that_is_whole() {
+fn truncated_response_yields_every_complete_span_and_one_problem() {
     let tempo = r#"{"batches":[{"resource":{},"scopeSpans":[{"scope":{"name":"s"},"spans":[{"spanId":"AAAAAAAAAAE=","name":"a"},{"spanId":"AAAAAAAAAAI=","name":"b"}]}]},{"scopeSpans":[{"spans":[{"name":"c"}]}]}]}"#;
     let newer = tempo.replace("{\"batches\"", "{\"trace\":{\"resourceSpans\"") + "}";
     let jaeger = newer.replace("{\"trace\"", "{\"result\"");

@@ -10,7 +10,7 @@ use super::event::{Event, RowKey};
 pub(super) const UNFINISHED: u64 = u64::MAX;
 
 /// The minimum budget for the bytes of open begins.
-const MOST_HELD_BYTES: usize = 16 << 20;
+const MAX_HELD_BYTES: usize = 16 << 20;
 
 /// The size of the head of a record: the duration, and the length of the event that begins the slice.
 const HEAD: usize = 16;
@@ -20,7 +20,7 @@ pub(super) struct Pairs {
     open: BTreeMap<RowKey, Vec<Begin>>,
     /// The bytes of the open begins.
     held_bytes: usize,
-    most_held_bytes: usize,
+    max_held_bytes: usize,
     complete: Sorter,
     /// Ends of slices that never began.
     pub(super) stray_ends: u64,
@@ -47,7 +47,7 @@ impl Pairs {
         Self {
             open: BTreeMap::new(),
             held_bytes: 0,
-            most_held_bytes: MOST_HELD_BYTES.max(room.bytes / 4),
+            max_held_bytes: MAX_HELD_BYTES.max(room.bytes / 4),
             complete: Sorter::new(room.share(2)),
             stray_ends: 0,
         }
@@ -80,7 +80,7 @@ impl Pairs {
     }
 
     fn begin(&mut self, event: &Event<'_>, nanos: u64, text: &[u8]) -> io::Result<()> {
-        let is_held = self.held_bytes + text.len() <= self.most_held_bytes;
+        let is_held = self.held_bytes + text.len() <= self.max_held_bytes;
         if is_held {
             self.held_bytes += text.len();
         } else {

@@ -53,7 +53,7 @@ fn start(text: &str) -> u64 {
 }
 
 #[test]
-fn a_chain_of_calls_is_centred_and_everything_of_a_process_moves() {
+fn call_chain_is_centered_and_all_data_of_a_process_is_shifted() {
     // The clock of b is 1000 behind that of a, that of c 500 behind that of b. Each call takes 100 in each direction.
     let messages = [
         (Signal::Traces, span("a", (1, 0), CLIENT, 5_000, 6_000)),
@@ -98,7 +98,7 @@ fn a_chain_of_calls_is_centred_and_everything_of_a_process_moves() {
 }
 
 #[test]
-fn children_that_are_within_their_parents_or_outlive_them_stay() {
+fn children_within_their_parents_or_outliving_them_are_not_shifted() {
     for (kind, start, end) in [(SERVER, 10, 90), (SERVER, 0, 100), (5, 500, 900), (0, 50, 150)] {
         let messages = [
             (Signal::Traces, span("a", (1, 0), CLIENT, 0, 100)),
@@ -109,7 +109,7 @@ fn children_that_are_within_their_parents_or_outlive_them_stay() {
 }
 
 #[test]
-fn a_consumer_that_begins_before_its_producer_is_moved_to_it() {
+fn consumer_that_starts_before_its_producer_is_shifted_to_the_producer_start() {
     let messages = [
         (Signal::Traces, span("a", (1, 0), 4, 100, 110)),
         (Signal::Traces, span("b", (2, 1), 5, 70, 900)),
@@ -120,7 +120,7 @@ fn a_consumer_that_begins_before_its_producer_is_moved_to_it() {
 }
 
 #[test]
-fn what_is_no_otlp_is_passed_on_as_it_is() {
+fn malformed_otlp_passes_through_clock_alignment_unchanged() {
     let mut cut = span("a", (1, 0), CLIENT, 0, 100);
     cut.truncate(cut.len() - 3);
     let room = MemoryBudget {

@@ -16,7 +16,7 @@ use super::{
 pub(super) struct Flows(Sorter);
 
 /// A slice that is part of a flow.
-struct Station {
+struct FlowSlice {
     flow: u64,
     key: SpanKey,
     ids: Ids,
@@ -46,22 +46,23 @@ impl Flows {
     /// Adds the links to the pieces of spans. Returns the number of bytes that were written to a temporary file.
     pub(super) fn link(self, pieces: &mut SpanAssembly) -> io::Result<u64> {
         let mut sorted = self.0.sorted()?;
-        let mut before: Option<Station> = None;
+        let mut before: Option<FlowSlice> = None;
         while let Some((flow, _)) = sorted.next_key() {
-            let Some((is_last, station)) = station(flow, sorted.next_record()?.unwrap_or_default()) else {
+            let Some((is_last, flow_slice)) = flow_slice(flow, sorted.next_record()?.unwrap_or_default())
+            else {
                 continue;
             };
-            let from = before.filter(|before| before.flow == flow && before.key != station.key);
+            let from = before.filter(|before| before.flow == flow && before.key != flow_slice.key);
             if let Some(from) = from {
-                pieces.link(station.key, &spans::link_to(&from.ids))?;
+                pieces.link(flow_slice.key, &spans::link_to(&from.ids))?;
             }
-            before = (!is_last).then_some(station);
+            before = (!is_last).then_some(flow_slice);
         }
         Ok(sorted.spilled_bytes())
     }
 }
 
-fn station(flow: u64, mut record: &[u8]) -> Option<(bool, Station)> {
+fn flow_slice(flow: u64, mut record: &[u8]) -> Option<(bool, FlowSlice)> {
     let from = &mut record;
     let is_last = spill_codec::byte(from)? != 0;
     let key = SpanKey::of_number(spill_codec::number(from)?);
@@ -69,5 +70,5 @@ fn station(flow: u64, mut record: &[u8]) -> Option<(bool, Station)> {
         trace: spill_codec::bytes(from)?.to_vec(),
         span: spill_codec::bytes(from)?.to_vec(),
     };
-    Some((is_last, Station { flow, key, ids }))
+    Some((is_last, FlowSlice { flow, key, ids }))
 }

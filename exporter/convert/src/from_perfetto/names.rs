@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_in_a_name_are_taken_out_of_it_and_other_brackets_are_left() {
+    fn attributes_are_extracted_from_a_name_and_other_parentheses_are_kept() {
         let (name, tags) = name_and_tags("rollout (step=3, role=actor)");
         assert_eq!(name, "rollout");
         assert_eq!(

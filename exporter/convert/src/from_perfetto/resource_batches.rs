@@ -26,7 +26,7 @@ pub(super) enum BatchKey {
 pub(super) struct ResourceBatches<'a, D> {
     waiting: BTreeMap<(Signal, BatchKey), Buffer>,
     bytes: usize,
-    most_bytes: usize,
+    max_bytes: usize,
     messages: u64,
     deliver: &'a mut D,
 }
@@ -43,7 +43,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
         Self {
             waiting: BTreeMap::new(),
             bytes: 0,
-            most_bytes: room.bytes / 8,
+            max_bytes: room.bytes / 8,
             messages: 0,
             deliver,
         }
@@ -69,7 +69,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
         if is_full && let Some(items) = self.waiting.remove(&key) {
             self.send(signal, &key.1, &items, known)?;
         }
-        if self.bytes > self.most_bytes {
+        if self.bytes > self.max_bytes {
             self.send_all(known)?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 
 use super::{
     resource_batches::{BatchContext, BatchKey, ResourceBatches},
-    spans::Begun,
+    spans::SpanBegin,
     spill_codec::{byte, bytes, number, put_bytes, put_number, text},
 };
 use crate::ConvertError;
@@ -56,7 +56,7 @@ pub(super) struct SpanAssembly(Sorter);
 struct Assembling {
     index: u64,
     batch_key: BatchKey,
-    span: Begun,
+    span: SpanBegin,
     end: u64,
 }
 
@@ -71,7 +71,7 @@ impl SpanAssembly {
         key: SpanKey,
         index: u64,
         batch_key: &BatchKey,
-        span: &Begun,
+        span: &SpanBegin,
     ) -> io::Result<()> {
         self.0.push((key.0, 0), |out| {
             out.push(BEGIN);
@@ -183,12 +183,12 @@ fn begun(from: &mut &[u8]) -> Option<Assembling> {
     Some(Assembling {
         index,
         batch_key: BatchKey::Process(process, scope),
-        span: Begun {
+        span: SpanBegin {
             end: says_end.then_some(end),
             before: part()?,
             attributes: part()?,
             after: part()?,
-            ..Begun::default()
+            ..SpanBegin::default()
         },
         end: 0,
     })

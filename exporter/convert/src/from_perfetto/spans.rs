@@ -28,7 +28,7 @@ const ERROR: u64 = 2;
 
 /// A span from its begin event: its fields up to its start, the original end, its attributes, and the fields after its events.
 #[derive(Debug, Default)]
-pub(super) struct Begun {
+pub(super) struct SpanBegin {
     pub(super) before: Buffer,
     pub(super) end: Option<u64>,
     pub(super) attributes: Buffer,
@@ -67,14 +67,19 @@ fn shown_fields(annotations: &Entries) -> (&Entries, &Entries) {
 }
 
 /// Reads an original span.
-pub(super) fn as_written(event: &TraceEvent, start: u64, fields: &Entries, attributes: &Entries) -> Begun {
-    let mut begun = Begun {
+pub(super) fn as_written(
+    event: &TraceEvent,
+    start: u64,
+    fields: &Entries,
+    attributes: &Entries,
+) -> SpanBegin {
+    let mut begun = SpanBegin {
         end: values::number(fields, "end_time_unix_nano"),
         ids: Ids {
             trace: values::id(fields, "trace_id"),
             span: values::id(fields, "span_id"),
         },
-        ..Begun::default()
+        ..SpanBegin::default()
     };
     let out = &mut begun.before;
     id(fields, "trace_id", field::TRACE_ID, out);
@@ -89,11 +94,11 @@ pub(super) fn as_written(event: &TraceEvent, start: u64, fields: &Entries, attri
     let start = values::number(fields, "start_time_unix_nano").unwrap_or(start);
     out.fixed64(field::START, start);
     values::attributes(field::ATTRIBUTES, attributes, &mut begun.attributes);
-    behind_events(fields, &mut begun.after);
+    write_fields_after_events(fields, &mut begun.after);
     begun
 }
 
-fn behind_events(fields: &Entries, out: &mut Buffer) {
+fn write_fields_after_events(fields: &Entries, out: &mut Buffer) {
     uint(fields, "dropped_attributes_count", field::DROPPED_ATTRIBUTES, out);
     uint(fields, "dropped_events_count", field::DROPPED_EVENTS, out);
     for fields in values::maps(fields, "links") {
@@ -175,7 +180,7 @@ pub(super) fn as_shown(
     start: u64,
     parent: Option<&Ids>,
     thread: &Thread,
-) -> Begun {
+) -> SpanBegin {
     let (name, tags) = name_and_tags(&event.name);
     let (annotations, shown) = shown_fields(&event.annotations);
     let place = format!("{file}\0span\0{}\0{start}\0{index}", event.track_uuid);
@@ -188,12 +193,12 @@ pub(super) fn as_shown(
         let id = xxh3_128(format!("{file}\0trace\0{step:?}").as_bytes()).max(1);
         id.to_be_bytes().to_vec()
     };
-    let mut begun = Begun {
+    let mut begun = SpanBegin {
         ids: Ids {
             trace: parent.map_or_else(trace, |parent| parent.trace.clone()),
             span: xxh3_64(place.as_bytes()).max(1).to_be_bytes().to_vec(),
         },
-        ..Begun::default()
+        ..SpanBegin::default()
     };
     let out = &mut begun.before;
     out.delimited(field::TRACE_ID, &begun.ids.trace);

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_comes_back_from_its_bytes() {
+    fn spilled_event_round_trips() {
         let values = vec![
             AnnotationData::Empty,
             AnnotationData::Bool(true),

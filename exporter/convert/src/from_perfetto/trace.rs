@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inspected_items_are_returned_again_and_the_first_event_ends_the_inspection() {
+    fn inspected_items_are_returned_again_and_inspection_ends_at_the_first_event() {
         let mut writer = TraceWriter::new(Vec::new());
         let mut track = |pid, name| {
             let process = Process {

@@ -40,7 +40,7 @@ fn is_repeated(fields: &[(String, AnnotationData)]) -> bool {
 const LOG_ATTRIBUTES: u32 = 6;
 
 /// The results of the replay of all events.
-pub(super) struct Walked {
+pub(super) struct ReplayOutput {
     tracks: Tracks,
     metadata: MetricMetadata,
     pieces: SpanAssembly,
@@ -66,7 +66,7 @@ struct OnTrack {
     uuid: u64,
     process: u64,
     /// Whether the original resource of the track's process is known.
-    is_said: bool,
+    has_known_resource: bool,
     thread: Thread,
     counter: CounterLabel,
     gauge: Gauge,
@@ -91,7 +91,7 @@ impl<'a> TrackReplay<'a> {
         start_unix_nanos: Option<UnixNanos>,
         batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
-    ) -> Result<Walked, E> {
+    ) -> Result<ReplayOutput, E> {
         let room = gathered.room.clone();
         let sorted = gathered.sorted(start_unix_nanos);
         let (tracks, mut metadata, mut timeline, lines) = sorted.map_err(ConvertError::Temporary)?;
@@ -122,7 +122,7 @@ impl<'a> TrackReplay<'a> {
         drop(timeline);
         conversion.spilled_bytes += flows.link(&mut pieces).map_err(ConvertError::Temporary)?;
         records::send_lines(lines, known, batches, conversion)?;
-        Ok(Walked {
+        Ok(ReplayOutput {
             pieces,
             points,
             tracks,
@@ -186,7 +186,7 @@ impl<'a> TrackReplay<'a> {
             // The arrows of a trace with all fields are already in its original spans; a log record has the ids of its span.
             Some(open) if open.is_written => Ok(()),
             _ if otel_fields(&event.annotations).is_some_and(is_repeated) => Ok(()),
-            None if track.is_said => Ok(()),
+            None if track.has_known_resource => Ok(()),
             Some(Open {
                 key: Some(key), ids, ..
             }) => event.flows.iter().try_for_each(|flow| {
@@ -205,7 +205,7 @@ impl<'a> TrackReplay<'a> {
         OnTrack {
             uuid,
             process,
-            is_said: self.metadata.has(process),
+            has_known_resource: self.metadata.has(process),
             thread: self.tracks.thread(uuid),
             counter: CounterLabel::of(uuid, self.tracks),
             ..OnTrack::default()
@@ -244,7 +244,7 @@ impl<'a> TrackReplay<'a> {
                 (SpanKey::written(number), Ok(scope), span)
             }
             // In a process with a known original resource, a slice without original fields is a state.
-            None if track.is_said && values::get(&event.annotations, MERGED).is_none() => {
+            None if track.has_known_resource && values::get(&event.annotations, MERGED).is_none() => {
                 track.open.push(Open {
                     key: None,
                     index,
@@ -334,7 +334,7 @@ impl<'a> TrackReplay<'a> {
             let event = spans::event(event, time);
             let taken = self.pieces.event(key, place, &event);
             taken.map_err(ConvertError::Temporary)?;
-        } else if !track.is_said {
+        } else if !track.has_known_resource {
             conversion.logs += 1;
             let record = records::of_instant(event, time, &track.thread);
             let category = event.categories.first().cloned().unwrap_or_default();
@@ -359,7 +359,7 @@ impl<'a> TrackReplay<'a> {
             }
         }
         // In a process with a known original resource, all points are in the annotations; other counters duplicate them.
-        if track.is_said {
+        if track.has_known_resource {
             return Ok(());
         }
         conversion.points += 1;
@@ -384,7 +384,7 @@ impl<'a> TrackReplay<'a> {
     }
 }
 
-impl Walked {
+impl ReplayOutput {
     /// Assembles spans and metrics and sends all waiting items.
     pub(super) fn assemble<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,

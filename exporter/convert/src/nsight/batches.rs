@@ -12,7 +12,7 @@ use crate::from_perfetto::resource_batches::{MESSAGE_BYTES, ResourceScope};
 pub(super) struct Batches<'a, D> {
     waiting: BTreeMap<(Signal, Owner, String), Buffer>,
     bytes: usize,
-    most_bytes: usize,
+    max_bytes: usize,
     messages: u64,
     names: &'a Names,
     deliver: &'a mut D,
@@ -23,7 +23,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> Batches<'a, D> {
         Self {
             waiting: BTreeMap::new(),
             bytes: 0,
-            most_bytes: room.bytes / 8,
+            max_bytes: room.bytes / 8,
             messages: 0,
             names,
             deliver,
@@ -41,7 +41,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> Batches<'a, D> {
         if is_full && let Some(items) = self.waiting.remove(&key) {
             self.send(&key, &items)?;
         }
-        if self.bytes > self.most_bytes {
+        if self.bytes > self.max_bytes {
             self.send_all()?;
         }
         Ok(())

@@ -25,16 +25,16 @@ const KNOWN: [&str; 2] = [nvtx::TABLE, samples::TABLE];
 const TIMES: [&str; 3] = ["start", "timestamp", "rawTimestamp"];
 
 /// The largest text or row in bytes, 16 MiB: a damaged file can claim any size.
-const MOST_BYTES: i32 = 16 << 20;
+const MAX_BYTES: i32 = 16 << 20;
 
 /// The number of bytes of a stream that are copied at once.
 const PIECE: usize = 64 << 10;
 
 /// The limit for the tables that an error lists.
-const MOST_NAMED: usize = 10;
+const MAX_LISTED_TABLES: usize = 10;
 
 /// The limit for the labels of an enum table; real ones have less than 100.
-const MOST_LABELS: usize = 10_000;
+const MAX_LABELS: usize = 10_000;
 
 /// The character that ends a name in a query.
 const QUOTE: char = '\u{22}';
@@ -94,7 +94,7 @@ impl NsightExport {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(uri(path), flags)?;
-        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_BYTES)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_BYTES)?;
         connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
         let tables = tables(&connection)?;
         if !tables.contains_key(STRINGS) {
@@ -108,7 +108,7 @@ impl NsightExport {
         if export.has_events() {
             return Ok(export);
         }
-        let unknown: Vec<&str> = export.unknown_names().take(MOST_NAMED).collect();
+        let unknown: Vec<&str> = export.unknown_names().take(MAX_LISTED_TABLES).collect();
         Err(match unknown.is_empty() {
             true => NsightError::Other("CUPTI_ACTIVITY_KIND_RUNTIME` or `NVTX_EVENTS"),
             false => NsightError::NothingKnown(unknown.join(", ")),
@@ -222,7 +222,7 @@ impl NsightExport {
         let columns = ["id", "label", "name"].map(Column::Plain);
         let read: Result<(), io::Error> = self.each(table, &columns, errors, |cells| {
             let label = cells.text(1).or_else(|| cells.text(2));
-            if let (Some(id), Some(label), true) = (cells.int(0), label, labels.len() < MOST_LABELS) {
+            if let (Some(id), Some(label), true) = (cells.int(0), label, labels.len() < MAX_LABELS) {
                 labels.insert(id, label.into_owned());
             }
             Ok(())
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_one_part_of_the_uri_whatever_it_contains() {
+    fn special_characters_of_a_path_are_percent_encoded_in_the_uri() {
         let uri = uri(Path::new("a b/c?mode=rw#%.sqlite"));
         assert_eq!(uri, "file:a%20b/c%3fmode%3drw%23%25.sqlite?mode=ro&immutable=1");
     }

@@ -14,7 +14,7 @@ const THREAD_BITS: u32 = 24;
 
 /// The limit for the bytes of entries of processes, ranks and threads, and of NVTX domains and categories. Real exports have a
 /// few kilobytes.
-const MOST_NAME_BYTES: usize = 2 << 20;
+const MAX_NAME_BYTES: usize = 2 << 20;
 
 /// The size of an entry without its name.
 const ENTRY_BYTES: usize = 64;
@@ -57,7 +57,7 @@ impl NameLimit {
     /// Returns whether a name fits into the limit, and counts it as dropped if not.
     pub(super) fn admits(&mut self, name: &str) -> bool {
         let bytes = self.bytes + name.len() + ENTRY_BYTES;
-        if bytes > MOST_NAME_BYTES {
+        if bytes > MAX_NAME_BYTES {
             self.left_out += 1;
             return false;
         }
@@ -71,7 +71,7 @@ impl NameLimit {
             errors.push(format!(
                 "{} entries of {table} are not used: together they take more than {} MiB",
                 self.left_out,
-                MOST_NAME_BYTES >> 20
+                MAX_NAME_BYTES >> 20
             ));
         }
     }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn serialized_ids_have_the_process_above_the_thread() {
+    fn serialized_id_has_the_process_in_the_bits_above_the_thread() {
         // The highest 16 bits are those of the machine.
         let id = ThreadId::of((0x0100 << 48) | (4242 << 24) | 4243);
         assert_eq!((id.process().pid(), id.tid()), (4242, 4243));

@@ -35,10 +35,10 @@ const FIXED: [&str; 7] = [
 ];
 
 /// The limit for rows of the trace, and for scopes. Real exports have some thousands.
-const MOST_INTERNED: usize = 10_000;
+const MAX_INTERNED: usize = 10_000;
 
 /// The limit for NVTX alone, whose threads and domains are unbounded: the rows of GPUs are read later.
-const MOST_OF_NVTX: usize = MOST_INTERNED / 2;
+const MAX_NVTX_INTERNED: usize = MAX_INTERNED / 2;
 
 /// The row that a span or a mark is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -106,14 +106,14 @@ impl<T: Clone + Eq + Hash> Interned<T> {
     }
 
     pub(super) fn intern_of_nvtx(&mut self, value: T) -> usize {
-        self.intern_up_to(MOST_OF_NVTX, value)
+        self.intern_with_limit(MAX_NVTX_INTERNED, value)
     }
 
     fn intern(&mut self, value: T) -> usize {
-        self.intern_up_to(MOST_INTERNED, value)
+        self.intern_with_limit(MAX_INTERNED, value)
     }
 
-    fn intern_up_to(&mut self, most: usize, value: T) -> usize {
+    fn intern_with_limit(&mut self, most: usize, value: T) -> usize {
         let is_full = self.values.len() >= most;
         match self.places.entry(value) {
             Entry::Occupied(known) => *known.get(),

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_of_a_metric_is_what_its_name_has_in_brackets() {
+    fn metric_unit_is_parsed_from_the_brackets_of_its_name() {
         for (full, expected) in [
             ("SMs Active [Throughput %]", ("SMs Active", "%")),
             ("GPC Clock Frequency [MHz]", ("GPC Clock Frequency", "MHz")),

@@ -28,13 +28,13 @@ const EVENT_NAME: u32 = 12;
 const INTERNAL: u64 = 1;
 
 /// The minimum budget for the bytes of open spans.
-const MOST_HELD_BYTES: usize = 16 << 20;
+const MAX_HELD_BYTES: usize = 16 << 20;
 
 /// The limit for open spans that a span is compared with. On the row of a thread, the innermost open span contains it.
-const MOST_COMPARED: usize = 1000;
+const MAX_COMPARED_SPANS: usize = 1000;
 
 /// The limit for open spans that can have children.
-const MOST_OPEN: usize = 1 << 16;
+const MAX_OPEN: usize = 1 << 16;
 
 /// The state of the open spans.
 pub(super) struct Spans<'a> {
@@ -49,7 +49,7 @@ pub(super) struct Spans<'a> {
     too_many_open: u64,
     trace: [u8; 16],
     held_bytes: usize,
-    most_held_bytes: usize,
+    max_held_bytes: usize,
 }
 
 /// An open span, which may get events.
@@ -81,7 +81,7 @@ impl<'a> Spans<'a> {
             too_many_open: 0,
             trace: xxh3_128(format!("{file}\0trace").as_bytes()).max(1).to_be_bytes(),
             held_bytes: 0,
-            most_held_bytes: MOST_HELD_BYTES.max(room.bytes / 4),
+            max_held_bytes: MAX_HELD_BYTES.max(room.bytes / 4),
         };
         let mut sorted = rows.sorter.sorted().map_err(ConvertError::Temporary)?;
         while let Some((start, _)) = sorted.next_key() {
@@ -130,12 +130,12 @@ impl<'a> Spans<'a> {
         batches: &mut Batches<'_, D>,
     ) -> Result<(), E> {
         let is_of_thread = matches!(self.tracks[record.track], Track::Thread(_));
-        let nests = is_of_thread && self.open_count < MOST_OPEN;
+        let nests = is_of_thread && self.open_count < MAX_OPEN;
         self.too_many_open += u64::from(is_of_thread && !nests);
-        let mut around = self.open[record.track].iter().rev().take(MOST_COMPARED);
+        let mut around = self.open[record.track].iter().rev().take(MAX_COMPARED_SPANS);
         let parent = around.find(|open| open.end >= record.end).map(|open| open.id);
         let span = self.span(record, start, parent);
-        let is_held = nests && self.held_bytes < self.most_held_bytes;
+        let is_held = nests && self.held_bytes < self.max_held_bytes;
         if !is_held {
             self.push(Signal::Traces, record.track, record.scope, &span, batches)?;
         }

@@ -13,7 +13,7 @@ use super::{
     identity,
     scan::{ERROR, tag},
     span_trees::LATEST,
-    trace_output::About,
+    trace_output::DrawContext,
     tree_span::{self, DrawnFields, TreeSpan},
     values,
 };
@@ -52,7 +52,7 @@ fn color(trace_id: &[u8]) -> u64 {
 
 /// The parts of a span that are drawn in addition to its slice.
 #[derive(Default)]
-pub(super) struct Besides<'s> {
+pub(super) struct SpanExtras<'s> {
     /// Its events in drawing order; an event without a time is drawn at the start of its span.
     pub(super) events: Vec<Placed<'s>>,
     /// Its status if it failed.
@@ -65,9 +65,9 @@ pub(super) struct Besides<'s> {
 pub(super) fn span<'s>(
     drawn: &TreeSpan<'s>,
     fields: DrawnFields<'s>,
-    about: About<'_>,
+    about: DrawContext<'_>,
     event: &mut Event<'_>,
-) -> Result<Besides<'s>, WireError> {
+) -> Result<SpanExtras<'s>, WireError> {
     mark(event, about.scopes.name(drawn.scope), drawn.flows);
     if about.config.color_by_trace
         && let Some(trace) = tree_span::trace_id(drawn.bytes)
@@ -100,7 +100,7 @@ pub(super) fn span<'s>(
     let failure = status.filter(|status| status.code == ERROR);
     if !policy.is_full() {
         let is_lean = *policy == AttributePolicy::Lean;
-        let shown = identity::Shown {
+        let shown = identity::ViewerFields {
             // All spans of a tree have the same trace id.
             trace_id: (is_lean && drawn.depth == 0)
                 .then(|| tree_span::trace_id(drawn.bytes))
@@ -115,7 +115,7 @@ pub(super) fn span<'s>(
     } else {
         by_time(events, drawn.start)
     };
-    Ok(Besides { events, failure })
+    Ok(SpanExtras { events, failure })
 }
 
 /// Returns the events of a span in drawing order.

@@ -11,7 +11,7 @@ use pulsetrain_perfetto::LaneTrack;
 
 use super::{
     PerfettoError, PerfettoSummary,
-    annotations::{self, Besides, Placed},
+    annotations::{self, Placed, SpanExtras},
     identity,
     labels::Labels,
     lanes::Lanes,
@@ -137,10 +137,10 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
     }
 
     /// Continues in the next file of the trace.
-    pub(super) fn turn_page(&mut self) -> Result<(), PerfettoError> {
+    pub(super) fn start_next_file(&mut self) -> Result<(), PerfettoError> {
         self.finish_trees()?;
         self.metering.finish_page(&mut self.output)?;
-        Ok(self.output.turn_page()?)
+        Ok(self.output.start_next_file()?)
     }
 
     fn group(&mut self, resource: u32, label: u32) -> u32 {
@@ -334,13 +334,13 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
     #[inline]
     fn begin<'s>(&mut self, lane: LaneTrack, drawn: &TreeSpan<'s>) -> Result<Open<'s>, PerfettoError> {
         let about = self.output.about;
-        let mut besides = Ok(Besides::default());
+        let mut extras = Ok(SpanExtras::default());
         let (name, fields) = drawn.parts();
         self.output.trace.begin(lane, drawn.start, name, |event| {
-            besides = annotations::span(drawn, fields, about, event);
+            extras = annotations::span(drawn, fields, about, event);
         })?;
         self.summary.spans += 1;
-        let Besides { events, failure } = besides?;
+        let SpanExtras { events, failure } = extras?;
         Ok(Open {
             start: drawn.start,
             end: drawn.end,

@@ -16,7 +16,7 @@ use super::{
     span_trees::LATEST,
     spans::Spans,
     spilled_trees::SpilledTrees,
-    trace_output::{About, PerfettoParts, TraceOutput},
+    trace_output::{DrawContext, PerfettoParts, TraceOutput},
     trees::{Forest, Trees},
 };
 
@@ -65,10 +65,10 @@ pub(super) fn emit<P: PerfettoParts>(
     let earliest = times.into_iter().flatten().filter(|time| *time <= LATEST).min();
     let (readings, records) = (readings.sorted()?, records.row.sorted()?);
     summary.spilled_bytes += readings.spilled_bytes() + records.spilled_bytes();
-    resources.tell_apart()?;
+    resources.disambiguate_names()?;
     summary.name_skews(|resource| resources.get(resource).name.clone());
     let (places, pids) = (resources.places(), resources.pids());
-    let about = About {
+    let about = DrawContext {
         config: &config,
         resources: &resources,
         scopes: &scopes,
@@ -174,7 +174,7 @@ impl<P: PerfettoParts> Emitter<'_, P> {
     fn run(mut self) -> Result<(u32, u64, u64), PerfettoError> {
         while let Some((time, kind)) = self.next() {
             if self.drawing.output.is_full() {
-                self.drawing.turn_page()?;
+                self.drawing.start_next_file()?;
             }
             let time = match time {
                 0 => self.earliest,

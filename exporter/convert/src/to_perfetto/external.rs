@@ -75,7 +75,7 @@ pub(super) fn build_trees(
     };
     let by_time = build.read(part, spans)?;
     let by_id = build.sweep(by_time, (part, spans, scopes), trees.logs_row)?;
-    let by_tree = build.meet(by_id)?;
+    let by_tree = build.join_arrows_with_spans(by_id)?;
     build.pack(by_tree, part, trees)
 }
 
@@ -137,16 +137,16 @@ impl ExternalBuild<'_> {
         loop {
             let next = by_time.next_record()?.and_then(Record::unpack);
             let next = match next {
-                Some(record) if !spans.is_asked(record.asked, record.trace, self.config) => {
+                Some(record) if !spans.is_selected_span(record.asked, record.trace, self.config) => {
                     self.summary.filtered += 1;
                     continue;
                 }
                 next => next,
             };
-            let has_room = together.len() < sweep.most_together();
+            let has_room = together.len() < sweep.max_spans_held_together();
             let goes_on = |first: &Record| has_room && next.is_some_and(|next| first.start == next.start);
             if together.first().is_some_and(|first| !goes_on(first)) {
-                self.leave_once(&mut together, part)?;
+                self.remove_duplicate_spans(&mut together, part)?;
                 let mut groups = |scope| span_trees::scope_group(scope, spans, scopes);
                 sweep.add(&mut together, &mut groups, self.summary);
                 for found in &sweep.take_found() {
@@ -166,7 +166,7 @@ impl ExternalBuild<'_> {
     }
 
     /// Removes duplicates of spans.
-    fn leave_once(&mut self, together: &mut Vec<Record>, part: PartSpans<'_>) -> io::Result<()> {
+    fn remove_duplicate_spans(&mut self, together: &mut Vec<Record>, part: PartSpans<'_>) -> io::Result<()> {
         if together.len() < 2 {
             return Ok(());
         }
@@ -212,7 +212,7 @@ impl ExternalBuild<'_> {
     }
 
     /// Joins arrows and spans, and sorts the spans by their trees.
-    fn meet(&mut self, mut by_id: Sorted) -> Result<Sorted, PerfettoError> {
+    fn join_arrows_with_spans(&mut self, mut by_id: Sorted) -> Result<Sorted, PerfettoError> {
         let flow_endpoints = std::mem::take(&mut self.flow_endpoints);
         let mut flow_endpoints = self.sorted(flow_endpoints)?;
         let mut by_tree = Sorter::new(self.room.clone());

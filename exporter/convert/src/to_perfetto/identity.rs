@@ -79,14 +79,14 @@ fn add_link(link: &SpanLink<'_>, map: &mut Annotations<'_>) -> Result<(), WireEr
 }
 
 /// The fields of a span for readers, in a trace that is not for the conversion back.
-pub(super) struct Shown<'a> {
+pub(super) struct ViewerFields<'a> {
     pub(super) trace_id: Option<&'a [u8]>,
     /// The name of the kind, which is empty unless the span is between processes.
     pub(super) kind: &'a str,
     pub(super) failure: Option<Status<'a>>,
 }
 
-impl Shown<'_> {
+impl ViewerFields<'_> {
     /// Adds the fields, with the same keys as for log records.
     pub(super) fn add(&self, out: &mut Annotations<'_>) {
         if self.trace_id.is_none() && self.kind.is_empty() && self.failure.is_none() {

@@ -227,21 +227,21 @@ mod tests {
     }
 
     #[test]
-    fn a_child_stays_under_its_parent_where_it_fits() {
+    fn child_is_nested_under_its_parent_if_it_fits() {
         let (nesting, lanes) = packed(&[(0, 10, None), (0, 4, Some(0)), (4, 10, Some(0)), (4, 4, Some(0))]);
         assert_eq!(lanes, [[0]]);
         assert_eq!(children(&nesting, 0), [1, 3, 2]);
     }
 
     #[test]
-    fn a_child_that_crosses_its_sibling_or_its_parent_has_a_lane_of_its_own() {
+    fn child_that_overlaps_a_sibling_or_its_parent_gets_its_own_lane() {
         let (nesting, lanes) = packed(&[(0, 10, None), (0, 5, Some(0)), (4, 9, Some(0)), (9, 12, Some(0))]);
         assert_eq!(lanes, [vec![0], vec![2, 3]]);
         assert_eq!(children(&nesting, 0), [1]);
     }
 
     #[test]
-    fn an_instant_stays_under_its_parent_and_takes_no_room_from_its_siblings() {
+    fn instant_is_nested_under_its_parent_and_does_not_displace_siblings() {
         let instants = [5, 0, 3, 10, 11].map(|time| (time, time, Some(0), true));
         let spans = [
             (0, 10, None, false),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_deeper_than_viewers_nest_goes_on_beside_it() {
+    fn chain_deeper_than_the_viewer_limit_continues_on_another_lane() {
         let chain: Vec<_> = (0..1200_u32).map(|depth| (0, 10, depth.checked_sub(1))).collect();
         let (nesting, lanes) = packed(&chain);
         assert_eq!(lanes, [[0], [500], [1000]]);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_is_not_given_back_is_not_taken_again() {
+    fn unreleased_lane_is_never_reused() {
         let mut lanes = Lanes::default();
         assert_eq!([lanes.take(0), lanes.take(50)], [0, 1]);
         lanes.release(0, 20);

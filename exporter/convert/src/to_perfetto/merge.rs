@@ -10,7 +10,7 @@ use super::tree_span::TreeSpan;
 /// The name of a slice of merged spans with several names.
 const MIXED: &[u8] = b"short spans";
 /// The limit for names that are counted separately.
-const MOST_NAMES: usize = 32;
+const MAX_NAMES: usize = 32;
 /// The name for all further names.
 const OTHERS: &[u8] = b"...";
 
@@ -71,7 +71,7 @@ impl Run {
         self.count += 1;
         self.nanos = self.nanos.saturating_add(nanos);
         self.flows.extend_from_slice(span.flows);
-        let known = self.names.len() < MOST_NAMES || self.names.contains_key(name);
+        let known = self.names.len() < MAX_NAMES || self.names.contains_key(name);
         let (count, total) = self
             .names
             .entry(if known { name } else { OTHERS }.to_vec())

@@ -27,14 +27,14 @@ pub(super) struct Metering<'a> {
     points: &'a Points,
     /// The running totals of delta series.
     totals: Vec<f64>,
-    states: Vec<Shown>,
+    states: Vec<CurrentState>,
     /// The metrics whose head is already in the current file.
     described: HashSet<u32>,
 }
 
 /// The current state of a row of states.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shown {
+struct CurrentState {
     state: Option<u32>,
     /// The time of the last point of that state.
     time: u64,
@@ -45,7 +45,7 @@ impl<'a> Metering<'a> {
         Self {
             points,
             totals: vec![0.0; points.series.len()],
-            states: vec![Shown::default(); points.state_tracks.len()],
+            states: vec![CurrentState::default(); points.state_tracks.len()],
             described: HashSet::new(),
         }
     }

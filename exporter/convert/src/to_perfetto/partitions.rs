@@ -17,7 +17,7 @@ use super::{
 /// The base-2 logarithm of the number of partitions.
 const BITS: u32 = 6;
 /// The limit for repeated partitioning: a partition that is still too large has hardly more than one trace.
-const MOST_DIVISIONS: u32 = 4;
+const MAX_DIVISIONS: u32 = 4;
 /// The number of bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
@@ -177,7 +177,7 @@ impl Partitions {
         for (extents, traces) in self.parts.into_iter().zip(self.traces) {
             let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
             let is_large = bytes > room.bytes as u64;
-            let can_be_divided = traces == Traces::Several && self.divisions < MOST_DIVISIONS;
+            let can_be_divided = traces == Traces::Several && self.divisions < MAX_DIVISIONS;
             if is_large && can_be_divided {
                 let divided = Self::divide(&file, &extents, room, self.divisions + 1)?;
                 divided.each(room, spans, config, take)?;

@@ -24,7 +24,7 @@ use super::{
 use pulsetrain_otlp::json::value_text;
 
 /// The limit for the bounds of a distribution. An exponential one has 160 at a time, and others after a change of scale.
-const MOST_BOUNDS: usize = 640;
+const MAX_BOUNDS: usize = 640;
 
 /// The points of an input.
 #[derive(Debug, Default)]
@@ -135,27 +135,31 @@ impl Points {
             is_delta: Temporality::from(temporality) == Temporality::Delta,
             head,
         };
-        let mut intake = Intake {
+        let mut point_filter = PointFilter {
             points: self,
             config,
             summary,
         };
         match metric.data() {
-            Some(MetricData::Gauge(gauge)) => intake.take(around(0), &gauge.data_points, Points::number),
-            Some(MetricData::Sum(sum)) => intake.take(
+            Some(MetricData::Gauge(gauge)) => {
+                point_filter.take(around(0), &gauge.data_points, Points::number)
+            }
+            Some(MetricData::Sum(sum)) => point_filter.take(
                 around(sum.aggregation_temporality),
                 &sum.data_points,
                 Points::number,
             ),
             Some(MetricData::Histogram(histogram)) => {
                 let around = around(histogram.aggregation_temporality);
-                intake.take(around, &histogram.data_points, Points::histogram)
+                point_filter.take(around, &histogram.data_points, Points::histogram)
             }
             Some(MetricData::ExponentialHistogram(histogram)) => {
                 let around = around(histogram.aggregation_temporality);
-                intake.take(around, &histogram.data_points, Points::exponential)
+                point_filter.take(around, &histogram.data_points, Points::exponential)
             }
-            Some(MetricData::Summary(points)) => intake.take(around(0), &points.data_points, Points::summary),
+            Some(MetricData::Summary(points)) => {
+                point_filter.take(around(0), &points.data_points, Points::summary)
+            }
             None => Ok(()),
         }
     }
@@ -215,7 +219,7 @@ impl Points {
                 all.insert(place, bound);
             }
         }
-        if all.len() <= MOST_BOUNDS {
+        if all.len() <= MAX_BOUNDS {
             known.clone_from(&all);
         }
         Ok(all)
@@ -250,13 +254,13 @@ impl Points {
 }
 
 /// Filters incoming points: points outside the window are dropped, points without a value are counted.
-struct Intake<'a> {
+struct PointFilter<'a> {
     points: &'a mut Points,
     config: &'a PerfettoConfig,
     summary: &'a mut PerfettoSummary,
 }
 
-impl Intake<'_> {
+impl PointFilter<'_> {
     fn take<'a, P: Point<'a>>(
         &mut self,
         around: MetricContext<'_>,

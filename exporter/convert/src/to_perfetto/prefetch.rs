@@ -11,7 +11,7 @@ const CACHE_LINE: usize = 64;
 
 /// Prefetches bytes without waiting for them.
 #[inline]
-pub(super) fn ask_for(bytes: &[u8]) {
+pub(super) fn prefetch_bytes(bytes: &[u8]) {
     bytes.chunks(CACHE_LINE).for_each(hint);
 }
 

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_lies_on_a_line_within_its_bucket() {
+    fn quantile_is_interpolated_linearly_within_its_bucket() {
         let buckets = [
             bucket(0.0, 1.0, 2),
             bucket(1.0, 3.0, 2),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_are_more_together_than_an_integer_holds_are_counted() {
+    fn bucket_counts_whose_sum_overflows_u64_are_added_correctly() {
         let buckets = [bucket(0.0, 1.0, u64::MAX), bucket(1.0, 2.0, u64::MAX)];
         assert_eq!(estimate(&buckets, 0.75), Some(1.5));
     }

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_come_back_from_their_bytes() {
+    fn spilled_readings_round_trip() {
         let carried = EncodedPoint {
             metric: 3,
             bytes: b"point",

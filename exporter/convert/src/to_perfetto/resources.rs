@@ -79,7 +79,7 @@ impl Resources {
     }
 
     /// Appends the distinguishing attributes to names that several resources share.
-    pub(super) fn tell_apart(&mut self) -> Result<(), WireError> {
+    pub(super) fn disambiguate_names(&mut self) -> Result<(), WireError> {
         let mut by_name = HashMap::<&str, Vec<usize>>::new();
         for (number, entry) in self.all.iter().enumerate() {
             by_name.entry(&entry.name).or_default().push(number);

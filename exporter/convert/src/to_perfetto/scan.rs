@@ -98,7 +98,7 @@ impl AttributeFilter {
 
     /// Returns whether an attribute may be one of the wanted ones. Most keys have a different length.
     #[inline]
-    fn may_be(&self, attribute: &[u8]) -> bool {
+    fn may_match(&self, attribute: &[u8]) -> bool {
         match attribute {
             [0x0a, length, rest @ ..] if usize::from(*length) < LONG => {
                 self.lengths >> length & 1 == 1 && self.has(rest, usize::from(*length))
@@ -154,10 +154,10 @@ impl<'a> Scanned<'a> {
                 tag::ATTRIBUTES => {
                     let attribute = reader.delimited()?;
                     nothing_yet = false;
-                    if wanted.may_be(attribute) {
+                    if wanted.may_match(attribute) {
                         self.look_at(&KeyValue::decode(attribute)?, config, &mut best);
                     }
-                    reader.skip_short(ATTRIBUTES, |attribute| !wanted.may_be(attribute));
+                    reader.skip_short(ATTRIBUTES, |attribute| !wanted.may_match(attribute));
                 }
                 tag::LINKS => {
                     reader.delimited()?;

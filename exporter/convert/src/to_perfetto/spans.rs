@@ -23,7 +23,7 @@ const TREE_BYTES: usize = 20;
 /// The approximate memory per span. The lists have capacity for all spans within the budget from the beginning: unused
 /// capacity costs no memory, but growing a list moves its records.
 const BYTES_A_SPAN: usize = 256;
-const MOST_ROOM: usize = 1 << 20;
+const MAX_CAPACITY: usize = 1 << 20;
 
 /// The spans of an input, or of a part of it.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) struct Spans {
     hasher: IdHasher,
     wanted: AttributeFilter,
     /// The traces that have a span of a selected step.
-    asked_traces: hashbrown::HashSet<u64>,
+    selected_traces: hashbrown::HashSet<u64>,
 }
 
 /// The data of a span that is always in memory.
@@ -106,7 +106,7 @@ impl SpanRecord {
 
 impl Spans {
     pub(super) fn new(config: &PerfettoConfig) -> Self {
-        let room = (config.memory_bytes / BYTES_A_SPAN).min(MOST_ROOM);
+        let room = (config.memory_bytes / BYTES_A_SPAN).min(MAX_CAPACITY);
         Self {
             records: Vec::with_capacity(room),
             ids: Vec::with_capacity(room),
@@ -164,7 +164,7 @@ impl Spans {
         if config.steps.is_some() {
             self.asked.push(found.asked);
             if found.asked == Some(true) {
-                self.asked_traces.insert(ids.trace);
+                self.selected_traces.insert(ids.trace);
             }
         }
         let group = match config.by_trace {
@@ -266,8 +266,8 @@ impl Spans {
     }
 
     /// Returns whether a span is selected by its step, or by that of another span of its trace, after all spans were scanned.
-    pub(super) fn is_asked(&self, asked: Option<bool>, trace: u64, config: &PerfettoConfig) -> bool {
-        config.steps.is_none() || asked.unwrap_or_else(|| self.asked_traces.contains(&trace))
+    pub(super) fn is_selected_span(&self, asked: Option<bool>, trace: u64, config: &PerfettoConfig) -> bool {
+        config.steps.is_none() || asked.unwrap_or_else(|| self.selected_traces.contains(&trace))
     }
 
     /// Returns the memory that the spans take, including that for building their trees.
@@ -283,7 +283,7 @@ impl Spans {
         self.records.clear();
         self.ids.clear();
         self.asked.clear();
-        self.asked_traces.clear();
+        self.selected_traces.clear();
         self.needs_repair = false;
         self.has_links = false;
     }
@@ -296,12 +296,12 @@ impl Spans {
 
     /// Keeps only the spans of selected steps: those with such a step, and those without a step in the same traces. Log records
     /// are kept.
-    pub(super) fn leave_asked(&mut self, config: &PerfettoConfig, summary: &mut PerfettoSummary) {
+    pub(super) fn retain_selected_spans(&mut self, config: &PerfettoConfig, summary: &mut PerfettoSummary) {
         if config.steps.is_none() {
             return;
         }
         let before = self.records.len();
-        let in_asked = |ids: &SpanIds| self.asked_traces.contains(&ids.trace);
+        let in_asked = |ids: &SpanIds| self.selected_traces.contains(&ids.trace);
         let keep = self.asked.iter().zip(&self.ids);
         let keep: Vec<bool> = keep
             .map(|(asked, ids)| asked.unwrap_or_else(|| in_asked(ids)))
@@ -327,8 +327,8 @@ impl Spans {
 
     /// Prefetches the bytes of a span while the previous one is written.
     #[inline]
-    pub(super) fn warm(&self, span: u32) {
-        prefetch::ask_for(self.bytes(span));
+    pub(super) fn prefetch_span(&self, span: u32) {
+        prefetch::prefetch_bytes(self.bytes(span));
     }
 
     /// Indexes the spans by their ids, and removes duplicates.

@@ -15,7 +15,7 @@ pub(super) const EVENT: &[u8] = b"exception";
 const STACK_TRACE: &[u8] = b"exception.stacktrace";
 
 /// The limit for frames of a callstack; the innermost are kept.
-const MOST_FRAMES: usize = 256;
+const MAX_FRAMES: usize = 256;
 
 /// The first line of Python's text, which the outermost call follows.
 const PYTHON: &str = "Traceback (most recent call last):";
@@ -50,7 +50,7 @@ fn frames(text: &str) -> Vec<StackFrame<'_>> {
         Some((_, last)) => last.lines().filter_map(python).collect(),
         None => innermost_first(text),
     };
-    frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
+    frames.drain(..frames.len().saturating_sub(MAX_FRAMES));
     frames
 }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_language_has_its_outermost_call_first() {
+    fn stack_trace_of_every_language_starts_with_the_outermost_call() {
         let python = "Traceback (most recent call last):\n  File \"a.py\", line 1, in old\nKeyError: 1\n\nDuring handling of the above \
                       exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"/app/train.py\", line 90, in \
                       <module>\n    main()\n    ~~~~^^\n  File \"/app/train.py\", line 12, in step\n    loss.backward()\nRuntimeError: no";
@@ -202,11 +202,11 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_recursion_keeps_the_innermost_calls() {
+    fn deep_recursion_keeps_the_innermost_frames() {
         let calls = (1..=1000).map(|line| format!("  File \"a.py\", line {line}, in f\n"));
         let text = format!("{PYTHON}\n{}", calls.collect::<String>());
         let frames = shown(&text);
-        assert_eq!(frames.len(), MOST_FRAMES);
+        assert_eq!(frames.len(), MAX_FRAMES);
         assert_eq!(frames.last(), Some(&("f", "a.py", 1000)));
     }
 }

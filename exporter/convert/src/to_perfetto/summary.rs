@@ -87,7 +87,7 @@ pub struct ClockSkew {
 }
 
 /// The limit for pairs of processes whose clocks are compared; other pairs only count in the totals.
-const MOST_SKEWS: usize = 1000;
+const MAX_SKEWS: usize = 1000;
 
 impl PerfettoSummary {
     /// Returns all counts with their names, for summaries.
@@ -175,7 +175,7 @@ impl PerfettoSummary {
         self.backward_flows += 1;
         self.clock_skew_nanos = self.clock_skew_nanos.max(nanos);
         let pair = (parent.0, child.0);
-        if parent.0 != child.0 && (self.skews.len() < MOST_SKEWS || self.skews.contains_key(&pair)) {
+        if parent.0 != child.0 && (self.skews.len() < MAX_SKEWS || self.skews.contains_key(&pair)) {
             let skew = self.skews.entry(pair).or_default();
             skew.count += 1;
             skew.nanos = skew.nanos.max(nanos);

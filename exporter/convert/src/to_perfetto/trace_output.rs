@@ -49,7 +49,7 @@ pub trait PerfettoParts {
 
 /// The data that are known before anything is drawn.
 #[derive(Clone, Copy)]
-pub(super) struct About<'a> {
+pub(super) struct DrawContext<'a> {
     pub(super) config: &'a PerfettoConfig,
     pub(super) resources: &'a Resources,
     pub(super) scopes: &'a Scopes,
@@ -60,7 +60,7 @@ pub(super) struct About<'a> {
 
 /// A trace, and the tracks of its current file.
 pub(super) struct TraceOutput<'a, P: PerfettoParts> {
-    pub(super) about: About<'a>,
+    pub(super) about: DrawContext<'a>,
     pub(super) trace: TraceWriter<P::Part>,
     parts: &'a mut P,
     number: u32,
@@ -87,7 +87,7 @@ struct Tracks {
 }
 
 impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
-    pub(super) fn new(about: About<'a>, parts: &'a mut P, split: Option<u64>) -> io::Result<Self> {
+    pub(super) fn new(about: DrawContext<'a>, parts: &'a mut P, split: Option<u64>) -> io::Result<Self> {
         Ok(Self {
             about,
             trace: writer(parts, 0)?,
@@ -110,7 +110,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
     }
 
     /// Continues in the next file.
-    pub(super) fn turn_page(&mut self) -> io::Result<()> {
+    pub(super) fn start_next_file(&mut self) -> io::Result<()> {
         self.number += 1;
         let next = writer(self.parts, self.number)?;
         let full = std::mem::replace(&mut self.trace, next);
@@ -172,7 +172,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         number: u32,
         time: u64,
     ) -> Result<(), PerfettoError> {
-        let About {
+        let DrawContext {
             config,
             resources,
             scopes,

@@ -197,7 +197,7 @@ mod tests {
     };
 
     #[test]
-    fn a_name_is_found_wherever_it_stands_and_nothing_that_is_drawn_is_passed_over() {
+    fn span_name_is_found_in_any_field_order_and_attributes_are_kept() {
         let (name, attribute) = (b"\x2a\x01n".as_slice(), b"\x4a\x03\x0a\x01k".as_slice());
         let other = b"\x2a\x01o".as_slice();
         let orders: [&[&[u8]]; 5] = [
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_comes_back_from_its_bytes() {
+    fn spilled_tree_round_trips() {
         let tree = Tree {
             resource: 3,
             group: 1,

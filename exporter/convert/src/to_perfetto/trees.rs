@@ -43,7 +43,7 @@ impl Forest {
         config: &PerfettoConfig,
         summary: &mut PerfettoSummary,
     ) -> Result<(), PerfettoError> {
-        spans.leave_asked(config, summary);
+        spans.retain_selected_spans(config, summary);
         let identities = span_trees::build_trees(spans, scopes, summary);
         self.nest(spans, config, summary);
         self.place_others(spans, logs_row, summary)?;
@@ -54,7 +54,7 @@ impl Forest {
         self.flows.add_links(spans, links, &identities, summary)?;
         self.flows.close();
         if config.merge_below.is_some() {
-            self.spread_failures(spans);
+            self.propagate_failures(spans);
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Forest {
     }
 
     /// Marks the ancestors of failed spans as failed.
-    fn spread_failures(&self, spans: &mut Spans) {
+    fn propagate_failures(&self, spans: &mut Spans) {
         for span in 0..spans.records.len() {
             let mut here = spans.records[span].failed.then_some(span as u32);
             while let Some(place) = here.filter(|place| self.nesting.is_nested(*place)) {
@@ -223,7 +223,7 @@ impl<'a> Iterator for Walk<'a> {
     fn next(&mut self) -> Option<TreeSpan<'a>> {
         let (place, depth) = self.step()?;
         if let Some(next) = self.open.iter().rev().find_map(|next| next.get()) {
-            self.spans.warm(next);
+            self.spans.prefetch_span(next);
         }
         let bytes = self.spans.bytes(place);
         Some(self.forest.drawn(self.spans, (place, depth), bytes))
@@ -263,7 +263,7 @@ impl Trees {
                 let root = forest.roots[*next];
                 *next += 1;
                 if let Some(after) = forest.roots.get(*next) {
-                    spans.warm(*after);
+                    spans.prefetch_span(*after);
                 }
                 sink.tree(&forest.tree(spans, root), forest.walk(spans, root))
             }

@@ -71,7 +71,7 @@ const PAUSE: f64 = 0.3;
 
 /// Extra duration of the first step of an attempt, as a share, and the number of steps in which it decays by a factor of e.
 const FIRST_STEP: f64 = 0.8;
-const FADES: f64 = 1.5;
+const DECAY_STEPS: f64 = 1.5;
 
 /// The random streams: that of all ranks together, and the first one of the single ranks.
 const STREAM: u64 = 0x71;
@@ -119,7 +119,7 @@ impl Timing {
         if self.common.chance(SLOW_STEP_CHANCE) {
             common *= slow_step;
         }
-        common *= 1.0 + FIRST_STEP * (-f64::from(self.steps_of_attempt) / FADES).exp();
+        common *= 1.0 + FIRST_STEP * (-f64::from(self.steps_of_attempt) / DECAY_STEPS).exp();
         self.steps_of_attempt = self.steps_of_attempt.saturating_add(1);
         let mut ranks: Vec<RankStep> = ready_unix_nanos
             .iter()

@@ -44,7 +44,7 @@ fn values<'a>(sent: &'a Sent, metric: &Metric) -> Vec<&'a Point> {
 }
 
 #[test]
-fn a_straggler_is_slow_itself_and_the_others_wait_for_it_in_backward() {
+fn straggler_is_slow_and_the_other_ranks_wait_in_backward() {
     let sent = run(300, &["straggler@60:rank=2"]);
     let grows = |span, rank| mean(&sent, span, rank, 60..260) / mean(&sent, span, rank, 10..60);
     assert!((1.4..1.6).contains(&grows(&span::PERF_FORWARD, 2)));
@@ -343,7 +343,7 @@ fn a_rank_without_telemetry_is_silent_and_its_gpu_is_not() {
 }
 
 #[test]
-fn without_a_step_faults_come_one_after_another_at_a_rank_that_is_not_the_first() {
+fn faults_without_a_step_are_sequential_and_avoid_rank_zero() {
     let sent = run(500, &["straggler", "memory-leak", "telemetry-loss"]);
     let first: Vec<_> = sent.truth.iter().map(|truth| truth.first_step).collect();
     assert_eq!(first, [60, 210, 360]);
@@ -353,7 +353,7 @@ fn without_a_step_faults_come_one_after_another_at_a_rank_that_is_not_the_first(
 }
 
 #[test]
-fn every_fault_happens_and_its_verdict_is_in_the_registry() {
+fn every_fault_is_injected_and_its_verdict_is_registered() {
     for row in FaultRow::all() {
         let run = if row.workload == Some(Workload::Rl) {
             run_rl
@@ -431,7 +431,7 @@ fn values_of_training_change_while_their_fault_lasts() {
 }
 
 #[test]
-fn held_back_checkpoints_come_again() {
+fn held_back_checkpoints_resume_after_the_fault() {
     let sent = run(760, &["checkpoints-held-back@60"]);
     let saves: Vec<u64> = sent
         .spans_of(&span::TRAIN_CHECKPOINT_SAVE)
@@ -478,7 +478,7 @@ fn of_gpu(sent: &Sent, metric: &Metric, (attribute, value): (&Attribute, &str), 
 }
 
 #[test]
-fn faults_of_a_gpu_show_on_it_alone() {
+fn gpu_faults_affect_only_their_gpu() {
     let fault = |fault| (&attribute::GPU_FAULT, fault);
     let ecc = |severity| (&attribute::GPU_ECC_SEVERITY, severity);
     let throttled = |reason| (&attribute::GPU_THROTTLE_REASON, reason);

@@ -27,7 +27,7 @@ fn bytes(config: DemoConfig) -> Vec<u8> {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+fn equal_seeds_yield_equal_bytes_and_different_seeds_differ() {
     for workload in [Workload::Sft, Workload::Rl] {
         let of_seed = |seed| {
             bytes(DemoConfig {
@@ -99,7 +99,7 @@ fn steps_vary_by_a_few_percent_and_the_loss_falls() {
 }
 
 #[test]
-fn the_life_of_a_run_has_its_spans() {
+fn run_lifecycle_emits_its_spans() {
     let sent = sent(config(200), &[]);
     let count = |span| sent.spans_of(span).count();
     assert_eq!(count(&span::RUN_INIT), 4);
@@ -116,7 +116,7 @@ fn the_life_of_a_run_has_its_spans() {
 }
 
 #[test]
-fn constants_are_repeated_every_minute() {
+fn constant_metrics_are_resent_every_minute() {
     let sent = sent(config(300), &[]);
     let times: Vec<UnixNanos> = sent.of(&metric::RUN_DEVICES).map(|point| point.time).collect();
     assert_eq!(times.len(), 3);
@@ -127,7 +127,7 @@ fn constants_are_repeated_every_minute() {
 }
 
 #[test]
-fn gpus_of_all_hosts_are_of_their_ranks() {
+fn gpus_of_every_host_carry_their_rank() {
     let config = DemoConfig {
         ranks: 12,
         ..config(10)
@@ -153,7 +153,7 @@ fn gpus_of_all_hosts_are_of_their_ranks() {
 }
 
 #[test]
-fn reinforcement_learning_waits_little_and_syncs_its_weights() {
+fn healthy_reinforcement_learning_rarely_waits_and_syncs_weights() {
     let config = DemoConfig {
         workload: Workload::Rl,
         ..config(100)
@@ -171,7 +171,7 @@ fn reinforcement_learning_waits_little_and_syncs_its_weights() {
 }
 
 #[test]
-fn series_are_counted_once_however_many_points_they_have() {
+fn series_are_counted_once_regardless_of_their_points() {
     let series = |steps| {
         let mut demo = Demo::new(config(steps)).unwrap();
         let mut series = SeriesCounter::default();

@@ -73,13 +73,13 @@ fn tick(second: u64) -> Batch {
     let mut writer = MetricsWriter::default();
     for gpu in 0..GPUS {
         let (id, rank) = (IDS[gpu as usize], Value::Int(gpu as i64));
-        let whose = [
+        let rank_attributes = [
             (&a::GPU_ID, Value::Text(id)),
             (&a::TRAIN_RUN_ID, "r".into()),
             (&a::TRAIN_RANK, rank),
         ];
         let mut put = |metric: &'static Metric, own: &[Attribute<'_>], value: f64| {
-            let attributes: Vec<_> = whose.iter().chain(own).copied().collect();
+            let attributes: Vec<_> = rank_attributes.iter().chain(own).copied().collect();
             let parts = PointParts {
                 start_unix_nanos: if metric.instrument == Instrument::Counter {
                     UnixNanos(BEGIN)

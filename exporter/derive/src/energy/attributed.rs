@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn unattributed_parts_lie_between_the_attributed_ones() {
+    fn unattributed_intervals_are_the_gaps_between_attributed_ones() {
         let mut intervals = AttributedIntervals::default();
         assert_eq!(intervals.unattributed(window(3, 9)), [window(3, 9)]);
         intervals.record(window(4, 5));

@@ -22,7 +22,7 @@ const ABOVE_LIMIT: f64 = 1.2;
 
 /// The ratio of uncertainties above which interpolation leaves out a value: its update time is less certain than that of its
 /// neighbor.
-const LOOSE: u64 = 4;
+const UNCERTAINTY_RATIO: u64 = 4;
 
 /// Without a known limit, the highest ratio of the power to the highest mean between two updates.
 const ABOVE_SEEN: f64 = 2.0;
@@ -63,8 +63,8 @@ impl CounterValue {
     }
 
     /// Returns whether the time of the update is known much less exactly than that of another value.
-    fn is_loose(&self, other: &Self) -> bool {
-        self.uncertainty() > LOOSE * other.uncertainty().max(1)
+    fn is_uncertain(&self, other: &Self) -> bool {
+        self.uncertainty() > UNCERTAINTY_RATIO * other.uncertainty().max(1)
     }
 }
 
@@ -106,7 +106,7 @@ impl EnergyCounter {
         };
         self.values.insert(place, value);
         self.limit_update(place);
-        self.remove_loose(place);
+        self.remove_uncertain(place);
     }
 
     /// Limits the time of the update to a value: the reading before it had another value.
@@ -121,12 +121,12 @@ impl EnergyCounter {
     }
 
     /// Removes the value before one if its update is known much less exactly than those around it: interpolation is better without.
-    fn remove_loose(&mut self, place: usize) {
+    fn remove_uncertain(&mut self, place: usize) {
         let Some(before) = place.checked_sub(1).filter(|before| *before > 0) else {
             return;
         };
-        let is_loose = self.values[before].is_loose(&self.values[place]);
-        if is_loose && !self.is_reset(before) && !self.is_reset(place) {
+        let is_uncertain = self.values[before].is_uncertain(&self.values[place]);
+        if is_uncertain && !self.is_reset(before) && !self.is_reset(place) {
             self.values.remove(before);
         }
     }
@@ -159,7 +159,7 @@ impl EnergyCounter {
             .len()
             .checked_sub(2)
             .and_then(|before| self.values.get(before));
-        let before = before.filter(|before| newest.is_loose(before));
+        let before = before.filter(|before| newest.is_uncertain(before));
         Some(before.unwrap_or(newest).first_read)
     }
 
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn energy_can_exceed_an_update_that_may_be_over() {
+    fn error_bound_covers_an_energy_update_not_yet_observed() {
         let counter = counter(&[(0.0, 0.0), (0.9, 0.0), (1.0, 100.0), (1.9, 100.0), (2.0, 200.0)]);
         let highest = |secs| {
             let estimate = counter.estimate(at(secs));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn late_readings_leave_no_negative_bound() {
+    fn late_readings_never_make_an_error_bound_negative() {
         let on_time = [(0.0, 0.0), (0.3, 0.0), (0.4, 100.0), (0.7, 100.0), (0.8, 200.0)];
         let mut counter = counter(&on_time);
         assert!(counter.min_watts() > 50.0, "{} W", counter.min_watts());

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long a claim holds after its last point if no newer point of the GPU is known: processes are polled every 5 s.
-const HOLDS: Duration = Duration::from_secs(6);
+const CLAIM_LIFETIME: Duration = Duration::from_secs(6);
 /// The kinds of points that name the run of a GPU, as an index of `last_claims`.
 const CLAIM_BY_GPU: usize = 0;
 const CLAIM_BY_PROCESS: usize = 1;
@@ -127,7 +127,7 @@ impl GpuReadings {
         let Some(labels) = Labels::of(number.attributes) else {
             return;
         };
-        let (Some(value), true) = (value(number), labels.is_of_whole_gpu()) else {
+        let (Some(value), true) = (value(number), labels.is_gpu_wide()) else {
             return;
         };
         let mut origin = origin.clone();
@@ -250,7 +250,7 @@ impl Gpu {
         if self.last_claims[owner.by] > owner.claimed.end {
             owner.claimed.end
         } else {
-            owner.claimed.end.saturating_add(HOLDS)
+            owner.claimed.end.saturating_add(CLAIM_LIFETIME)
         }
     }
 
@@ -355,7 +355,7 @@ impl<'a> Labels<'a> {
     }
 
     /// Returns whether the point is of the GPU as a unit, and not of its memory, its video engines or another device.
-    fn is_of_whole_gpu(&self) -> bool {
+    fn is_gpu_wide(&self) -> bool {
         self.scope.is_none_or(|scope| scope == "gpu")
             && self.task.is_none_or(|task| task == "general")
             && self.kind.is_none_or(|kind| kind == "gpu")

@@ -151,7 +151,7 @@ impl Step {
     }
 
     /// Returns whether this step, which was reported as a point, may still arrive as a span.
-    fn may_come_as_span(&self, reporters: &StepReporters, wait: Duration, now: Instant) -> bool {
+    fn may_arrive_as_span(&self, reporters: &StepReporters, wait: Duration, now: Instant) -> bool {
         match (&self.source, reporters.reported_by(&self.origin)) {
             (StepSource::Point { .. }, Some(ReportedBy::Points(since))) => now < clock::later(since, wait),
             _ => false,
@@ -193,7 +193,7 @@ impl PendingSteps {
             self.checked.min(self.steps.len())
         };
         for step in self.steps.split_off(first) {
-            let may_be_more = step.may_come_as_span(reporters, config.wait, now);
+            let may_be_more = step.may_arrive_as_span(reporters, config.wait, now);
             if !may_be_more && step.is_complete(gpus, reporters) {
                 ready.push(step);
             } else {

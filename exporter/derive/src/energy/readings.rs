@@ -13,7 +13,7 @@ use pulsetrain_otlp::UnixNanos;
 use super::window::Window;
 
 /// The longest time before a reading of a gauge for which the reading holds.
-const REACH: Duration = Duration::from_secs(60);
+const GAUGE_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Readings in the order of their times.
 #[derive(Clone, Debug, Default)]
@@ -122,7 +122,7 @@ impl Readings {
         let mut measured = Measured::default();
         for (before, after) in self.pairs(window) {
             let mut interval = interval(before, after);
-            interval.start = interval.start.max(interval.end.saturating_sub(REACH));
+            interval.start = interval.start.max(interval.end.saturating_sub(GAUGE_LIFETIME));
             if let Some(part) = interval.overlap(window) {
                 measured.amount += after.value * part.secs();
                 measured.nanos += part.nanos();
@@ -134,7 +134,7 @@ impl Readings {
     /// Returns the value of a gauge at a moment.
     pub(super) fn level_at(&self, unix_nanos: UnixNanos) -> Option<f64> {
         let (before, after) = self.around(unix_nanos)?;
-        let reach = after.unix_nanos.saturating_sub(REACH);
+        let reach = after.unix_nanos.saturating_sub(GAUGE_LIFETIME);
         (unix_nanos >= reach.max(before.unix_nanos)).then_some(after.value)
     }
 
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn readings_arrive_in_any_order_and_twice() {
+    fn out_of_order_and_repeated_readings_yield_the_same_growth() {
         let ordered = readings(&[(0, 0.0), (10, 10.0), (20, 40.0)]);
         let mixed = readings(&[(20, 40.0), (0, 0.0), (10, 7.0), (10, 10.0)]);
         assert_eq!(mixed.growth(window(5, 18)), ordered.growth(window(5, 18)));
     }
 
     #[test]
-    fn gauge_holds_for_the_time_before_its_reading_up_to_a_minute() {
+    fn gauge_covers_at_most_one_minute_before_its_reading() {
         let gauge = readings(&[(0, 0.5), (10, 1.0), (200, 0.25)]);
         let measured = gauge.level(window(5, 15));
         assert_eq!((measured.amount, measured.nanos), (5.0, 5 * SECOND));

@@ -72,13 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_that_fall_on_a_second_once_are_milliseconds() {
+    fn single_time_on_a_full_second_keeps_millisecond_resolution() {
         let ends = (0..40).map(|n| n * 377_000_000);
         assert_eq!(learned(ends.map(|end| (end, end + 377_000_000))), 1_000_000);
     }
 
     #[test]
-    fn times_of_nanoseconds_have_no_resolution_to_account_for() {
+    fn nanosecond_times_need_no_resolution_correction() {
         assert_eq!(learned((1..9).map(|n| (n * SECOND + 1, (n + 1) * SECOND + 1))), 0);
     }
 }

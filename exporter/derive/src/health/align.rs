@@ -235,12 +235,12 @@ mod tests {
     };
 
     /// An alignment and the time of the clock.
-    struct Clocked {
+    struct AlignmentWithClock {
         alignment: Alignment,
         now: Instant,
     }
 
-    impl Clocked {
+    impl AlignmentWithClock {
         fn new(config: AlignConfig) -> Self {
             Self {
                 alignment: Alignment::new(config),
@@ -249,14 +249,14 @@ mod tests {
         }
     }
 
-    fn report(alignment: &mut Clocked, attempt: i64, number: i64, rank: i64, end_secs: u64) {
+    fn report(alignment: &mut AlignmentWithClock, attempt: i64, number: i64, rank: i64, end_secs: u64) {
         let end = UnixNanos(end_secs * 1_000_000_000);
         let step = RankStep::new(rank, number, UnixNanos(end.0 - 1), end);
         alignment.alignment.add(attempt, step, alignment.now);
     }
 
-    fn closed(alignment: &mut Clocked) -> Vec<(i64, usize, usize)> {
-        let Clocked { alignment, now } = alignment;
+    fn closed(alignment: &mut AlignmentWithClock) -> Vec<(i64, usize, usize)> {
+        let AlignmentWithClock { alignment, now } = alignment;
         let wait = alignment.config.wait;
         std::iter::from_fn(|| alignment.next_closed(*now, wait))
             .map(|step| (step.number, step.ranks.len(), step.missing))
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn step_closes_when_all_ranks_reported_it() {
-        let mut alignment = Clocked::new(LIVE);
+        let mut alignment = AlignmentWithClock::new(LIVE);
         alignment.alignment.set_world_size(0, 2);
         report(&mut alignment, 0, 1, 0, 1);
         assert_eq!(closed(&mut alignment), []);
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn missing_rank_delays_one_step_and_is_counted() {
-        let mut alignment = Clocked::new(LIVE);
+        let mut alignment = AlignmentWithClock::new(LIVE);
         alignment.alignment.set_world_size(0, 2);
         report(&mut alignment, 0, 1, 0, 1);
         report(&mut alignment, 0, 2, 0, 2);
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn rank_that_skipped_a_step_does_not_delay_it() {
-        let mut alignment = Clocked::new(LIVE);
+        let mut alignment = AlignmentWithClock::new(LIVE);
         alignment.alignment.set_world_size(0, 2);
         report(&mut alignment, 0, 1, 0, 1);
         report(&mut alignment, 0, 2, 1, 2);
@@ -303,8 +303,8 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_arrive_one_batch_after_the_other_meet_again_after_a_step_that_closed_early() {
-        let mut alignment = Clocked::new(LIVE);
+    fn ranks_in_consecutive_batches_realign_after_an_early_close() {
+        let mut alignment = AlignmentWithClock::new(LIVE);
         alignment.alignment.set_world_size(0, 2);
         report(&mut alignment, 0, 1, 0, 1);
         alignment.now += WAIT;
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn without_world_size_the_first_step_waits() {
-        let mut alignment = Clocked::new(LIVE);
+        let mut alignment = AlignmentWithClock::new(LIVE);
         report(&mut alignment, 0, 1, 0, 1);
         report(&mut alignment, 0, 1, 1, 1);
         assert_eq!(closed(&mut alignment), []);
@@ -332,8 +332,8 @@ mod tests {
     }
 
     #[test]
-    fn restarted_job_with_fewer_ranks_does_not_miss_the_others() {
-        let mut alignment = Clocked::new(LIVE);
+    fn restarted_job_with_fewer_ranks_reports_none_missing() {
+        let mut alignment = AlignmentWithClock::new(LIVE);
         for (attempt, ranks) in [(0, 8), (1, 6)] {
             alignment.alignment.set_world_size(attempt, ranks);
             for number in 1..=2 {
@@ -354,7 +354,7 @@ mod tests {
             wait: Duration::MAX,
             ..LIVE
         };
-        let mut alignment = Clocked::new(offline);
+        let mut alignment = AlignmentWithClock::new(offline);
         alignment.alignment.set_world_size(0, 2);
         for number in 1..=5 {
             report(&mut alignment, 0, number, 0, number as u64);
@@ -368,8 +368,8 @@ mod tests {
     }
 
     #[test]
-    fn rank_that_skipped_a_step_is_waited_for_in_the_next() {
-        let mut alignment = Clocked::new(LIVE);
+    fn rank_that_skipped_a_step_is_expected_in_the_next() {
+        let mut alignment = AlignmentWithClock::new(LIVE);
         alignment.alignment.set_world_size(0, 2);
         report(&mut alignment, 0, 1, 0, 1);
         report(&mut alignment, 0, 2, 1, 2);

@@ -69,7 +69,7 @@ mod tests {
     const LEAST: Duration = Duration::from_secs(10);
 
     #[test]
-    fn exporter_that_sends_once_a_minute_has_two_minutes() {
+    fn exporter_with_a_one_minute_period_gets_a_two_minute_wait() {
         let (mut arrivals, start) = (Arrivals::default(), clock::now());
         for minute in 0..3 {
             for _ in 0..30 {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn pause_before_a_single_step_is_no_period() {
+    fn single_pause_is_not_an_export_period() {
         let (mut arrivals, start) = (Arrivals::default(), clock::now());
         for at in [0, 1, 2, 100, 101] {
             arrivals.on_step(0, start + Duration::from_secs(at));

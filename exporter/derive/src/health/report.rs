@@ -25,7 +25,7 @@ use crate::{run_resource::run_resource, signals::Signals};
 /// series after five minutes.
 const REPEAT_SECS: f64 = 60.0;
 /// The minimum interval between two points of a counter, because Prometheus stores milliseconds.
-const NEXT_POINT: Duration = Duration::from_millis(1);
+const MIN_POINT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Writes the signals of one run.
 #[derive(Debug)]
@@ -296,7 +296,7 @@ impl Reporter {
         let (Some(resource), Some((all, newest))) = (resource, self.opened_sent) else {
             return;
         };
-        let time = time.max(newest.saturating_add(NEXT_POINT));
+        let time = time.max(newest.saturating_add(MIN_POINT_INTERVAL));
         self.opened_sent = Some((all, time));
         let attributes = [(&attribute::TRAIN_VERDICT_KIND, Value::Text(kind.as_str()))];
         out.of(resource)

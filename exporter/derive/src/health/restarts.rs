@@ -40,11 +40,11 @@ impl Restarts {
             newest: i64::MIN,
             restarts: 0,
         });
-        let begins_again = is_repeated && number <= state.newest;
+        let repeats_a_step = is_repeated && number <= state.newest;
         state.newest = number;
         if by_time > state.restarts {
             state.restarts = by_time;
-        } else if begins_again {
+        } else if repeats_a_step {
             state.restarts += 1;
             if state.restarts > newest_restart {
                 self.begin(began);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_do_steps_again_have_one_restart() {
+    fn ranks_that_repeat_steps_share_one_restart() {
         let steps = [
             (0, 7, 7, false),
             (1, 7, 7, false),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn others_join_a_rank_that_repeats_one_number() {
+    fn other_ranks_join_the_restart_of_a_rank_that_repeats_a_step() {
         let steps = [
             (0, 7, 7, false),
             (1, 7, 7, false),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_of_ranks_one_after_the_other_have_the_same_restarts() {
+    fn sequentially_imported_ranks_have_the_same_restarts() {
         let one = |rank| {
             [
                 (rank, 7, 7, false),

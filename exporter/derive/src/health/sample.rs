@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_value_does_not_move_the_spread() {
+    fn single_outlier_does_not_change_the_spread() {
         let samples = samples(9, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1e9]);
         assert_eq!(samples.center_and_spread(), Some((5.0, 2.0 * MAD_TO_DEVIATION)));
     }

@@ -131,7 +131,7 @@ impl Stragglers {
                 score,
                 median_score,
                 one_off,
-                since_start: median_score.is_some_and(|score| scores.is_as_at_start(score)),
+                since_start: median_score.is_some_and(|score| scores.is_slow_since_start(score)),
             }
         });
         Some(Comparison {
@@ -159,7 +159,7 @@ impl Scores {
     }
 
     /// Whether the first steps were slow already and a median score is near that of the first window.
-    fn is_as_at_start(&mut self, median_score: f64) -> bool {
+    fn is_slow_since_start(&mut self, median_score: f64) -> bool {
         let baseline = *self.baseline.get_or_insert(median_score);
         let was_slow = self.first.median().is_some_and(|score| score < SLOW);
         was_slow && median_score >= SLOW * baseline
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn score_is_the_median_clean_time_over_the_own() {
+    fn straggler_score_is_median_clean_time_divided_by_own_clean_time() {
         let mut stragglers = Stragglers::default();
         let compared = stragglers.on_step(&step(1, [1.0, 1.0, 1.5, 1.0])).unwrap();
         let scores: Vec<f64> = compared
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn rank_that_is_slow_from_its_first_step_may_have_more_work_until_it_gets_slower() {
+    fn rank_slow_since_its_first_step_is_flagged_until_it_slows_further() {
         let mut stragglers = Stragglers::default();
         for number in 0..100 {
             // Rank 3 is the last stage of a pipeline, and its device is slow from step 50 on. Rank 1 is slow

@@ -118,7 +118,7 @@ fn straggler_is_reported_with_its_rank_and_statistics_with_the_run() {
 }
 
 #[test]
-fn open_verdict_and_each_use_of_wall_time_are_sent_again_every_minute() {
+fn open_verdicts_and_wall_time_totals_are_resent_every_minute() {
     let mut bench = bench(SignalsConfig::default());
     let mut ranks: Vec<Trainer> = (0..3).map(|rank| Trainer::new("r", rank, 3)).collect();
     (1..=200).for_each(|number| step(&mut bench, &mut ranks, number, at(number as f64), 2));
@@ -143,7 +143,7 @@ fn open_verdict_and_each_use_of_wall_time_are_sent_again_every_minute() {
 }
 
 #[test]
-fn series_of_a_run_end_with_its_last_rank() {
+fn series_of_a_run_end_when_its_last_rank_ends() {
     let mut bench = bench(SignalsConfig::default());
     let mut ranks: Vec<Trainer> = (0..2).map(|rank| Trainer::new("r", rank, 2)).collect();
     (1..=40).for_each(|number| step(&mut bench, &mut ranks, number, at(number as f64), 1));
@@ -235,7 +235,7 @@ fn missing_ranks_are_counted() {
 }
 
 #[test]
-fn wall_time_adds_up_across_attempts() {
+fn wall_time_accumulates_across_attempts() {
     let mut bench = bench(SignalsConfig::default());
     for (attempt, first, start) in [(1, 1, 0.0), (2, 15, 60.0)] {
         let mut rank = Trainer::of_attempt("r", 0, 1, attempt);
@@ -308,7 +308,7 @@ fn rank_that_repeats_a_step_does_not_silence_the_others() {
 }
 
 #[test]
-fn recordings_of_ranks_that_come_one_after_the_other_are_compared_too() {
+fn rank_recordings_imported_sequentially_are_compared() {
     let mut bench = bench(SignalsConfig::offline());
     for rank in 0..3 {
         let mut trainer = Trainer::new("r", rank, 3);
@@ -366,7 +366,7 @@ fn xid(count: i64, time: u64, run: Option<&str>) -> Batch {
 }
 
 #[test]
-fn gpu_has_the_verdict_with_its_own_resource_and_whom_it_belongs_to() {
+fn gpu_verdict_has_the_gpu_resource_and_names_its_run() {
     let mut bench = bench(SignalsConfig::default());
     let mut rank = Trainer::new("r", 0, 1);
     rank.step_span(1, at(1.0), 1.0, &[]);
@@ -403,7 +403,7 @@ fn open_verdicts(bench: &Bench) -> BTreeMap<(String, Vec<String>), f64> {
 }
 
 #[test]
-fn verdict_of_a_gpu_whose_rank_becomes_known_later_ends_with_the_series_it_began_with() {
+fn gpu_verdict_keeps_its_series_when_the_rank_becomes_known_later() {
     let mut bench = bench(SignalsConfig::default());
     let mut rank = Trainer::new("r", 0, 1);
     rank.step_span(1, at(1.0), 1.0, &[])
@@ -562,7 +562,7 @@ fn reason_of_a_stall_states_that_the_run_may_have_ended() {
 /// Two recorded runs. One ends earlier, without a planned number of steps and without an end of its
 /// series.
 #[test]
-fn end_of_a_recording_is_no_stall_and_a_pause_inside_it_is_one() {
+fn end_of_a_recording_is_not_a_stall_but_a_pause_inside_is() {
     for pause in [0, 100] {
         let mut bench = bench(SignalsConfig::offline());
         let mut rank = Trainer::new("r", 0, 1);

@@ -273,7 +273,8 @@ impl Timeline {
         self.settle_gap(step.covered_start, self.gap_use(step.covered_start));
         let start = step.start.clamp(self.settled, step.end.max(self.settled));
         let before = self.totals.get(&Use::ProgramStartup).copied().unwrap_or_default();
-        let named = self.paint(self.settled, start, |_| true) + self.paint(start, step.end, interrupts_steps);
+        let named = self.count_intervals(self.settled, start, |_| true)
+            + self.count_intervals(start, step.end, interrupts_steps);
         let compiled = self.totals.get(&Use::ProgramStartup).copied().unwrap_or_default() - before;
         let left = step.end.0.saturating_sub(self.settled.0);
         let mut left = left.saturating_sub(named);
@@ -316,7 +317,7 @@ impl Timeline {
         if until <= self.settled {
             return;
         }
-        let named = self.paint(self.settled, until, |_| true);
+        let named = self.count_intervals(self.settled, until, |_| true);
         let unnamed = (until.0 - self.settled.0).saturating_sub(named);
         if unnamed > 0 {
             *self.totals.entry(rest).or_default() += unnamed;
@@ -326,7 +327,7 @@ impl Timeline {
     }
 
     /// Counts the time of intervals between `from` and `until`, each moment once. Returns its nanoseconds.
-    fn paint(&mut self, from: UnixNanos, until: UnixNanos, wanted: impl Fn(Use) -> bool) -> u64 {
+    fn count_intervals(&mut self, from: UnixNanos, until: UnixNanos, wanted: impl Fn(Use) -> bool) -> u64 {
         let clip = |interval: &Interval| {
             let (start, end) = (interval.start.max(from), interval.end.min(until));
             (wanted(interval.used_for) && start < end).then_some((interval.used_for, start.0, end.0))

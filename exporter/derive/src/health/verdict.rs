@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_are_apart() {
+    fn verdicts_of_different_subjects_are_independent() {
         let mut board = Board::default();
         board.open(
             Kind::GpuXid,

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_anomaly_is_counted_at_its_step_as_its_type() {
+    fn anomalies_are_counted_by_type_at_their_step() {
         let mut values = steady(120);
         values[40].0 = f64::NAN;
         values[50].1 = f64::INFINITY;
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn norm_is_judged_from_the_tenth_value_with_itself_in_the_average() {
+    fn gradient_norm_is_checked_from_the_tenth_value_against_an_average_with_itself() {
         let norms = |at: usize, norm: f64| -> Vec<(f64, f64, f64)> {
             (0..12)
                 .map(|step| (1.0, if step == at { norm } else { 1.0 }, 1.0))

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exponential_average_begins_with_the_first_value_and_leaves_nan_out() {
+    fn exponential_average_starts_at_the_first_value_and_ignores_nan() {
         let mut average = Ema::default();
         assert_eq!(average.add(f64::NAN), None);
         assert_eq!(average.add(10.0), Some(10.0));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn average_of_surogate_is_the_mean_of_a_hundred_and_exponential_after() {
+    fn surogate_average_is_a_mean_for_hundred_values_then_exponential() {
         let mut average = SurogateAverage::default();
         (1..=100).for_each(|value| average.add(f64::from(value)));
         assert!((average.mean - 50.5).abs() < 1e-9);

@@ -30,7 +30,7 @@ use crate::{
 const BALANCED: f64 = 0.9;
 
 /// The factor by which data and compute must differ for one of them to limit training.
-const MUCH: f64 = 2.0;
+const DOMINANCE_FACTOR: f64 = 2.0;
 
 /// The share of data in a step above which data is the bottleneck, in a trainer without an inference side.
 const DATA_SHARE: f64 = 0.2;
@@ -85,8 +85,8 @@ impl Reading {
     /// Returns the largest part of a step if training is the slower side.
     fn part_of_training(&self) -> &'static str {
         match (self.data_secs, self.compute_secs) {
-            (Some(data), Some(compute)) if data > compute * MUCH => "data",
-            (Some(data), Some(compute)) if compute > data * MUCH => "compute",
+            (Some(data), Some(compute)) if data > compute * DOMINANCE_FACTOR => "data",
+            (Some(data), Some(compute)) if compute > data * DOMINANCE_FACTOR => "compute",
             _ => "training",
         }
     }

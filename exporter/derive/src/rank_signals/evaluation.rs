@@ -159,7 +159,7 @@ mod tests {
     use crate::test_trainer::{Bench, Trainer, at};
 
     #[test]
-    fn gap_is_taken_to_the_mean_loss_since_the_evaluation_before() {
+    fn evaluation_gap_uses_the_mean_loss_since_the_previous_evaluation() {
         let mut bench = Bench::new(vec![Box::new(Evaluation::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         let mut step = |number: i64, loss: f64| {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn diverged_run_has_a_gap_that_is_not_a_number() {
+    fn evaluation_gap_of_a_diverged_run_is_nan() {
         let mut bench = Bench::new(vec![Box::new(Evaluation::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         rank.step(1, at(1.0), 1.0)

@@ -75,7 +75,7 @@ impl Mfu {
     }
 
     /// Records a GPU with a known name, and sends its peaks.
-    fn introduce(
+    fn record_gpu(
         &mut self,
         origin: &Origin,
         (resource, time): (&[u8], UnixNanos),
@@ -158,7 +158,7 @@ impl Derivation for Mfu {
         let mut origin = point.origin.clone();
         origin.read(point.attributes);
         if point.metric.ordinal == metric::GPU_INFO.ordinal {
-            self.introduce(&origin, (point.resource, point.time), point.attributes, out);
+            self.record_gpu(&origin, (point.resource, point.time), point.attributes, out);
             return;
         }
         let mut gpu = GpuLabels::default();
@@ -179,7 +179,7 @@ impl Derivation for Mfu {
 
     fn on_event(&mut self, event: &EventFacts<'_>, out: &mut Signals) {
         let at = (event.resource, event.time);
-        self.introduce(event.origin, at, event.record.attributes, out);
+        self.record_gpu(event.origin, at, event.record.attributes, out);
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_of_a_source_overrides_the_table() {
+    fn peak_from_a_source_overrides_the_table() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let mut rank = trainer();
         let precision = [(&attribute::GPU_PRECISION, Value::Text("bf16"))];
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn no_peak_no_mfu() {
+    fn unknown_peak_yields_no_mfu() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         bench.pass(&mut trainer()).finish();
         assert_eq!(bench.values(&metric::TRAIN_MFU), [0.0; 0]);

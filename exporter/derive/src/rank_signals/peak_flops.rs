@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_nvml_find_their_peaks() {
+    fn peak_flops_are_found_by_nvml_name() {
         for (name, bf16) in [
             ("NVIDIA H100 80GB HBM3", Some(989.4e12)),
             ("NVIDIA H100 PCIe", Some(756e12)),

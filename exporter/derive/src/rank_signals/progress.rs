@@ -73,7 +73,7 @@ mod tests {
     use crate::test_trainer::{Bench, Trainer, at};
 
     #[test]
-    fn planned_steps_give_progress_and_the_rest_at_the_present_pace() {
+    fn progress_and_eta_follow_planned_steps_and_current_pace() {
         let mut bench = Bench::new(vec![Box::new(Progress::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         rank.record(&metric::TRAIN_PLANNED_STEPS, at(0.0), 1000.0);

@@ -73,7 +73,7 @@ mod tests {
     use crate::test_trainer::{Bench, Trainer, at};
 
     #[test]
-    fn values_are_smoothed_over_steps() {
+    fn loss_step_time_and_throughput_are_smoothed() {
         let mut bench = Bench::new(vec![Box::new(Smoothed::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         for (number, (loss, secs)) in [(4.0, 1.0), (3.0, 2.0), (f64::NAN, 1.0)].into_iter().enumerate() {

@@ -40,7 +40,7 @@ mod tests {
     /// Step 0 of tests/corpus/surogate/console_dense.log: 16,384 tokens in 123 ms at 189,789 tokens a second
     /// of the peak are 70.2 %. The console shows 69.9 % (86 of 123 ms, where 86.3 is truncated to 86).
     #[test]
-    fn recorded_step_of_surogate() {
+    fn sol_matches_the_recorded_surogate_step() {
         let mut bench = Bench::new(vec![Box::new(Sol)]);
         let mut rank = Trainer::new("r", 0, 1);
         rank.record(&metric::TRAIN_EXPECTED_THROUGHPUT, at(0.0), 189_789.0);

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn metric_that_the_trainer_sends_is_not_derived() {
+    fn metric_sent_by_the_trainer_is_not_derived() {
         let mut bench = Bench::new(vec![Box::new(StepsDone)]);
         let mut rank = Trainer::new("r", 0, 1);
         for number in 1..=3 {

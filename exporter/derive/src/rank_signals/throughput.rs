@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn known_step_has_the_known_rates() {
+    fn step_values_yield_the_expected_throughput_rates() {
         let mut bench = Bench::new(vec![Box::new(Throughput)]);
         let mut rank = trainer();
         for number in 1..=2 {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn record_of_ten_steps_counts_the_time_since_the_one_before() {
+    fn record_of_ten_steps_uses_the_time_since_the_previous_record() {
         let mut bench = Bench::new(vec![Box::new(Throughput)]);
         let mut rank = trainer();
         for (number, end) in [(10, 10.0), (20, 14.0)] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_size_gives_samples_and_only_of_the_rank_that_reports() {
+    fn sample_throughput_uses_batch_size_of_the_reporting_rank_only() {
         let mut bench = Bench::new(vec![Box::new(Throughput)]);
         for rank in 0..2 {
             let mut trainer = Trainer::new("r", rank, 2);

@@ -62,7 +62,7 @@ pub(crate) trait Derivation: Send {
 
     /// Whether the passing of time alone changes the state. [`on_watermark`](Self::on_watermark) is then
     /// called with the clock while no telemetry arrives.
-    fn wants_time(&self) -> bool {
+    fn needs_idle_ticks(&self) -> bool {
         false
     }
 

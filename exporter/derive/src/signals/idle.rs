@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 pub(super) struct IdleClock {
     /// Set for live telemetry.
     idle: Option<Idle>,
-    is_wanted: bool,
+    is_enabled: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +31,11 @@ struct Idle {
 
 impl IdleClock {
     /// Records the arrival of telemetry whose newest time is `time`.
-    pub(super) fn on_news(&mut self, time: UnixNanos, now: Instant) {
-        self.on_news_at(time, now, clock::unix_now());
+    pub(super) fn on_telemetry(&mut self, time: UnixNanos, now: Instant) {
+        self.on_telemetry_at(time, now, clock::unix_now());
     }
 
-    fn on_news_at(&mut self, time: UnixNanos, now: Instant, unix_now: Duration) {
+    fn on_telemetry_at(&mut self, time: UnixNanos, now: Instant, unix_now: Duration) {
         let is_live = unix_now.abs_diff(Duration::from_nanos(time.0)) <= LIVE;
         self.idle = is_live.then(|| Idle {
             time,
@@ -45,13 +45,13 @@ impl IdleClock {
     }
 
     /// Sets whether a derivation needs the time.
-    pub(super) fn set_wanted(&mut self, is_wanted: bool) {
-        self.is_wanted = is_wanted;
+    pub(super) fn set_enabled(&mut self, is_enabled: bool) {
+        self.is_enabled = is_enabled;
     }
 
     /// Returns the time of the next update of event time.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.idle.filter(|_| self.is_wanted).map(|idle| idle.due)
+        self.idle.filter(|_| self.is_enabled).map(|idle| idle.due)
     }
 
     /// Returns the event time at `now`, if it is due.
@@ -59,7 +59,7 @@ impl IdleClock {
         let idle = self
             .idle
             .as_mut()
-            .filter(|idle| self.is_wanted && idle.due <= now)?;
+            .filter(|idle| self.is_enabled && idle.due <= now)?;
         let silence = now.saturating_duration_since(idle.since);
         let time = idle.time.saturating_add(silence);
         idle.due = clock::later(now, TICK);
@@ -75,13 +75,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn event_time_follows_the_clock_for_an_hour() {
+    fn idle_event_time_advances_with_the_clock_for_at_most_an_hour() {
         let (start, unix_now) = (clock::now(), Duration::from_secs(1_000_000));
         let mut idle = IdleClock::default();
         let newest = UnixNanos(999_990_000_000_000);
-        idle.on_news_at(newest, start, unix_now);
+        idle.on_telemetry_at(newest, start, unix_now);
         assert_eq!(idle.due(), None, "nobody wants to know");
-        idle.set_wanted(true);
+        idle.set_enabled(true);
         assert_eq!(idle.tick(start + Duration::from_secs(4)), None);
         let times = (1..2000)
             .filter_map(|tick| idle.tick(start + tick * TICK))
@@ -95,10 +95,10 @@ mod tests {
     }
 
     #[test]
-    fn telemetry_of_the_past_has_no_idle_time() {
+    fn old_telemetry_starts_no_idle_clock() {
         let mut idle = IdleClock::default();
-        idle.set_wanted(true);
-        idle.on_news_at(UnixNanos(0), clock::now(), Duration::from_secs(61));
+        idle.set_enabled(true);
+        idle.on_telemetry_at(UnixNanos(0), clock::now(), Duration::from_secs(61));
         assert_eq!(idle.due(), None);
     }
 }

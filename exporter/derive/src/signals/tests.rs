@@ -30,7 +30,7 @@ fn numbers(seen: &Seen) -> Vec<i64> {
 }
 
 #[test]
-fn spans_and_points_of_a_step_are_one_step() {
+fn spans_and_metrics_of_a_step_are_merged() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     for step in 1..=3 {
@@ -65,7 +65,7 @@ fn spans_and_points_of_a_step_are_one_step() {
 }
 
 #[test]
-fn batch_of_many_steps_waits_for_the_spans_that_follow() {
+fn steps_of_one_batch_stay_open_for_the_spans_that_follow() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     for step in 1..=500 {
@@ -80,7 +80,7 @@ fn batch_of_many_steps_waits_for_the_spans_that_follow() {
 }
 
 #[test]
-fn points_alone_make_steps_after_the_wait_and_then_one_step_late() {
+fn metrics_without_spans_close_steps_after_the_wait_then_one_step_late() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     rank.step(10, at(1.0), 0.5)
@@ -103,7 +103,7 @@ fn points_alone_make_steps_after_the_wait_and_then_one_step_late() {
 }
 
 #[test]
-fn child_spans_come_before_their_step_and_find_it_by_trace() {
+fn child_spans_that_arrive_before_their_step_are_matched_by_trace() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     rank.span(&span::PERF_FORWARD, Some(1), at(0.0), at(0.5));
@@ -114,7 +114,7 @@ fn child_spans_come_before_their_step_and_find_it_by_trace() {
 }
 
 #[test]
-fn step_that_is_done_again_is_repeated_and_a_late_part_of_a_closed_step_is_not() {
+fn redone_step_is_marked_repeated_and_late_data_of_a_closed_step_is_not() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     for (step, end) in [(1, 1.0), (2, 2.0), (3, 3.0), (2, 10.0), (3, 11.0)] {
@@ -133,7 +133,7 @@ fn step_that_is_done_again_is_repeated_and_a_late_part_of_a_closed_step_is_not()
 }
 
 #[test]
-fn steps_before_and_after_a_restart_stay_apart_in_one_batch() {
+fn steps_before_and_after_a_restart_stay_separate_in_one_batch() {
     for (with_points, with_spans) in [(true, false), (false, true), (true, true)] {
         let (mut bench, seen) = bench();
         bench.stage = SignalsStage::with(SignalsConfig::offline(), vec![Box::new(seen.clone())]);
@@ -165,7 +165,7 @@ fn steps_before_and_after_a_restart_stay_apart_in_one_batch() {
 }
 
 #[test]
-fn lower_number_at_a_later_time_is_a_step_done_again() {
+fn lower_step_number_at_a_later_time_is_a_repeated_step() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     for (step, secs) in [
@@ -197,7 +197,7 @@ fn lower_number_at_a_later_time_is_a_step_done_again() {
 }
 
 #[test]
-fn step_numbers_may_be_as_far_apart_as_they_can() {
+fn extreme_step_numbers_do_not_overflow() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     for (step, end) in [(i64::MIN, 1.0), (i64::MAX, 2.0)] {
@@ -209,7 +209,7 @@ fn step_numbers_may_be_as_far_apart_as_they_can() {
 }
 
 #[test]
-fn attempts_and_ranks_are_apart() {
+fn steps_are_tracked_separately_for_each_rank_and_attempt() {
     let (mut bench, seen) = bench();
     for (rank, attempt) in [(0, 1), (1, 1), (0, 2)] {
         let mut trainer = Trainer::of_attempt("r", rank, 2, attempt);
@@ -227,7 +227,7 @@ fn attempts_and_ranks_are_apart() {
 }
 
 #[test]
-fn too_many_open_steps_close_early() {
+fn excess_open_steps_close_early() {
     let seen = Seen::default();
     let config = SignalsConfig {
         max_open: 10,
@@ -244,7 +244,7 @@ fn too_many_open_steps_close_early() {
 }
 
 #[test]
-fn a_batch_passes_unchanged_whatever_it_holds() {
+fn malformed_batch_passes_through_unchanged() {
     let (mut bench, _) = bench();
     let torn = Batch::new(pulsetrain_otlp::Signal::Metrics, 3, vec![0x0a, 0xff, 0x01]);
     let mut out = Vec::new();
@@ -253,7 +253,7 @@ fn a_batch_passes_unchanged_whatever_it_holds() {
 }
 
 #[test]
-fn rank_that_was_silent_for_longest_makes_room_for_another() {
+fn longest_silent_rank_is_evicted_at_the_limit() {
     let seen = Seen::default();
     let config = SignalsConfig {
         max_ranks: 2,
@@ -276,7 +276,7 @@ fn rank_that_was_silent_for_longest_makes_room_for_another() {
 }
 
 #[test]
-fn values_at_a_time_of_their_own_belong_to_the_open_step() {
+fn values_with_a_different_time_belong_to_the_open_step() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     rank.step(7, at(1.0), 1.0);
@@ -336,7 +336,7 @@ fn facts(steps: i64, sizes: &[(bool, i64)]) -> Vec<Facts> {
 
 proptest::proptest! {
     #[test]
-    fn however_records_are_divided_into_batches_the_steps_are_the_same(
+    fn batch_boundaries_do_not_change_the_steps(
         sizes in proptest::collection::vec((proptest::bool::ANY, 0_i64..8), 0..24),
     ) {
         let expected: Vec<Facts> = (1..=30)
@@ -350,7 +350,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn spans_that_are_exported_after_the_metrics_of_their_step_are_steps_all_the_same() {
+fn spans_exported_after_the_metrics_of_their_step_still_become_steps() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     for step in 1..=180 {
@@ -383,7 +383,7 @@ fn spans_that_are_exported_after_the_metrics_of_their_step_are_steps_all_the_sam
 }
 
 #[test]
-fn points_are_steps_where_the_spans_end() {
+fn metrics_become_steps_once_spans_stop() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     for step in 1..=60 {
@@ -399,7 +399,7 @@ fn points_are_steps_where_the_spans_end() {
 /// An OpenTelemetry SDK exports spans often and metrics once a minute, with the newest step number and their
 /// own time.
 #[test]
-fn metrics_that_come_once_a_minute_cover_the_steps_since_the_last_ones() {
+fn metrics_exported_once_a_minute_cover_the_steps_since_the_previous_export() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
     for step in 1..=180 {
@@ -435,7 +435,7 @@ fn metrics_that_come_once_a_minute_cover_the_steps_since_the_last_ones() {
 
 /// The run of one source stops, so its stall grows with the batches of the other source.
 #[test]
-fn derived_batches_have_the_source_of_their_resource_and_no_receipt_of_another() {
+fn derived_batches_keep_their_source_and_never_use_another_sources_ack() {
     const LAST_OF_FIRST: i64 = 100;
     let mut stage = SignalsStage::new(SignalsConfig::default());
     let begun = clock::now();

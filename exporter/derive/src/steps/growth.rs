@@ -97,7 +97,7 @@ mod tests {
     };
 
     #[test]
-    fn counter_grows_from_point_to_point_and_starts_again_after_a_reset() {
+    fn counter_growth_is_measured_between_points_and_restarts_after_a_reset() {
         let mut growth = Growth::default();
         assert_eq!(growth.of_sum(KEY, 100.0, UnixNanos(5)), Grown::First(100.0));
         assert_eq!(growth.of_sum(KEY, 130.0, UnixNanos(5)), Grown::By(30.0));

@@ -123,7 +123,7 @@ impl RankSteps {
     }
 
     /// Whether points belong to a repeated step after all open steps.
-    pub(crate) fn points_begin_again(&self, group: &Group) -> bool {
+    pub(crate) fn points_repeat_a_step(&self, group: &Group) -> bool {
         let time = group.time_unix_nanos;
         let start = match group.duration_secs {
             Some(secs) => time.minus_secs(secs),
@@ -132,11 +132,11 @@ impl RankSteps {
         };
         // An exporter may send the newest number again.
         let is_newest = self.open.last_key_value().map(|(number, _)| *number) == group.number;
-        !is_newest && self.begins_again(group.number, start)
+        !is_newest && self.repeats_a_step(group.number, start)
     }
 
     /// Whether a step that began at `start` is repeated after all open steps.
-    pub(crate) fn begins_again(&self, number: Option<i64>, start: UnixNanos) -> bool {
+    pub(crate) fn repeats_a_step(&self, number: Option<i64>, start: UnixNanos) -> bool {
         let Some((highest, draft)) = self.open.last_key_value() else {
             return false;
         };
@@ -257,7 +257,7 @@ impl RankSteps {
 
     /// Closes the steps that are complete or past their deadline, in the order of their numbers.
     pub(crate) fn close(&mut self, now: Instant, constants: &Constants, out: &mut Vec<StepFacts>) {
-        self.limit_held();
+        self.release_excess_held();
         let Some(until) = self.closed_until(now) else {
             return;
         };
@@ -301,7 +301,7 @@ impl RankSteps {
     }
 
     /// Stops holding steps at the limit, because their spans do not seem to arrive.
-    fn limit_held(&mut self) {
+    fn release_excess_held(&mut self) {
         if self.open.len() > MAX_HELD {
             let held = self
                 .open

@@ -59,14 +59,14 @@ fn unclaimed_gpus_count_for_the_only_run_of_the_host() {
 }
 
 #[test]
-fn gpus_of_another_run_are_no_guess() {
+fn gpus_of_another_run_are_not_attributed() {
     let mut world = world(&[Some(&OTHER)]);
     assert_eq!(step(&mut world, &ZERO).status, None);
     assert_eq!(attribution(&step(&mut world, &OTHER)), ("rank", 100.0));
 }
 
 #[test]
-fn a_log_that_names_no_host_finds_the_gpus_of_its_run() {
+fn log_without_a_host_name_finds_the_gpus_of_its_run() {
     let mut world = world(&[Some(&ZERO)]);
     let nowhere = Rank { host: "", ..ZERO };
     assert_eq!(attribution(&step(&mut world, &nowhere)), ("rank", 100.0));
@@ -96,7 +96,7 @@ fn gpu_shared_by_two_runs_has_power_but_no_joules() {
 }
 
 #[test]
-fn a_gpu_is_shared_also_before_its_processes_are_looked_at_again() {
+fn gpu_claimed_by_two_runs_is_shared_until_the_next_process_poll() {
     let mut world = World::new(EnergyConfig::default());
     let memory = &metric::GPU_PROCESS_MEMORY;
     for rank in [&ZERO, &OTHER] {
@@ -207,7 +207,7 @@ fn steps_of_points_and_spans_are_counted_once() {
 }
 
 #[test]
-fn run_waits_for_the_claim_after_the_first_reading_of_its_gpu() {
+fn step_waits_for_a_reading_that_claims_its_gpu() {
     let mut world = World::new(EnergyConfig::default());
     world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
     let other = Rank { run: "other", ..ZERO };

@@ -169,7 +169,7 @@ fn step_reports_mean_and_peak_power_busy_share_and_throttle_reasons() {
 }
 
 #[test]
-fn the_peak_of_several_gpus_is_of_one_moment() {
+fn peak_power_of_several_gpus_is_summed_at_one_instant() {
     let mut world = World::new(EnergyConfig::default());
     for (gpu, counter) in [("GPU-0", [0.0, 700.0, 800.0]), ("GPU-1", [0.0, 100.0, 700.0])] {
         for (second, joules) in (1..).zip(counter) {
@@ -184,7 +184,7 @@ fn the_peak_of_several_gpus_is_of_one_moment() {
 }
 
 #[test]
-fn the_module_of_a_gpu_and_its_encoder_are_not_the_gpu() {
+fn module_energy_and_encoder_utilization_do_not_count_for_the_gpu() {
     let mut world = World::new(EnergyConfig::default());
     for (second, joules) in [(1, 0.0), (2, 100.0)] {
         let time = second * SECOND;
@@ -256,7 +256,7 @@ fn counter_reset_leaves_the_step_partial() {
 }
 
 #[test]
-fn the_standard_names_do_as_well() {
+fn standard_hw_metric_names_are_accepted() {
     let mut world = World::new(EnergyConfig::default());
     for (second, joules) in [(1, 0.0), (2, 250.0)] {
         let id = [

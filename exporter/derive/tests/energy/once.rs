@@ -30,7 +30,7 @@ fn sum(steps: &[Derived]) -> f64 {
 }
 
 #[test]
-fn of_several_processes_that_log_the_same_steps_as_one_rank_the_first_has_the_joules() {
+fn energy_of_a_step_logged_by_several_processes_goes_to_the_first() {
     let mut world = world(&[Some(&ZERO), Some(&ZERO)], 11);
     for step in 1..=10 {
         // Four processes, whose clocks and logs differ by milliseconds.

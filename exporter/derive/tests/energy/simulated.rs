@@ -168,7 +168,7 @@ impl Simulation {
 }
 
 #[test]
-fn one_step_in_a_hundred_at_most_is_outside_of_its_bound_and_sums_hold() {
+fn at_most_one_percent_of_steps_exceed_their_error_bound_and_sums_hold() {
     let (mut steps, mut outside) = (0, 0);
     let periods = [10, 20, 50, 100, 200, 350, 500].map(|period| period * MILLI);
     let mut seed = 1;
@@ -212,7 +212,7 @@ const MEDIAN_BOUNDS: [(u64, f64); 9] = [
 const MEDIAN_BOUND_OF_ALL: f64 = 0.15;
 
 #[test]
-fn the_median_bound_of_half_a_second_is_below_its_limit_as_the_source_reads_by_default() {
+fn median_error_bound_of_half_second_steps_is_below_its_limit_by_default() {
     let mut all = Vec::new();
     for (period, limit) in MEDIAN_BOUNDS {
         let (mut bounds, mut outside) = (Vec::new(), 0);

@@ -27,7 +27,7 @@ fn read_until_two(config: EnergyConfig) -> World {
 }
 
 #[test]
-fn a_step_waits_for_the_reading_after_it_and_for_no_more() {
+fn step_is_released_by_the_first_reading_after_its_end() {
     let mut world = read_until_two(EnergyConfig::default());
     world.pass(ZERO.step(1, 3 * SECOND / 2, 5 * SECOND / 2));
     assert_eq!(world.out, [], "the reading after it has not come");
@@ -73,7 +73,7 @@ fn oldest_pending_step_is_released_at_the_limit() {
 }
 
 #[test]
-fn a_step_from_before_all_readings_is_unknown_and_does_not_wait() {
+fn step_before_the_first_reading_is_unknown_and_does_not_wait() {
     let config = EnergyConfig {
         history: Duration::from_secs(60),
         ..EnergyConfig::default()
@@ -91,7 +91,7 @@ fn a_step_from_before_all_readings_is_unknown_and_does_not_wait() {
 }
 
 #[test]
-fn where_no_gpu_is_known_steps_pass_as_they_are() {
+fn steps_of_hosts_without_known_gpus_pass_unchanged() {
     let mut world = World::new(EnergyConfig::default());
     let step = ZERO.step(1, SECOND, 2 * SECOND);
     world.pass(step.clone());
@@ -127,7 +127,7 @@ fn gpus_with_power_only_defer_no_step() {
 }
 
 #[test]
-fn derived_values_are_not_derived_again() {
+fn derived_metrics_are_not_derived_again() {
     let mut world = read_until_two(EnergyConfig::default());
     world.pass(ZERO.step(1, SECOND, 2 * SECOND));
     let derived = world.out[0].clone();
@@ -188,7 +188,7 @@ fn only_steps_are_deferred_and_other_records_pass() {
 }
 
 #[test]
-fn a_receipt_is_not_settled_while_a_step_of_its_batch_waits() {
+fn ack_is_not_settled_while_a_step_of_its_batch_is_pending() {
     let mut world = read_until_two(EnergyConfig::default());
     let settled = Arc::<AtomicBool>::default();
     let seen = Arc::clone(&settled);
@@ -202,7 +202,7 @@ fn a_receipt_is_not_settled_while_a_step_of_its_batch_waits() {
 }
 
 #[test]
-fn every_item_is_passed_once_plus_derived_ones() {
+fn every_item_passes_exactly_once_plus_derived_items() {
     let added = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let count = Arc::clone(&added);
     let mut world = read_until_two(EnergyConfig::default());

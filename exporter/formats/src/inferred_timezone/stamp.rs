@@ -88,7 +88,7 @@ mod tests {
     const TIME: u64 = 1_795_220_320_000_000_000;
 
     #[test]
-    fn the_last_time_of_a_log_is_found_in_every_form() {
+    fn last_timestamp_of_a_log_is_found_in_every_format() {
         for (text, is_last) in [
             ("[titan] 2026-11-21 00:18:40,088 - root - INFO - step: 1\n", true),
             (
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn times_with_a_zone_and_other_numbers_are_none() {
+    fn zoned_times_and_other_numbers_are_not_local_times() {
         for text in [
             "2026-11-21T00:18:40Z x\n",
             "2026-11-21T00:18:40.5+01:00 x\n",

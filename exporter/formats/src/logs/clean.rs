@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backspaces_of_a_coloured_bar_are_removed() {
+    fn backspaces_in_a_coloured_progress_bar_are_removed() {
         assert_eq!(
             clean(b"\x1b[1m1/4\x1b[0m - loss: 2.5\x08\x08\x08"),
             "1/4 - loss: 2.5"
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_the_same_text_alone_and_in_a_block() {
+    fn cleaning_a_block_equals_cleaning_each_line_separately() {
         let mut bytes = Vec::new();
         for number in 0..20_000 {
             bytes.extend_from_slice(match number % 7 {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_longer_than_a_block_is_complete() {
+    fn line_longer_than_a_block_is_not_truncated() {
         let bytes = vec![b'x'; 3 * BLOCK_BYTES];
         assert_eq!(
             CleanText::of(&bytes).line(10..bytes.len()).len(),

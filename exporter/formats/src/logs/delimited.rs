@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_have_one_delimiter_or_the_other() {
+    fn colon_and_equals_both_delimit_a_field() {
         let text = "seconds: 12.4, running loss=5.9, loose, ms = 7 , wait=0.1s";
         let expected = [
             ("seconds", "12.4"),

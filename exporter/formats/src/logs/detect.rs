@@ -35,7 +35,7 @@ pub fn detect(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static 
         [] => Err(
             encoding::unreadable(input, head).unwrap_or_else(|| FormatError::UnknownFormat {
                 name: input.to_owned(),
-                instead: generic::instead(input, text),
+                format_hint: generic::format_hint(input, text),
             }),
         ),
         [one] => Ok(one),

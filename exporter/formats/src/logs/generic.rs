@@ -29,7 +29,7 @@ use pulsetrain_semconv::{event, metric};
 pub(super) use auto::FORMAT as GENERIC;
 pub(super) use clock::date;
 pub use key_use::{KeyRole, KeyUse, key_notices};
-pub(super) use likeness::instead;
+pub(super) use likeness::format_hint;
 pub use suggestion::suggest_mapping;
 
 use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};

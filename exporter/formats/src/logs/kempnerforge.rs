@@ -244,7 +244,7 @@ mod tests {
     use crate::logs::sampled::Sampled;
 
     #[test]
-    fn a_line_of_training_in_colours_gives_its_values() {
+    fn coloured_training_line_is_parsed() {
         let read = Sampled::read(
             &FORMAT,
             "[rank 0] INFO     \x1b[1m[step 10]\x1b[0m \x1b[36mloss\x1b[0m=6.8125 | lr=3.00e-04 | grad_norm=2.547 | tok/s=1,129 | \
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_experts_and_of_memory_are_no_steps() {
+    fn moe_and_memory_lines_do_not_count_as_steps() {
         let read = Sampled::read(
             &FORMAT,
             "[rank 0] INFO     [step 1] moe/aux_loss=1.0164 | moe/router_z_loss=1.9297 | moe/expert_balance=0.6111\n\
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_of_a_rank_are_left_alone() {
+    fn unrelated_rank_lines_are_not_parsed() {
         for line in [
             "[rank 0] INFO     TensorBoard writer → tb_dense",
             "[rank x] INFO [step 1] a=1",

@@ -75,7 +75,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn lines_of_one_second_keep_their_order() {
+    fn lines_within_one_second_keep_their_order() {
         let clock = LineClock::default();
         let lines = [
             "1970-01-01 00:00:01 a",
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_a_finished_log_without_any_are_invented_and_counted() {
+    fn finished_log_without_timestamps_gets_synthetic_times_that_are_counted() {
         let clock = LineClock::default();
         let read = FINISHED.unix_nanos;
         let times = ["a", "b"].map(|line| clock.time(line, FINISHED));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_growing_log_have_the_read_time() {
+    fn lines_of_a_growing_log_are_stamped_with_the_read_time() {
         let clock = LineClock::default();
         let live = ReadTime {
             is_live: true,

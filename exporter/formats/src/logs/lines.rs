@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_by_newlines_and_bytes_by_all() {
+    fn line_number_counts_newlines_and_offset_counts_every_byte() {
         let mut parser = LineParser::<Words>::default();
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let window = Window {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_ranks_beyond_the_limit_are_counted_and_cost_no_parser() {
+    fn ranks_beyond_the_limit_are_counted_without_allocating_a_parser() {
         let ranks = 5000;
         let text: String = (0..ranks).map(|rank| format!("{rank}: step 1\n")).collect();
         let mut parser = LineParser::<Words>::default();

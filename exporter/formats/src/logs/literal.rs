@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn json_with_numbers_that_are_not_finite_is_read() {
+    fn json_with_non_finite_numbers_is_parsed() {
         let fields = read(r#"{"a": 1.5e-3, "b": NaN, "c": -Infinity, "d": null, "e": true}"#).unwrap();
         assert_eq!(fields[0].1, FieldValue::Number(0.0015));
         assert!(matches!(fields[1].1, FieldValue::Number(number) if number.is_nan()));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn python_dictionaries_are_read() {
+    fn python_dictionary_literals_are_parsed() {
         let fields = read("{'loss': '4.471', 'n': 640, 'best': None, 'x': \"it's\"}").unwrap();
         assert_eq!(fields[0].1.number(), Some(4.471));
         assert_eq!(fields[1].1, FieldValue::Number(640.0));

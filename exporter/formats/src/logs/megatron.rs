@@ -127,7 +127,7 @@ mod tests {
                         number of skipped iterations:   0 | number of nan iterations:   0 |\n";
 
     #[test]
-    fn a_line_gives_its_values_in_our_units() {
+    fn megatron_line_is_converted_to_registry_units() {
         let read = Sampled::read(
             &FORMAT,
             &format!("{LINE}{}", LINE.replace("10/", "11/").replace("1280", "1408")),

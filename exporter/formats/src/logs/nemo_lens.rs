@@ -90,14 +90,14 @@ impl LineFormat for Lens {
         };
         if let Some(resources) = object["resource_metrics"].as_array() {
             for resource in resources {
-                turn_to_rank(&resource["resource"], recorder);
+                switch_rank(&resource["resource"], recorder);
                 let scopes = list(&resource["scope_metrics"]).iter();
                 let metrics = scopes.flat_map(|scope| list(&scope["metrics"]));
                 metrics.for_each(|metric| self.metric(metric, line.position(), recorder));
             }
             return true;
         }
-        turn_to_rank(&object["resource"], recorder);
+        switch_rank(&object["resource"], recorder);
         let is_span = spans::record(&object, recorder);
         if !is_span {
             recorder.skip_value(SkipReason::Ignored("log_record"));
@@ -147,7 +147,7 @@ impl Lens {
     }
 }
 
-fn turn_to_rank(resource: &Value, recorder: &mut Recorder<'_>) {
+fn switch_rank(resource: &Value, recorder: &mut Recorder<'_>) {
     let rank = resource["attributes"]["dl.rank"].as_i64();
     recorder.of_rank(rank.filter(|rank| *rank >= 0).map(Rank::OfJob));
 }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_is_no_number_is_a_value() {
+    fn non_finite_loss_is_recorded() {
         let text = export("megatron.training.loss", "\"value\": NaN")
             + &export("rl.entropy", "\"value\": -Infinity");
         let read = Sampled::read(&FORMAT, &text);

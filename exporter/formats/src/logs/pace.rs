@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn step_durations_space_the_records_by_all_steps_between_them() {
+    fn step_durations_space_records_by_the_number_of_steps_between_them() {
         let line = |step: u32| format!("step={step} train.step.duration=6s\n");
         let text = line(10) + "train.loss=2.5\n" + &line(20);
         let (by, offsets) = offsets("keyvalue", &text).unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_run_time_of_the_trainer_spaces_its_records_evenly() {
+    fn total_run_time_spaces_records_evenly() {
         let text = "{'loss': 2.5, 'epoch': 0.5}\n{'loss': 2.25, 'epoch': 1.0}\n{'train_runtime': 180.0, 'epoch': 1.0}\n";
         let (by, offsets) = offsets("hf-trainer", text).unwrap();
         assert_eq!(by, PacedBy::RunTime);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_run_time_has_precedence_over_durations_of_few_steps() {
+    fn total_run_time_takes_precedence_over_durations_of_few_steps() {
         let text = "{'loss': 2.5, 'epoch': 0.5, 'step_time': 1.0}\n{'train_runtime': 120.0, 'epoch': 1.0}\n";
         assert_eq!(
             offsets("hf-trainer", text),
@@ -284,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn a_log_with_times_or_without_any_duration_has_no_pace() {
+    fn log_with_timestamps_or_without_durations_has_no_pace() {
         assert_eq!(offsets("keyvalue", "step=1 train.loss=2.5\n"), None);
         let timed = "2026-01-02 10:00:00 step=1 train.step.duration=6s\nstep=2 train.step.duration=6s\n";
         assert_eq!(offsets("keyvalue", timed), None);
     }
 
     #[test]
-    fn a_pace_begins_at_a_start_or_ends_at_an_end() {
+    fn pace_is_anchored_at_the_known_start_or_at_the_end() {
         let pace = Pace {
             start_unix_nanos: UnixNanos::UNKNOWN,
             offsets: [MINUTE, 3 * MINUTE].into(),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_json_lacks_are_strings_and_strings_are_untouched() {
+    fn non_json_numbers_become_strings_and_strings_are_unchanged() {
         let text = br#"{"a": [NaN, -Infinity], "b": {"c":Infinity}, "NaN \" NaN": "x NaN \\"} {"#;
         let (len, object) = first(text).unwrap();
         assert_eq!(len, text.len() - 2);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_an_object_ends_inside_it() {
+    fn every_prefix_of_an_object_is_reported_as_truncated() {
         let text = br#"{"a": {"b\"": NaN}, "c": "d\\"}"#;
         assert_eq!(first(text).unwrap().0, text.len());
         for end in 0..text.len() {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_of_a_trainer_gives_the_rank_and_stays() {
+    fn trainer_prefix_yields_the_rank_and_is_kept_in_the_text() {
         let line = "[rank 2] INFO     [step 10] loss=6.8";
         assert_eq!(
             RankedLine::parse(line),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn similar_beginnings_are_not_stripped() {
+    fn text_resembling_a_rank_prefix_is_not_stripped() {
         for line in [
             "[titan] 2026-11-21 00:20:59,001 - root - INFO - Starting job: demo",
             "[2026-11-21 00:21:27,088] loop.py:340 INFO TIMING step=2: step=0.081s",

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_without_a_year_takes_the_nearest() {
+    fn date_without_a_year_resolves_to_the_nearest_year() {
         let new_year = UnixNanos(unix_nanos("2027-01-01 00:00:05").unwrap());
         assert_eq!(
             absl_unix_nanos("1231 23:59:59.5", new_year),

@@ -19,7 +19,7 @@ use super::delimited::split;
 use super::lines::{self, Line, LineFormat, LineParser};
 use super::{LogFormat, ParserFactory, literal, spans, time};
 use bar::Bar;
-use pool::Waited;
+use pool::PoolLine;
 use progress::{Progress, Timing};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
@@ -269,8 +269,8 @@ impl TorchSpec {
             return true;
         } else if let Some((step, values)) = breakdown::parse(message) {
             return self.passes(step, &values, meta, recorder);
-        } else if let Some(waited) = Waited::parse(message) {
-            if waited.is_not_over {
+        } else if let Some(waited) = PoolLine::parse(message) {
+            if waited.is_ongoing {
                 recorder.skip_value(SkipReason::Ignored("wait_not_over"));
             }
             fields = waited.fields;

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coloured_line_gives_its_values() {
+    fn coloured_torchtitan_line_is_parsed() {
         let read = Sampled::read(
             &FORMAT,
             "[titan] 2026-11-21 00:21:27,088 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss: 12.26000  \x1b[38;2;1;2;3mgrad_norm:  1.9000  \

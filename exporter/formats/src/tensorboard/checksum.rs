@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksums_of_short_and_long_lengths_are_those_of_their_bytes() {
+    fn length_checksum_equals_the_checksum_of_its_bytes() {
         for length in (0..1000).chain([1 << 32, (1 << 32) + 7, u64::MAX]) {
             assert_eq!(masked_length(length), masked(&length.to_le_bytes()), "{length}");
         }

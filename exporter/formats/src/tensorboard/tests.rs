@@ -70,7 +70,7 @@ fn three_losses() -> Vec<u8> {
 
 /// RFC 3720, B.4, lists the checksum of 32 zero bytes: `aa 36 91 8a`, little endian.
 #[test]
-fn checksums_are_those_of_the_standard() {
+fn checksum_matches_the_rfc_3720_test_vector() {
     let plain = 0x8a91_36aa_u32;
     assert_eq!(
         checksum::masked(&[0; 32]),
@@ -79,7 +79,7 @@ fn checksums_are_those_of_the_standard() {
 }
 
 #[test]
-fn a_summary_of_one_scalar_is_read_alike_at_once_and_field_by_field() {
+fn fast_path_accepts_only_summaries_with_a_single_scalar() {
     let fixed = |number: f32| [varint(2 << 3 | 5), number.to_le_bytes().to_vec()].concat();
     let one = |tag: &str| bytes(1, &[bytes(1, tag.as_bytes()), fixed(0.5)].concat());
     let plain = one("train/loss");
@@ -102,7 +102,7 @@ fn a_summary_of_one_scalar_is_read_alike_at_once_and_field_by_field() {
 }
 
 #[test]
-fn every_way_to_cut_a_file_into_pieces_gives_the_same() {
+fn chunk_size_does_not_change_the_result_for_event_files() {
     let file = three_losses();
     let complete = read(&file);
     assert_eq!((complete.0.records, complete.0.points), (4, 6));
@@ -154,7 +154,7 @@ fn a_flipped_bit_in_a_length_ends_parsing_and_is_reported_once() {
 }
 
 #[test]
-fn a_record_that_is_too_long_is_passed_over_and_the_next_is_read() {
+fn oversized_event_record_is_skipped_and_the_next_is_parsed() {
     let long = event(2, &vec![0; frame::LONGEST as usize]);
     let mut file = file(&[event(1, &scalar("train/loss", 1.0)), long]);
     file.extend(framed(&event(3, &scalar("train/loss", 3.0))));
@@ -164,7 +164,7 @@ fn a_record_that_is_too_long_is_passed_over_and_the_next_is_read() {
 }
 
 #[test]
-fn tensors_of_one_number_are_scalars_whatever_their_type() {
+fn single_element_tensors_of_any_type_are_scalars() {
     let tensor =
         |data_type: u64, contents: Vec<u8>| bytes(8, &[varint(1 << 3), varint(data_type), contents].concat());
     let numbers = |contents: Vec<u8>| {
@@ -223,7 +223,7 @@ fn histograms_of_both_generations_keep_every_count() {
 }
 
 #[test]
-fn pictures_and_graphs_are_left_out_and_counted() {
+fn images_and_graphs_are_skipped_and_counted() {
     let picture = value("samples", &bytes(4, b"PNG"));
     let (counts, skipped) = read(&file(&[event(1, &picture), event(1, &bytes(4, b"graph"))]));
     assert_eq!((counts.records, counts.points), (3, 0));
@@ -238,7 +238,7 @@ fn pictures_and_graphs_are_left_out_and_counted() {
 }
 
 #[test]
-fn hyperparameters_are_options_of_the_run() {
+fn hyperparameters_become_run_options() {
     let entry = |key: &str, value: Vec<u8>| bytes(1, &[bytes(1, key.as_bytes()), bytes(2, &value)].concat());
     let session = [
         entry("lr", double(2, 0.1)),
@@ -271,7 +271,7 @@ fn a_step_that_was_rolled_back_is_recorded_again() {
 }
 
 #[test]
-fn a_file_without_known_signs_is_still_an_event_file() {
+fn event_file_without_a_known_framework_is_still_detected() {
     let file = file(&[event(1, &scalar("novel", 1.0))]);
     assert_eq!(detect(&file), Some("records with the checksums of TFRecord"));
     let identity = identify(&file);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_may_hold_commas_and_a_missing_one_is_none() {
+    fn tag_values_may_contain_commas_and_none_is_missing() {
         let parsed = SliceName::parse("rollout (step=None, group_id=why, oh why, pair_index=2)");
         assert_eq!((parsed.step, parsed.pair_index), (None, Some(2)));
         assert_eq!(parsed.group_id.as_deref(), Some("why, oh why"));

@@ -209,7 +209,7 @@ fn slices_of_a_device_have_no_parent() {
 }
 
 #[test]
-fn a_queue_has_the_step_of_the_work_that_waits() {
+fn queue_span_has_the_step_of_the_waiting_work() {
     let (spans, _) = timelines()
         .begin(300_000, 10, "queue (name=reference_inference)")
         .begin(400_001, 10, "reference_inference (step=5)")
@@ -304,7 +304,7 @@ fn loop_or_role_distinguish_critic_and_actor() {
 }
 
 #[test]
-fn steps_count_through_a_file_and_a_fragment_begins_with_the_outermost_track() {
+fn steps_without_numbers_are_counted_through_a_file() {
     let mut made = TraceBuilder::default();
     for step in 0..3 {
         made.0.extend(groups().0);
@@ -323,7 +323,7 @@ fn steps_count_through_a_file_and_a_fragment_begins_with_the_outermost_track() {
 }
 
 #[test]
-fn equal_names_with_equal_begins_have_distinct_ids() {
+fn slices_with_equal_names_and_starts_have_distinct_ids() {
     let (spans, _) = timelines()
         .begin(400_001, 10, "rollout (step=2)")
         .begin(400_002, 10, "rollout (step=2)")

@@ -154,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_the_time_between_two_intervals() {
+    fn gap_sums_the_time_between_disjoint_intervals() {
         assert_eq!(gaps(&intervals(&[(0, 10), (13, 20), (20, 30), (25, 40)])), 3);
         assert_eq!(gaps(&[]), 0);
     }
 
     #[test]
-    fn reference_work_that_runs_ahead_leaves_no_negative_gap() {
+    fn reference_work_ahead_of_the_loop_yields_no_negative_gap() {
         let times = StepTimes {
             references: intervals(&[(0, 5), (6, 9), (50, 60)]),
             loops: intervals(&[(10, 40), (42, 70)]),

@@ -77,7 +77,7 @@ impl Role {
 
 /// The summary of one key.
 #[derive(Debug)]
-pub(super) enum Summarised {
+pub(super) enum SummaryEntry {
     /// A number of wandb's own records.
     Clock,
     /// A value that a history has.
@@ -86,7 +86,7 @@ pub(super) enum Summarised {
     SummaryOnly(Option<Vec<u8>>),
 }
 
-impl Summarised {
+impl SummaryEntry {
     fn new(key: &str, is_in_history: bool) -> Self {
         match Role::of(key) {
             Role::Logged | Role::Type if is_in_history => Self::InHistory,
@@ -245,15 +245,15 @@ impl WandbParser {
             let keys = &self.keys;
             let index = self
                 .summary
-                .intern(&item.key, |key| Summarised::new(key, keys.contains(key)));
+                .intern(&item.key, |key| SummaryEntry::new(key, keys.contains(key)));
             let Some(index) = index else {
                 recorder.skip_value(SkipReason::TooManyNames);
                 continue;
             };
             match self.summary.at(index) {
-                Summarised::Clock => clocks += 1,
-                Summarised::InHistory => repeated += 1,
-                Summarised::SummaryOnly(last) => {
+                SummaryEntry::Clock => clocks += 1,
+                SummaryEntry::InHistory => repeated += 1,
+                SummaryEntry::SummaryOnly(last) => {
                     repeated += u64::from(last.is_some());
                     let last = last.get_or_insert_default();
                     last.clear();
@@ -277,7 +277,7 @@ impl WandbParser {
             .summary
             .take()
             .filter_map(|(key, value)| match value {
-                Summarised::SummaryOnly(json) => Some((key, json?)),
+                SummaryEntry::SummaryOnly(json) => Some((key, json?)),
                 _ => None,
             })
             .collect();

@@ -74,7 +74,7 @@ fn reasons(skipped: &ParseReport) -> Vec<(SkipReason, u64)> {
 }
 
 #[test]
-fn records_over_several_blocks_are_put_together_however_the_file_is_cut() {
+fn records_spanning_blocks_are_reassembled_at_any_chunk_size() {
     let long = history(&[("_step", "1"), ("note", &format!("\"{}\"", "x".repeat(100_000)))]);
     let file = file(&[step(0), long, step(2)]);
     assert!(file.len() > 3 * (32 << 10));
@@ -90,7 +90,7 @@ fn records_over_several_blocks_are_put_together_however_the_file_is_cut() {
 }
 
 #[test]
-fn a_flipped_bit_costs_one_record() {
+fn bit_flip_loses_only_one_wandb_record() {
     let mut file = file(&[step(0), step(1), step(2)]);
     let at = file.len() - 2 * (file.len() - 7) / 3 + 20;
     file[at] ^= 1;
@@ -167,7 +167,7 @@ fn values_are_numbers_texts_histograms_or_files() {
 
 /// Keys of each trainer, and the expected values in our units.
 #[test]
-fn keys_have_the_meaning_of_their_trainer() {
+fn wandb_keys_are_mapped_by_trainer() {
     const GIB: f64 = (1_u64 << 30) as f64;
     for (key, json, metric, value) in [
         (
@@ -237,7 +237,7 @@ fn flattened_histograms_and_files_are_reassembled() {
 
 /// Keys of torchtitan, and the expected values in our units.
 #[test]
-fn keys_of_torchtitan_have_their_units_in_them() {
+fn units_in_torchtitan_keys_are_converted() {
     const GIB: f64 = (1_u64 << 30) as f64;
     for (key, json, metric, value) in [
         ("loss_metrics/global_max_loss", "2.75", "train.max_loss", 2.75),
@@ -312,7 +312,7 @@ fn keys_of_torchtitan_have_their_units_in_them() {
 }
 
 #[test]
-fn the_files_of_a_run_that_was_resumed_are_of_one_run() {
+fn files_of_a_resumed_run_share_its_identity() {
     let of = |start: u64, first: u64| {
         let run = [
             bytes(1, b"1c2e8f8a"),
@@ -330,7 +330,7 @@ fn the_files_of_a_run_that_was_resumed_are_of_one_run() {
 }
 
 #[test]
-fn gpus_of_the_machine_are_in_our_units() {
+fn system_gpu_statistics_are_mapped_to_registry_metrics() {
     let stats = [
         item(3, "gpu.1.gpu", "50"),
         item(3, "gpu.1.powerWatts", "410.5"),
@@ -355,7 +355,7 @@ fn number(field: u64, value: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_trainer_of_hugging_face_logs_is_numbered_by_its_own_steps() {
+fn hugging_face_records_use_the_trainers_global_step() {
     let logged = |count: &str, items: &[(&str, &str)]| {
         let clock = [("_step", count), ("_timestamp", "1.795220480e+09")];
         history(&[&clock, items].concat())
@@ -477,7 +477,7 @@ fn environment_and_alerts_of_a_run_are_events() {
 }
 
 #[test]
-fn a_run_is_known_by_its_id_and_name() {
+fn wandb_run_is_identified_by_id_and_name() {
     let run = bytes(
         17,
         &[

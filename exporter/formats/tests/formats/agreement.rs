@@ -79,7 +79,7 @@ fn imports_agree(coarse: &Imported, fine: &Imported, metrics: &[(&str, usize, Pr
 }
 
 #[test]
-fn kempnerforge_prints_what_it_writes_to_tensorboard() {
+fn kempnerforge_log_agrees_with_its_tensorboard_file() {
     let printed = Imported::of("kempnerforge", "kempnerforge/dense.stdout");
     let written = Imported::of("tensorboard", KEMPNERFORGE_EVENTS);
     let metrics = [
@@ -98,7 +98,7 @@ fn kempnerforge_prints_what_it_writes_to_tensorboard() {
 }
 
 #[test]
-fn torchspec_writes_the_same_to_tensorboard_and_to_wandb() {
+fn torchspec_tensorboard_and_wandb_files_agree() {
     let events = Imported::of(
         "tensorboard",
         "torchspec/tensorboard/events.out.tfevents.1795220486.vm.14720.0",
@@ -120,7 +120,7 @@ fn torchspec_writes_the_same_to_tensorboard_and_to_wandb() {
 
 /// The bar of step 2 was never drawn, and the inference capacity of step 1 is missing. Some steps are timed by a line.
 #[test]
-fn torchspec_shows_what_it_writes_to_tensorboard() {
+fn torchspec_log_agrees_with_its_tensorboard_file() {
     let shown = Imported::of("torchspec", "torchspec/perf.stderr");
     let events = Imported::of(
         "tensorboard",
@@ -161,7 +161,7 @@ fn torchspec_shows_what_it_writes_to_tensorboard() {
 
 /// The samples share a seed but are separate runs: values of training agree, durations do not.
 #[test]
-fn maxtext_prints_what_it_writes_to_its_metrics_file_and_to_tensorboard() {
+fn maxtext_log_agrees_with_its_metrics_file_and_tensorboard() {
     let printed = Imported::of("maxtext", "maxtext/demo.stderr");
     let written = Imported::of("maxtext-metrics", "maxtext/demo.metrics.jsonl");
     let events = Imported::of("tensorboard", MAXTEXT_EVENTS);
@@ -194,7 +194,7 @@ fn maxtext_prints_what_it_writes_to_its_metrics_file_and_to_tensorboard() {
 }
 
 #[test]
-fn maxtext_writes_the_same_to_its_windows_and_to_tensorboard() {
+fn maxtext_metrics_windows_agree_with_tensorboard() {
     let events = Imported::of("tensorboard", MAXTEXT_EVENTS);
     let windows = [
         "000000_to_step_000004",
@@ -225,7 +225,7 @@ fn maxtext_writes_the_same_to_its_windows_and_to_tensorboard() {
 }
 
 #[test]
-fn tunix_prints_what_it_writes_to_tensorboard() {
+fn tunix_log_agrees_with_its_tensorboard_file() {
     for (log, events) in [
         (
             "tunix/colocated/stderr_absl.log",
@@ -265,7 +265,7 @@ fn running_means(values: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn surogate_prints_what_it_writes_to_its_log() {
+fn surogate_console_agrees_with_its_log_file() {
     for model in ["dense", "moe"] {
         let printed = Imported::of("surogate-console", &format!("surogate/console_{model}.log"));
         let written = Imported::of("surogate", &format!("surogate/training_{model}.json"));
@@ -282,7 +282,7 @@ fn surogate_prints_what_it_writes_to_its_log() {
 }
 
 #[test]
-fn the_hugging_face_trainer_gives_the_same_values_in_three_outputs() {
+fn three_outputs_of_the_hugging_face_trainer_agree() {
     let printed = Imported::of("hf-trainer", "hf-trainer/stdout.log");
     let written = Imported::of("hf-trainer-state", "hf-trainer/trainer_state.json");
     let events = Imported::of("tensorboard", HF_EVENTS);

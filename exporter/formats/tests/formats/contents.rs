@@ -98,7 +98,7 @@ fn table() -> String {
 }
 
 #[test]
-fn the_table_of_the_readme_is_what_the_samples_have() {
+fn readme_table_matches_the_sample_contents() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = fs::read_to_string(&path).expect("there is a README");
     let start = readme.find(START).expect("the README has the table") + START.len();

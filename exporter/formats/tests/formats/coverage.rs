@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn the_documented_tables_are_those_of_the_formats() {
+fn formats_page_is_up_to_date_with_the_format_tables() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("FORMATS.md");
     let expected = page();
     if env::var_os("UPDATE_GOLDEN").is_some() {
@@ -28,7 +28,7 @@ fn the_documented_tables_are_those_of_the_formats() {
 const OF_A_PROGRAM: [&str; 2] = ["global/train/test_metric ", "global/eval/test_metric "];
 
 #[test]
-fn no_sample_has_a_name_that_is_in_no_table() {
+fn every_name_in_a_recognised_sample_is_known() {
     let mut recognised = 0;
     for name in all_samples() {
         let bytes = sample(&name);
@@ -61,7 +61,7 @@ fn every_sample_of_a_known_format_has_a_golden_file() {
         };
         // A log of a mapping is recognised by the fallback too, but its golden file is that of its mapping.
         if !format.is_fallback() || name.starts_with("generic/") {
-            Imported::of(format.name, &name).lost_nothing();
+            Imported::of(format.name, &name).assert_no_losses();
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 const OF_STEPS: [&str; 2] = ["train.global_step", "train.steps"];
 
 #[test]
-fn every_file_of_the_corpus_has_a_row() {
+fn every_corpus_log_has_a_row_of_expected_values() {
     let is_no_log = |name: &String| NO_LOGS.iter().any(|(place, ..)| is_at(name, place));
     // The samples of mapping files have expectations in `trainers.rs`.
     let samples = all_samples()
@@ -53,7 +53,7 @@ fn the_table_has_the_number_of_values_of_every_sample() {
 }
 
 #[test]
-fn every_value_of_every_sample_arrives_once_in_our_unit() {
+fn every_sample_value_is_exported_once_in_the_registry_unit() {
     for (name, log) in LOGS {
         arrives(name, log);
     }
@@ -85,10 +85,10 @@ fn arrives(name: &str, log: &Log) {
     let imported = Imported::by(log.format, name);
     let mut found = Found::new(name, &imported, log.derived);
     for (series, values) in by_series(log.table, &expected) {
-        found.holds(&series, &values);
+        found.assert_series(&series, &values);
     }
     found.counts_steps(&expected.steps);
-    found.nothing_is_left();
+    found.assert_all_points_matched();
     assert_eq!(
         (imported.spans.len(), imported.events.len()),
         (expected.spans, expected.events),
@@ -100,7 +100,7 @@ fn arrives(name: &str, log: &Log) {
         .map(|(reason, count)| (reason.as_str().to_owned(), count))
         .collect();
     assert_eq!(skipped, expected.left_out, "what was skipped of {name}");
-    imported.lost_nothing();
+    imported.assert_no_losses();
 }
 
 /// Groups the values by their expected series, in the order of the sample.
@@ -166,11 +166,11 @@ impl<'i> Found<'i> {
         taken
     }
 
-    fn holds(&mut self, series: &Series, expected_values: &[&ExpectedValue]) {
+    fn assert_series(&mut self, series: &Series, expected_values: &[&ExpectedValue]) {
         let points = self.take(series);
         let context = format!("{} {:?} of {}", series.metric, series.attributes, self.name);
         if let Some(states) = &series.states {
-            return holds_states(&points, states, expected_values, &context);
+            return assert_states(&points, states, expected_values, &context);
         }
         assert_eq!(points.len(), expected_values.len(), "{context}");
         let mut sum = 0.0;
@@ -219,7 +219,7 @@ impl<'i> Found<'i> {
             .retain(|point| !OF_STEPS.contains(&point.metric.as_str()));
     }
 
-    fn nothing_is_left(&self) {
+    fn assert_all_points_matched(&self) {
         let is_derived = |point: &Point| self.derived.iter().any(|begin| point.metric.starts_with(begin));
         let left: Vec<_> = self.left.iter().filter(|point| !is_derived(point)).collect();
         assert!(left.is_empty(), "{} does not have {left:?}", self.name);
@@ -227,7 +227,7 @@ impl<'i> Found<'i> {
 }
 
 /// At each change one state is active and all others are inactive.
-fn holds_states(points: &[&Point], attribute: &str, expected_values: &[&ExpectedValue], context: &str) {
+fn assert_states(points: &[&Point], attribute: &str, expected_values: &[&ExpectedValue], context: &str) {
     let mut changes = expected_values.to_vec();
     changes.dedup_by(|expected_value, before| expected_value.value == before.value);
     let holding = points.iter().filter(|point| point.value == 1.0);

@@ -32,17 +32,18 @@ fn no_sample_is_claimed_by_two_formats() {
 const HOLDS_OUTPUT: (&str, &str) = ("torchspec/perf.wandb", "torchspec");
 
 #[test]
-fn no_format_reads_a_record_in_a_sample_that_is_not_its_own() {
+fn no_format_parses_records_from_a_foreign_sample() {
     for name in all_samples() {
         let bytes = sample(&name);
         let head = &bytes[..bytes.len().min(64 << 10)];
         for format in FORMATS {
             // A mapping can read anything, so detection never chooses it. The two versions of a Tunix trace differ only in
             // their clocks.
-            let is_kin = name.contains("perfetto_trace_") && format.name.starts_with("tunix-trace");
+            let is_other_tunix_version =
+                name.contains("perfetto_trace_") && format.name.starts_with("tunix-trace");
             let holds_output = (name.as_str(), format.name) == HOLDS_OUTPUT;
             let reads_any = format.takes_mapping() || format.is_fallback() || is_mapped(format);
-            if is_kin || holds_output || reads_any || (format.detect)(head).is_some() {
+            if is_other_tunix_version || holds_output || reads_any || (format.detect)(head).is_some() {
                 continue;
             }
             let (batches, counts, _) = read(format, &bytes);
@@ -53,7 +54,7 @@ fn no_format_reads_a_record_in_a_sample_that_is_not_its_own() {
 }
 
 #[test]
-fn however_a_sample_is_cut_the_same_is_read() {
+fn chunk_size_does_not_change_the_output_of_any_sample() {
     for (name, bytes) in texts().into_iter().filter(|(_, bytes)| bytes.len() < 100_000) {
         let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
             continue;
@@ -64,7 +65,7 @@ fn however_a_sample_is_cut_the_same_is_read() {
 }
 
 #[test]
-fn torn_samples_are_no_panic() {
+fn truncated_samples_do_not_panic() {
     for (name, bytes) in texts() {
         let own = detect(&name, &bytes[..bytes.len().min(64 << 10)]).map(|(format, _)| format.name);
         // Mapping files share one parser, so each reads its own samples.

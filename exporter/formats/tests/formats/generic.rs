@@ -224,7 +224,7 @@ fn assert_same(name: &str, metric: &str, found: &[f64], expected: &[f64]) {
 }
 
 #[test]
-fn logs_of_unknown_trainers_have_the_values_that_they_print() {
+fn generic_format_extracts_the_printed_values_of_unknown_trainers() {
     for (name, expected) in LOGS {
         let imported = Imported::of("generic", &format!("{FOLDER}{name}"));
         for (metric, values) in *expected {
@@ -247,7 +247,7 @@ fn durations_of_steps_are_in_seconds() {
 }
 
 #[test]
-fn every_log_of_the_folder_is_expected() {
+fn every_generic_log_has_an_expectation() {
     let named = |name: &String| LOGS.iter().any(|(log, _)| name.ends_with(log));
     let files = all_samples().into_iter().filter(|name| name.starts_with(FOLDER));
     let missing: Vec<String> = files
@@ -257,7 +257,7 @@ fn every_log_of_the_folder_is_expected() {
 }
 
 #[test]
-fn text_that_is_no_log_of_training_is_not_recognised() {
+fn documentation_and_lock_files_are_not_detected_as_training_logs() {
     for name in [
         "README.md",
         "CHANGELOG.md",

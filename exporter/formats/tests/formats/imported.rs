@@ -103,7 +103,7 @@ impl Imported {
             spans: Vec::new(),
             events: Vec::new(),
         };
-        text.lines().for_each(|line| imported.take_in(line));
+        text.lines().for_each(|line| imported.add_json_line(line));
         imported
     }
 
@@ -138,7 +138,7 @@ impl Imported {
     }
 
     /// Panics if anything was lost.
-    pub(crate) fn lost_nothing(&self) {
+    pub(crate) fn assert_no_losses(&self) {
         assert!(!self.skipped.has_losses(), "{:?}", self.skipped.problems());
     }
 
@@ -152,7 +152,7 @@ impl Imported {
             .collect()
     }
 
-    fn take_in(&mut self, line: &str) {
+    fn add_json_line(&mut self, line: &str) {
         let message: Value = serde_json::from_str(line).expect("a line is JSON");
         for (resources, scopes, items) in [
             ("resourceMetrics", "scopeMetrics", "metrics"),

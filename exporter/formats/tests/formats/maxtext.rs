@@ -20,7 +20,7 @@ fn a_step_ends_at_the_time_of_its_line() {
 
 /// Steps 3 and 4 are repeated after a slice was lost: a backend would treat two spans with one id as one.
 #[test]
-fn every_span_of_goodput_has_an_id_of_its_own() {
+fn goodput_spans_have_unique_ids() {
     let imported = Imported::of("maxtext-goodput", "written/goodput_entries.jsonl");
     let ids: BTreeSet<&str> = imported
         .spans
@@ -43,7 +43,7 @@ fn every_span_of_goodput_has_an_id_of_its_own() {
 
 /// `gcloud` lists entries newest first, and a sink writes them oldest first.
 #[test]
-fn goodput_is_the_same_in_whichever_order_its_entries_come() {
+fn goodput_does_not_depend_on_entry_order() {
     let [listed, sunk] = ["json", "jsonl"]
         .map(|ending| Imported::of("maxtext-goodput", &format!("written/goodput_entries.{ending}")));
     assert_eq!(listed.spans, sunk.spans);

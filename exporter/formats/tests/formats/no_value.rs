@@ -39,7 +39,7 @@ const RECORDS: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn null_is_no_value_and_is_counted_as_not_measured() {
+fn null_value_is_counted_as_not_measured() {
     for (format, record) in RECORDS {
         let (points, skipped) = read(format, &format!("{record}\n"));
         let is_measured = |(reason, _): &(SkipReason, u64)| *reason != SkipReason::NotMeasured;

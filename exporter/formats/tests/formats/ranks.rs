@@ -96,20 +96,20 @@ fn without_times(messages: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn prefixed_lines_give_the_same_values_for_their_rank() {
+fn rank_prefix_does_not_change_the_values_of_a_line() {
     for (name, format) in SAMPLES {
         let text = sample_text(name);
         let plain = by_rank(format, &text);
         assert_eq!(plain.keys().collect::<Vec<_>>(), ["0"], "{name}");
         for prefix in WITH_RANK {
-            let passed_on: String = lines(&text).map(|line| prefix(3) + line).collect();
+            let prefixed_text: String = lines(&text).map(|line| prefix(3) + line).collect();
             // The structured log has its own rank.
             let rank = if format == "torchtitan-structured" {
                 "0"
             } else {
                 "3"
             };
-            let found = by_rank(format, &passed_on);
+            let found = by_rank(format, &prefixed_text);
             assert_eq!(found.keys().collect::<Vec<_>>(), [rank], "{name} {}", prefix(3));
             assert_eq!(
                 without_times(&found[rank]),
@@ -122,7 +122,7 @@ fn prefixed_lines_give_the_same_values_for_their_rank() {
 }
 
 #[test]
-fn only_the_number_of_torchrun_is_the_local_rank_too() {
+fn only_the_torchrun_prefix_also_sets_the_local_rank() {
     let text = sample_text("tunix/colocated/stderr_absl.log");
     for prefix in WITH_RANK {
         // Rank 0 is that of the run itself, until a line has a prefix.
@@ -146,12 +146,12 @@ fn only_the_number_of_torchrun_is_the_local_rank_too() {
 }
 
 #[test]
-fn lines_of_ray_without_a_rank_are_those_of_the_run() {
+fn ray_lines_without_a_rank_belong_to_rank_zero() {
     for (name, format) in SAMPLES {
         let text = sample_text(name);
         let prefix = "(TrainActor pid=4711, ip=10.0.0.1) ";
-        let passed_on: String = lines(&text).map(|line| format!("{prefix}{line}")).collect();
-        let (plain, found) = (by_rank(format, &text), by_rank(format, &passed_on));
+        let prefixed_text: String = lines(&text).map(|line| format!("{prefix}{line}")).collect();
+        let (plain, found) = (by_rank(format, &text), by_rank(format, &prefixed_text));
         assert_eq!(without_times(&found["0"]), without_times(&plain["0"]), "{name}");
     }
 }

@@ -10,7 +10,7 @@ const HF_TRAINER: &str = "hf-trainer/tensorboard/events.out.tfevents.1795221025.
 const MAXTEXT: &str = "maxtext/tensorboard/events.out.tfevents.1795221261.vm";
 
 #[test]
-fn the_trainer_of_hugging_face_writes_its_configuration_as_one_text() {
+fn hugging_face_trainer_writes_its_configuration_as_one_text() {
     let imported = Imported::of("tensorboard", HF_TRAINER);
     let file = upstream::event_file(&sample(HF_TRAINER));
     let names: Vec<_> = imported
@@ -26,7 +26,7 @@ fn the_trainer_of_hugging_face_writes_its_configuration_as_one_text() {
 }
 
 #[test]
-fn maxtext_writes_its_configuration_a_text_an_option() {
+fn maxtext_writes_one_configuration_text_per_option() {
     let imported = Imported::of("tensorboard", MAXTEXT);
     let file = upstream::event_file(&sample(MAXTEXT));
     assert_eq!(file.texts.len(), 777);

@@ -71,7 +71,7 @@ fn parents(spans: &[Value]) -> BTreeMap<(String, String), String> {
 }
 
 #[test]
-fn spans_lie_in_those_that_were_open_in_their_task() {
+fn spans_are_nested_in_the_open_span_of_their_task() {
     let imported = Imported::of("torchtitan-structured", WRITTEN);
     let parents = parents(&imported.spans);
     for (name, step, parent) in [

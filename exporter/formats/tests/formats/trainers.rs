@@ -64,7 +64,7 @@ const TRAINERS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn every_sample_of_a_trainer_is_recognised_and_its_series_have_the_values_that_were_logged() {
+fn every_trainer_sample_is_detected_and_its_values_match_the_log() {
     let problems: Vec<String> = SAMPLES.iter().chain(NVIDIA).flat_map(problems).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
@@ -109,7 +109,7 @@ fn every_file_of_the_trainers_has_an_expectation() {
 }
 
 #[test]
-fn the_documented_coverage_of_trainers_is_that_of_their_samples() {
+fn trainers_page_is_up_to_date_with_the_sample_coverage() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("TRAINERS.md");
     let expected = page();
     if env::var_os("UPDATE_GOLDEN").is_some() {
@@ -123,7 +123,7 @@ fn the_documented_coverage_of_trainers_is_that_of_their_samples() {
 }
 
 #[test]
-fn every_key_of_a_trainer_has_a_row_and_samples_agree() {
+fn every_trainer_key_is_mapped_consistently_with_the_samples() {
     let mut problems = Vec::new();
     for (trainer, folder, formats) in TRAINERS {
         let mappings = mappings(formats);
@@ -150,7 +150,7 @@ fn every_key_of_a_trainer_has_a_row_and_samples_agree() {
 }
 
 #[test]
-fn nine_tenths_of_the_keys_of_each_trainer_have_a_metric() {
+fn at_least_ninety_percent_of_each_trainers_keys_have_a_metric() {
     for (trainer, folder, formats) in TRAINERS {
         let counts = Counts::of(&keys::read(folder), &mappings(formats));
         assert!(counts.share() >= 90, "{trainer}: {} %", counts.share());
@@ -158,7 +158,7 @@ fn nine_tenths_of_the_keys_of_each_trainer_have_a_metric() {
 }
 
 #[test]
-fn the_configuration_of_nv_one_logger_is_options_of_the_run() {
+fn nv_one_logger_configuration_becomes_run_options() {
     let imported = Imported::by("nv-one-logger", "trainers/nv-one-logger/onelogger.log");
     let options: Vec<String> = imported.events.iter().filter_map(option).collect();
     for expected in [

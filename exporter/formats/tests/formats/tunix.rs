@@ -8,7 +8,7 @@ const SAMPLES: [&str; 2] = [
 ];
 
 #[test]
-fn prompts_and_completions_do_not_leave() {
+fn prompts_and_completions_are_never_exported() {
     for name in SAMPLES {
         let imported = Imported::of("tunix", name);
         let all = format!("{:?}", imported.events);

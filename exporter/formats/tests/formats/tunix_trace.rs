@@ -49,7 +49,7 @@ fn name_of(version: u8, (run, seconds): (&str, u64)) -> String {
 fn imported(version: u8, run: (&str, u64)) -> Imported {
     let format = ["tunix-trace", "tunix-trace-v2"][usize::from(version) - 1];
     let imported = Imported::of(format, &name_of(version, run));
-    imported.lost_nothing();
+    imported.assert_no_losses();
     assert_eq!(imported.unknown_names(), [""; 0]);
     imported
 }
@@ -73,7 +73,7 @@ fn ours(slice: &Slice) -> &'static str {
 }
 
 #[test]
-fn every_slice_becomes_one_span_at_its_time_and_a_group_only_once() {
+fn every_slice_becomes_one_span_and_groups_are_deduplicated() {
     for run in RUNS {
         for version in [1, 2] {
             let slices = slices::read(&sample(&name_of(version, run)));
@@ -105,7 +105,7 @@ fn every_slice_becomes_one_span_at_its_time_and_a_group_only_once() {
 }
 
 #[test]
-fn a_step_is_a_trace_and_every_parent_is_in_it() {
+fn each_step_is_one_trace_that_contains_all_parents() {
     for run in RUNS {
         for version in [1, 2] {
             let imported = imported(version, run);
@@ -144,7 +144,7 @@ fn a_step_is_a_trace_and_every_parent_is_in_it() {
 
 /// The spans of version 1 from the step inwards, nested as the groups of `tunix/rl/rl_learner.py`.
 #[test]
-fn groups_hold_what_began_in_them() {
+fn groups_contain_the_spans_that_started_in_them() {
     for run in RUNS {
         let imported = imported(1, run);
         let mut found = BTreeMap::<(String, String), usize>::new();
@@ -256,7 +256,7 @@ fn by_step(imported: &Imported, clock: &str) -> BTreeMap<(String, String), Vec<(
 /// Tunix measures both with separate timers. That of version 1 starts just before that of version 2 and stops after it, once a
 /// thread waits for the device. The difference is mostly under a millisecond, and up to 70 ms with a busy interpreter.
 #[test]
-fn both_versions_have_the_same_names_steps_and_durations() {
+fn host_spans_of_both_trace_versions_agree() {
     for run in RUNS {
         let [first, second] = [1, 2].map(|version| by_step(&imported(version, run), "host"));
         let is_work = |(_, name): &&(String, String)| {
@@ -288,7 +288,7 @@ fn both_versions_have_the_same_names_steps_and_durations() {
 /// Version 1 records a device from when it was free and loses work that ends after the step. Version 2 records it from the
 /// call, moves waiting work to a queue, and drops work that was over before the device was free.
 #[test]
-fn both_versions_have_the_same_work_of_devices() {
+fn device_spans_of_both_trace_versions_agree_except_known_losses() {
     for (run, lost, dropped) in [(RUNS[0], 1, 0), (RUNS[1], 0, 1)] {
         let [first, second] = [1, 2].map(|version| by_step(&imported(version, run), "block_until_ready"));
         let (mut more, mut fewer) = (0, 0);

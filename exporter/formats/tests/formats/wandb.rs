@@ -23,7 +23,7 @@ fn messages(field: u64) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_configuration_is_one_option_a_key() {
+fn wandb_configuration_becomes_one_option_per_key() {
     let imported = Imported::of("wandb", FILE);
     let runs = messages(RUN);
     let config = upstream::fields(&runs[0])

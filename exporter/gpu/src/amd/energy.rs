@@ -16,7 +16,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// several percent.
 const TOLERANCE: f64 = 0.2;
 /// The number of consecutive deviations to the same side after which the counter is rejected.
-const MOST_MISSES: u32 = 5;
+const MAX_DEVIATIONS: u32 = 5;
 
 /// The state of the check of a counter.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Energy {
         }
         match self {
             Self {
-                misses: (_, MOST_MISSES..),
+                misses: (_, MAX_DEVIATIONS..),
                 ..
             } => Verdict::Disagrees,
             Self { has_agreed: true, .. } => Verdict::Agrees,
@@ -108,21 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_is_used_once_it_agrees_with_the_power() {
+    fn energy_counter_is_used_once_it_agrees_with_the_power_reading() {
         let verdicts = verdicts(JOULES);
         assert_eq!(verdicts[0], Verdict::Unknown);
         assert!(verdicts[1..].iter().all(|verdict| *verdict == Verdict::Agrees));
     }
 
     #[test]
-    fn a_counter_in_another_unit_is_never_used() {
+    fn energy_counter_in_an_unexpected_unit_is_never_used() {
         let verdicts = verdicts(JOULES * 4.0);
         assert!(!verdicts.contains(&Verdict::Agrees));
         assert_eq!(verdicts[29], Verdict::Disagrees);
     }
 
     #[test]
-    fn a_load_that_comes_and_goes_between_passes_is_no_disagreement() {
+    fn load_that_alternates_between_passes_is_not_a_disagreement() {
         let (mut energy, begin) = (Energy::default(), clock::now());
         let mut joules = 0.0;
         for second in 0..40u64 {

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_a_list_are_found_in_any_order_and_type() {
+    fn attribute_list_is_decoded_in_any_order_and_value_type() {
         let [u16, u32, u64] = [2, 4, 6];
         let bytes = list(&[
             (0, u16, &[40]),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_ends_early_has_no_values() {
+    fn truncated_attribute_list_is_not_decoded() {
         let complete = list(&[(7, 6, &[5]), (8, 6, &[6])]);
         for length in 0..complete.len() {
             assert!(MetricsTable::decode(complete[..length].to_vec()).is_none());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_another_size_or_format_has_no_values() {
+    fn metrics_table_of_unknown_size_or_format_is_not_decoded() {
         for (revision, size, _) in FORMATS {
             let mut bytes = vec![0; usize::from(size)];
             bytes[..2].copy_from_slice(&size.to_le_bytes());
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_a_format_are_inside_its_table_and_do_not_overlap() {
+    fn field_offsets_of_a_format_are_in_bounds_and_do_not_overlap() {
         for (revision, size, places) in FORMATS {
             let mut ends = 4;
             for place in places {

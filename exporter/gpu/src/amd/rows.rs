@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Reason, Unavailable,
     reading::{
-        Cadence::{self, Once, Seldom, Tick},
+        Cadence::{self, Infrequent, Once, Tick},
         Fixed, Labels, Readings,
     },
 };
@@ -129,7 +129,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_POWER_LIMIT,
         also: &[],
         file: "hwmon/power1_cap",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the power is not managed",
         read: |card, out| power_limit(card, "power1_cap", &[(&GPU_POWER_LIMIT_KIND, "enforced")], out),
     },
@@ -137,7 +137,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_POWER_LIMIT,
         also: &[],
         file: "hwmon/power1_cap_default",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the power is not managed",
         read: |card, out| {
             power_limit(
@@ -192,7 +192,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_FAN_SPEED,
         also: &[],
         file: "hwmon/fan1_input",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the GPU has no fan of its own: the server cools it",
         read: |card, out| {
             let per_second = card.sensor("fan1_input")? / 60.0;
@@ -224,7 +224,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_CLOCK_LIMIT,
         also: &[],
         file: "pp_dpm_sclk",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the clock is not managed",
         read: |card, out| {
             let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, "graphics"), (&GPU_CLOCK_LIMIT_KIND, "max")];
@@ -235,7 +235,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_CLOCK_LIMIT,
         also: &[],
         file: "pp_dpm_mclk",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the clock is not managed",
         read: |card, out| {
             let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, "memory"), (&GPU_CLOCK_LIMIT_KIND, "max")];
@@ -246,7 +246,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_PCIE_SPEED,
         also: &[&metric::GPU_PCIE_GENERATION],
         file: "current_link_speed",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: NO_LINK,
         read: |card, out| link_speed(card, "current_link_speed", &[(&GPU_LINK_READING, "current")], out),
     },
@@ -262,7 +262,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_PCIE_WIDTH,
         also: &[],
         file: "current_link_width",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: NO_LINK,
         read: |card, out| link_width(card, "current_link_width", &[(&GPU_LINK_READING, "current")], out),
     },
@@ -278,7 +278,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_PCIE_REPLAYS,
         also: &[],
         file: "pcie_replay_count",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the GPU does not count replays here, as from MI300 on",
         read: |card, out| {
             let raw = integer(&card.text("pcie_replay_count")?)?;
@@ -290,7 +290,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_ECC_ERRORS,
         also: &[],
         file: "ras/*_err_count",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: NO_RAS,
         read: |card, out| {
             let errors = card.all_errors()?;
@@ -310,7 +310,7 @@ pub(super) static ROWS: &[Row] = &[
         metric: &metric::GPU_ECC_LOCATION_ERRORS,
         also: &[],
         file: "ras/umc_err_count",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: NO_RAS,
         read: |card, out| {
             let errors = errors(&card.text("ras/umc_err_count")?)?;
@@ -433,7 +433,7 @@ pub fn markdown() -> String {
 fn every(cadence: Cadence) -> &'static str {
     match cadence {
         Tick => "every interval",
-        Seldom => "every 5 s",
+        Infrequent => "every 5 s",
         Once => "once",
     }
 }

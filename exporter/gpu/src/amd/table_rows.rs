@@ -10,7 +10,7 @@ use super::metrics_table::{Field, MetricsTable, XGMI_LINKS};
 use crate::{
     Reason, Unavailable,
     reading::{
-        Cadence::{self, Seldom, Tick},
+        Cadence::{self, Infrequent, Tick},
         Fixed, Labels, Readings,
     },
 };
@@ -44,7 +44,7 @@ pub(super) static TABLE_ROWS: &[TableRow] = &[
     TableRow {
         metric: &metric::GPU_PCIE_REPLAYS,
         field: "gpu_metrics (pcie_replay_count_acc)",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the table is older than format 1.4",
         read: |table, out| {
             let raw = table.value(Field::PcieReplays)?;
@@ -55,7 +55,7 @@ pub(super) static TABLE_ROWS: &[TableRow] = &[
     TableRow {
         metric: &metric::GPU_PCIE_RECOVERIES,
         field: "gpu_metrics (pcie_l0_to_recov_count_acc)",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the table is older than format 1.4",
         read: |table, out| {
             let raw = table.value(Field::PcieRecoveries)?;
@@ -87,7 +87,7 @@ pub(super) static TABLE_ROWS: &[TableRow] = &[
     TableRow {
         metric: &metric::GPU_XGMI_UP,
         field: "gpu_metrics (xgmi_link_status)",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: "the GPU has no XGMI links, or a table older than format 1.7, or is a virtual function",
         read: |table, out| {
             let mut found = None;
@@ -103,7 +103,7 @@ pub(super) static TABLE_ROWS: &[TableRow] = &[
     TableRow {
         metric: &metric::GPU_XGMI_SPEED,
         field: "gpu_metrics (xgmi_link_width, xgmi_link_speed)",
-        cadence: Seldom,
+        cadence: Infrequent,
         absent: NO_XGMI,
         read: |table, out| {
             let (lanes, gigabits) = (table.value(Field::XgmiWidth)?, table.value(Field::XgmiSpeed)?);

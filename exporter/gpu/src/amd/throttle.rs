@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn residencies_are_shares_of_the_time_between_two_tables() {
+    fn residency_is_the_share_of_time_between_two_tables() {
         let mut throttle = Throttle::default();
         assert_eq!(update(&mut throttle, &table(10, 5000, [7, 100, 0, 0, 0])), None);
         // 2,000 cycles in 4 s: a fourth of them at the power limit, the memory hot in a half and the socket in a tenth.
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_of_the_counters_is_no_throttling() {
+    fn residency_counter_reset_is_not_throttling() {
         let mut throttle = Throttle::default();
         update(&mut throttle, &table(10, 5000, [9; 5]));
         update(&mut throttle, &table(11, 6000, [509; 5]));
@@ -148,7 +148,7 @@ mod tests {
 
     /// An idle MI300X with the driver 6.10.5, as SebastianM-C/GPUDiagnostics.jl has it.
     #[test]
-    fn residencies_that_count_every_cycle_are_left_out() {
+    fn residency_counter_that_counts_every_cycle_is_ignored() {
         let mut throttle = Throttle::default();
         for (second, cycles) in [(10, 10_657_785), (11, 10_658_785)] {
             let idle = table(second, cycles, [0, cycles, cycles, 0, cycles]);
@@ -161,7 +161,7 @@ mod tests {
 
     /// An MI300X at its power limit of 750 W: two tables of it, 5 s apart, from the same source.
     #[test]
-    fn a_gpu_at_its_power_limit_is_held_down_most_of_the_time() {
+    fn gpu_at_its_power_limit_is_throttled_most_of_the_time() {
         let mut throttle = Throttle::default();
         update(&mut throttle, &table(0, 55_257_356, [0, 749_905, 0, 0, 0]));
         let (seconds, active) = update(&mut throttle, &table(5, 55_262_364, [0, 754_247, 0, 0, 0])).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_residencies_has_no_reasons() {
+    fn metrics_table_without_residencies_reports_no_throttle_reasons() {
         let mut bytes = vec![0; 360];
         bytes[..4].copy_from_slice(&[0x68, 0x01, 1, 5]);
         let table = MetricsTable::decode(bytes).unwrap();

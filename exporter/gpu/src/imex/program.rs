@@ -213,7 +213,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn the_output_of_a_program_is_complete() {
+    fn program_output_is_captured_completely() {
         let printed = shell(
             "i=0; while [ $i -lt 5000 ]; do echo 0123456789; i=$((i+1)); done",
             LONG,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_has_its_status_and_first_line() {
+    fn failed_program_is_reported_with_exit_status_and_first_line() {
         let failed = shell("echo >&2 'no daemon'; echo more >&2; exit 3", LONG).unwrap_err();
         assert_eq!(failed, r#"exit status: 3: "no daemon""#);
         let flooded = shell("yes", LONG).unwrap_err();
@@ -233,12 +233,12 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_keeps_the_output_open_is_not_waited_for() {
+    fn child_that_keeps_stdout_open_does_not_delay_the_result() {
         assert_eq!(shell("sleep 1000 & echo READY", LONG), Ok("READY\n".to_owned()));
     }
 
     #[test]
-    fn a_program_that_hangs_is_killed_with_its_children() {
+    fn hung_program_is_killed_together_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
         let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_runs_after_the_end() {
+    fn no_program_is_started_after_shutdown() {
         let running = Running::default();
         running.end();
         let stopped = run(Path::new("/bin/sleep"), &["1000"], LONG, &running);

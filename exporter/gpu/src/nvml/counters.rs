@@ -18,18 +18,18 @@ use super::{
 use crate::reading::{Labels, Readings, Sample};
 
 /// The minimum time between two samples (`nvml.h`, `nvmlGpmSampleGet`).
-const APART: Duration = Duration::from_millis(100);
+const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The sample of the last pass, and the integrals up to it.
 #[derive(Default)]
 pub(super) struct Counters<'nvml> {
-    before: Option<Before<'nvml>>,
+    before: Option<PreviousSample<'nvml>>,
     /// The integrals by the index of the row. A gap in the samples ends an integral, and the next one begins at zero.
     integrals: BTreeMap<usize, f64>,
 }
 
 /// A sample, and the time before and after the call that made it.
-struct Before<'nvml> {
+struct PreviousSample<'nvml> {
     sample: GpmSample<'nvml>,
     began: Instant,
     ended: Instant,
@@ -47,13 +47,13 @@ impl<'nvml> Counters<'nvml> {
         // Not the time of the pass: other queries may have taken long since it began.
         let now = clock::now();
         if let Some(before) = &self.before
-            && now.saturating_duration_since(before.ended) < APART
+            && now.saturating_duration_since(before.ended) < MIN_SAMPLE_INTERVAL
         {
             return Vec::new();
         }
         let time_unix_nanos = clock::unix_nanos();
         let sample = match sample(pass, self.before.is_some()) {
-            Ok(sample) => Before {
+            Ok(sample) => PreviousSample {
                 sample,
                 began: now,
                 ended: clock::now(),

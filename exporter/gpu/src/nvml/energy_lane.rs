@@ -23,7 +23,7 @@ const CALL_SHARE: u32 = 20;
 /// The limit of a search for a change. No counter has a longer update period.
 const MAX_SEARCH: Duration = Duration::from_millis(600);
 /// The number of consecutive updates that may be missed before the counter is again read until it changes.
-const MOST_MISSED: u32 = 3;
+const MAX_MISSED_UPDATES: u32 = 3;
 /// The delay before a counter that did not change is read again.
 const UNCHANGED: Duration = Duration::from_secs(1);
 /// The factor from millijoules to joules.
@@ -189,7 +189,7 @@ impl ChangeSearch {
         let is_missed = self
             .changed
             .is_some_and(|(_, millijoules)| millijoules != reading.millijoules);
-        if !is_missed || self.missed >= MOST_MISSED {
+        if !is_missed || self.missed >= MAX_MISSED_UPDATES {
             return false;
         }
         self.missed += 1;
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn every_update_is_known_to_a_few_milliseconds_with_few_calls() {
+    fn energy_updates_are_located_within_milliseconds_with_few_calls() {
         for (period, most) in [
             (10, 800),
             (20, 1000),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_during_a_pass_costs_no_search_of_a_period() {
+    fn update_during_a_pass_does_not_trigger_a_search_of_the_period() {
         let began = clock::now();
         let mut search = ChangeSearch::new(100 * MILLISECOND, began);
         let (mut calls, mut kept) = (0, Vec::new());
@@ -339,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_driver_is_asked_for_no_more_than_a_twentieth_of_the_time() {
+    fn slow_driver_is_polled_for_at_most_five_percent_of_the_time() {
         let (calls, _) = read(Some(100), 3 * MILLISECOND);
         let calls = calls.all();
         assert!(calls * 3 <= 10_000 / 20, "{calls} calls of 3 ms in 10 s");
     }
 
     #[test]
-    fn a_counter_that_does_not_change_is_left_alone() {
+    fn unchanging_counter_needs_few_calls_and_yields_few_readings() {
         let (calls, kept) = read(None, Duration::ZERO);
         assert!(calls.all() < 2_500, "{}", calls.all());
         assert!(kept.len() <= 8, "{}", kept.len());

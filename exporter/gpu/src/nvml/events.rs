@@ -52,9 +52,9 @@ pub(super) struct Registered<'nvml> {
     /// The event set; `None` if the driver reports no events.
     pub(super) set: Option<EventSet<'nvml>>,
     /// The reason that XID errors are not reported; `None` if they are.
-    pub(super) no_xids: Option<Reason>,
+    pub(super) xids_unavailable: Option<Reason>,
     /// The reason that other events are not reported; `None` if they are.
-    pub(super) no_others: Option<Reason>,
+    pub(super) other_events_unavailable: Option<Reason>,
 }
 
 /// Registers for the events of a GPU.
@@ -72,13 +72,13 @@ pub(super) fn register<'nvml>(nvml: &'nvml Nvml, device: &Device<'nvml>) -> Regi
     match registered {
         Ok((set, wanted)) => Registered {
             set: (wanted != 0).then_some(set),
-            no_xids: missing(wanted & XID != 0),
-            no_others: missing(wanted & others != 0),
+            xids_unavailable: missing(wanted & XID != 0),
+            other_events_unavailable: missing(wanted & others != 0),
         },
         Err(error) => Registered {
             set: None,
-            no_xids: Some(reason(&error)),
-            no_others: Some(reason(&error)),
+            xids_unavailable: Some(reason(&error)),
+            other_events_unavailable: Some(reason(&error)),
         },
     }
 }

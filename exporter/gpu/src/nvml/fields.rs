@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_moved_are_asked_by_the_drivers_own_number() {
+    fn renumbered_fields_are_requested_by_the_field_id_of_the_driver() {
         assert_eq!(driver_id(FieldIdScheme::V12, 251), 251);
         assert_eq!(driver_id(FieldIdScheme::V13Update1, 251), 269);
         assert_eq!(driver_id(FieldIdScheme::V13Update1, 256), 251);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_many_links_has_an_answer_when_one_of_them_has() {
+    fn row_of_several_links_succeeds_when_any_link_succeeds() {
         let merged = merge(vec![
             (0, Err(NvmlError::NotSupported)),
             (0, Ok(())),

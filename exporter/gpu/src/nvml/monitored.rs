@@ -9,7 +9,7 @@ use pulsetrain_pipeline::clock::{self, Instant};
 use super::{
     device,
     events::Registered,
-    probe::{Outcome, Pass, Probe, SELDOM, outcome_of},
+    probe::{INFREQUENT_INTERVAL, Outcome, Pass, Probe, outcome_of},
     row::reason,
     rows,
 };
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The interval at which a GPU that does not answer is checked again.
-const ASK_LOST: Duration = Duration::from_secs(2);
+const LOST_GPU_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A monitored GPU and its handle.
 pub(super) struct MonitoredGpu<'nvml> {
@@ -86,7 +86,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
             self.listed = Some(now);
             readings.all.clear();
             self.probe.forget_failures();
-            self.ask_all_again();
+            self.mark_all_rows_due();
         } else if let Some(unavailable) = self.probe.changed_unavailable() {
             self.update_gpu(|gpu| gpu.unavailable = unavailable);
         }
@@ -95,11 +95,11 @@ impl<'nvml> MonitoredGpu<'nvml> {
     }
 
     /// Makes all rows due that have an answer, constants included, because the series of the GPU have ended.
-    pub(super) fn ask_all_again(&mut self) {
+    pub(super) fn mark_all_rows_due(&mut self) {
         let instances = self.instances.iter_mut().map(|instance| &mut instance.probe);
         std::iter::once(&mut self.probe)
             .chain(instances)
-            .for_each(Probe::ask_all_again);
+            .for_each(Probe::mark_all_rows_due);
     }
 
     /// Whether a GPU that did not answer still does not. It is checked with a single call, and not in every pass.
@@ -107,7 +107,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         let (Some(_), Some(asked)) = (self.gpu.trouble, self.listed) else {
             return false;
         };
-        if now.saturating_duration_since(asked) < ASK_LOST {
+        if now.saturating_duration_since(asked) < LOST_GPU_RETRY_INTERVAL {
             return true;
         }
         self.listed = Some(now);
@@ -128,7 +128,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         now: Instant,
         readings: &mut Readings,
     ) -> Outcome {
-        let is_due = |listed: Instant| now.saturating_duration_since(listed) >= SELDOM;
+        let is_due = |listed: Instant| now.saturating_duration_since(listed) >= INFREQUENT_INTERVAL;
         if self.listed.is_none_or(is_due) {
             self.listed = Some(now);
             if let Some(outcome) = self.list(config) {

@@ -21,7 +21,7 @@ use super::{
 use crate::{GpuConfig, GpuProcess, Reason, Unavailable, reading::Readings};
 
 /// The interval of queries for values that change seldom.
-pub(super) const SELDOM: Duration = Duration::from_secs(5);
+pub(super) const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest delay before a row without an answer is retried.
 const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
 /// The first delay before a failed row is retried: the failure may be transient.
@@ -168,7 +168,7 @@ impl<'nvml> Probe<'nvml> {
     }
 
     /// Makes all rows due that have an answer.
-    pub(super) fn ask_all_again(&mut self) {
+    pub(super) fn mark_all_rows_due(&mut self) {
         let now = clock::now();
         let is_asked =
             |kept: &&mut ProbedRow| kept.refused.is_none() && !matches!(kept.row.read, Read::Event);
@@ -252,7 +252,7 @@ impl<'nvml> Probe<'nvml> {
                 kept.wait = Duration::ZERO;
                 kept.due = match kept.row.cadence {
                     Cadence::Tick => Some(now),
-                    Cadence::Seldom => Some(clock::later(now, SELDOM)),
+                    Cadence::Infrequent => Some(clock::later(now, INFREQUENT_INTERVAL)),
                     Cadence::Once => None,
                 };
             }
@@ -283,9 +283,9 @@ impl<'nvml> Probe<'nvml> {
         {
             let is_xid = kept.row.metric.ordinal == GPU_XID_ERRORS.ordinal;
             kept.refused = if is_xid {
-                registered.no_xids
+                registered.xids_unavailable
             } else {
-                registered.no_others
+                registered.other_events_unavailable
             };
             kept.due = None;
             self.changed = true;

@@ -17,13 +17,13 @@ use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::attribute::GPU_RECOVERY_ACTION;
 
 use super::{
-    probe::SELDOM,
+    probe::INFREQUENT_INTERVAL,
     worker::{Reply, Worker},
 };
 use crate::{
     Driver, Gpu, GpuConfig, GpuTrouble,
     companion::Companion,
-    driver::{DriverEvent, Ended, EventSender, GpuTick, Tick},
+    driver::{DriverEvent, EventSender, GpuTick, StopReason, Tick},
     reading::Sample,
 };
 
@@ -32,13 +32,13 @@ const LISTED: &str = "/proc/driver/nvidia/gpus";
 
 /// The time without an answer of a GPU after which NVML is loaded again: the first time, and at most. There is no other way to
 /// see a GPU that was reset or rescanned. The other GPUs miss a point.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MIN_RELOAD_WAIT: Duration = Duration::from_secs(60);
 const MAX_RELOAD_WAIT: Duration = Duration::from_secs(900);
 
 /// The longest time that a pass waits for a GPU that was in time before.
 const PASS: Duration = Duration::from_secs(1);
 /// The interval at which the end of the source is checked while no GPU answers.
-const GLANCE: Duration = Duration::from_millis(100);
+const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The state that is kept from one session to the next.
 #[derive(Debug, Default)]
@@ -57,10 +57,10 @@ pub(crate) fn read(
     config: &GpuConfig,
     sender: &EventSender,
     memory: &mut SessionMemory,
-) -> Ended {
+) -> StopReason {
     let nvml = Arc::new(nvml);
     let Ok(count) = nvml.device_count() else {
-        return Ended::Gone;
+        return StopReason::DriverGone;
     };
     let (reply_sender, replies) = sync_channel(count as usize);
     let known = memory.known(count);
@@ -68,7 +68,7 @@ pub(crate) fn read(
         .into_iter()
         .map(|gpu| Lane::start(&nvml, gpu, config, sender, &reply_sender));
     let Ok(lanes) = lanes.collect::<Result<Vec<_>, _>>() else {
-        return Ended::Gone;
+        return StopReason::DriverGone;
     };
     drop(reply_sender);
     let mut session = Session {
@@ -110,7 +110,7 @@ struct Lane {
 }
 
 impl Session<'_> {
-    fn read_passes(&mut self, memory: &mut SessionMemory) -> Ended {
+    fn read_passes(&mut self, memory: &mut SessionMemory) -> StopReason {
         let driver = Arc::new(driver(&self.nvml));
         let listed = listed();
         let (mut due, mut counted) = (clock::now(), clock::now());
@@ -143,22 +143,22 @@ impl Session<'_> {
                 took,
             })));
             memory.gpus = self.lanes.iter().map(|lane| Arc::clone(&lane.gpu)).collect();
-            if memory.is_impatient(&self.lanes, now) {
-                return Ended::LoadAgain;
+            if memory.should_reload_nvml(&self.lanes, now) {
+                return StopReason::ReloadRequired;
             }
             // While a call hangs, the count may hang, too, and the driver cannot be loaded again.
             let hangs = self.lanes.iter().any(|lane| lane.asked.is_some());
-            if !hangs && now.saturating_duration_since(counted) >= SELDOM {
+            if !hangs && now.saturating_duration_since(counted) >= INFREQUENT_INTERVAL {
                 counted = now;
                 let count = self.nvml.device_count();
                 if count.is_ok_and(|count| count as usize != self.lanes.len()) || self::listed() != listed {
-                    return Ended::LoadAgain;
+                    return StopReason::ReloadRequired;
                 }
             }
             // A pass that took too long delays only the next one.
             due = clock::later(due, self.config.interval).max(now);
             self.sender.pause_until(due);
-            if let Some(ended) = self.sender.why_to_end() {
+            if let Some(ended) = self.sender.stop_reason() {
                 return ended;
             }
         }
@@ -183,7 +183,7 @@ impl Session<'_> {
 
     /// Waits up to `patience` for the workers that were in time before, and for at least one answer, unless AMD GPUs have points
     /// of their own. Returns the duration of the slowest answer.
-    fn collect(&mut self, patience: Duration) -> Result<Duration, Ended> {
+    fn collect(&mut self, patience: Duration) -> Result<Duration, StopReason> {
         if self.lanes.is_empty() {
             return Ok(Duration::ZERO);
         }
@@ -199,7 +199,7 @@ impl Session<'_> {
             }
             let is_awaited = self.lanes.iter().any(|lane| lane.asked.is_some() && !lane.late);
             let wait = match took {
-                None if is_awaited || !has_companion => GLANCE,
+                None if is_awaited || !has_companion => SHORT_POLL_INTERVAL,
                 Some(_) if is_awaited => deadline.saturating_duration_since(now),
                 // Answers that late workers have sent in the meantime belong to this pass.
                 _ => Duration::ZERO,
@@ -213,8 +213,10 @@ impl Session<'_> {
                     took = took.max(Some(reply.took));
                     self.take(reply)?;
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(Ended::Gone),
-                Err(RecvTimeoutError::Timeout) if self.sender.is_ending() => return Err(Ended::Told),
+                Err(RecvTimeoutError::Disconnected) => return Err(StopReason::DriverGone),
+                Err(RecvTimeoutError::Timeout) if self.sender.is_ending() => {
+                    return Err(StopReason::StopRequested);
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     if !is_awaited && (took.is_some() || has_companion) {
                         return Ok(took.unwrap_or_else(|| now.saturating_duration_since(began)));
@@ -224,12 +226,12 @@ impl Session<'_> {
         }
     }
 
-    fn take(&mut self, reply: Reply) -> Result<(), Ended> {
+    fn take(&mut self, reply: Reply) -> Result<(), StopReason> {
         let Some(lane) = self.lanes.get_mut(reply.index as usize) else {
             return Ok(());
         };
         (lane.asked, lane.late) = (None, false);
-        lane.read = Some(reply.read.map_err(|_| Ended::Gone)?);
+        lane.read = Some(reply.read.map_err(|_| StopReason::DriverGone)?);
         Ok(())
     }
 
@@ -239,7 +241,7 @@ impl Session<'_> {
         drop(self.lanes);
         drop(self.nvml);
         while !self.sender.is_ending() {
-            if let Err(RecvTimeoutError::Disconnected) = self.replies.recv_timeout(GLANCE) {
+            if let Err(RecvTimeoutError::Disconnected) = self.replies.recv_timeout(SHORT_POLL_INTERVAL) {
                 return;
             }
         }
@@ -293,7 +295,7 @@ impl Lane {
     fn tick(&mut self, now: Instant, silent_after: Duration) -> GpuTick {
         if let Some(read) = self.read.take() {
             self.gpu = Arc::clone(&read.gpu);
-            let is_lost = self.gpu.trouble.is_some_and(GpuTrouble::may_need_a_new_session);
+            let is_lost = self.gpu.trouble.is_some_and(GpuTrouble::may_require_nvml_reload);
             self.lost = is_lost.then(|| self.lost.unwrap_or(now));
             return read;
         }
@@ -332,12 +334,15 @@ impl SessionMemory {
     }
 
     /// Whether a GPU has been lost for so long that NVML is to be loaded again. That is not possible while a call hangs.
-    fn is_impatient(&mut self, lanes: &[Lane], now: Instant) -> bool {
+    fn should_reload_nvml(&mut self, lanes: &[Lane], now: Instant) -> bool {
         let Some(since) = lanes.iter().filter_map(|lane| lane.lost).min() else {
             self.patience = Duration::ZERO;
             return false;
         };
-        let patience = self.patience.saturating_mul(2).clamp(PATIENCE, MAX_RELOAD_WAIT);
+        let patience = self
+            .patience
+            .saturating_mul(2)
+            .clamp(MIN_RELOAD_WAIT, MAX_RELOAD_WAIT);
         let hangs = lanes.iter().any(|lane| lane.asked.is_some());
         if hangs || now.saturating_duration_since(since) < patience {
             return false;
@@ -387,7 +392,7 @@ mod tests {
     use super::pci_addresses;
 
     #[test]
-    fn gpus_without_a_handle_have_the_addresses_that_the_kernel_lists() {
+    fn unopenable_gpus_get_the_pci_addresses_listed_by_the_kernel() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["0000:db:00.0", "0000:1b:00.0"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();

@@ -35,7 +35,7 @@ impl From<&Row> for TableRow {
         let every = match (&row.read, row.cadence) {
             (Read::Event, _) => "on each event",
             (_, Cadence::Tick) => "every interval",
-            (_, Cadence::Seldom) => "every 5 s",
+            (_, Cadence::Infrequent) => "every 5 s",
             (_, Cadence::Once) => "once",
         };
         Self {

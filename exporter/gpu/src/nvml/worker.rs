@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The delay before the next attempt to open a GPU.
-const OPEN_AGAIN: Duration = Duration::from_secs(2);
+const REOPEN_DELAY: Duration = Duration::from_secs(2);
 
 /// The result of one pass of a worker.
 pub(super) struct Reply {
@@ -82,7 +82,7 @@ impl Worker {
     fn open_again(&self, trouble: GpuTrouble) -> Duration {
         match trouble {
             GpuTrouble::NotPermitted => self.config.retry,
-            _ => OPEN_AGAIN,
+            _ => REOPEN_DELAY,
         }
     }
 
@@ -113,7 +113,7 @@ impl Worker {
                 }
                 if clock::now().saturating_duration_since(began) >= self.config.stale_after() / 2 {
                     // The driver hung, and the series may have ended in the meantime: rows that are read once are read again.
-                    monitored.ask_all_again();
+                    monitored.mark_all_rows_due();
                 }
                 self.reply(read, began);
                 let Some(asked) = self.await_pass(&mut lane, &monitored) else {

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_of_32_bits_that_starts_over_goes_on() {
+    fn wrapped_32_bit_counter_continues_its_total() {
         let mut counter = Counter::new(0xffff_fff0, UnixNanos(1));
         counter.advance(0x10, true, UnixNanos(2));
         assert_eq!(counter.total(), 0x1_0000_0010);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_falls_was_reset_and_counts_from_its_last_reading() {
+    fn decreasing_counter_is_a_reset_that_starts_at_the_last_reading() {
         let mut counter = Counter::new(5_000, UnixNanos(1));
         counter.advance(6_000, false, UnixNanos(2));
         counter.advance(10, false, UnixNanos(3));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_can_start_over_is_reset_where_it_was_not_near_its_end() {
+    fn wrapping_counter_that_drops_before_its_maximum_is_a_reset() {
         let mut counter = Counter::new(1_000, UnixNanos(1));
         counter.advance(10, true, UnixNanos(2));
         assert_eq!((counter.total(), counter.start_unix_nanos()), (10, UnixNanos(1)));
@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_counter_does_it_never_falls_after_its_start(
+        fn counter_total_never_decreases_without_a_new_start_time(
             raws in prop::collection::vec(any::<u32>(), 2..50),
             wraps: bool,
         ) {
@@ -104,7 +104,7 @@ mod tests {
         }
 
         #[test]
-        fn a_counter_that_starts_over_adds_up_to_what_was_counted(
+        fn total_of_a_wrapping_counter_equals_the_sum_of_its_increments(
             steps in prop::collection::vec(0u64..1 << 30, 1..200),
         ) {
             let mut counted = 0u64;

@@ -136,7 +136,7 @@ const KIND_PREFIX: &str = "xid_";
 const OTHER: &str = "xid_other";
 
 /// Whether a series is counted by this program and not by the driver, so that it stays valid while the driver does not answer.
-pub(super) fn is_counted_here(key: &Key, metric: &Metric) -> bool {
+pub(super) fn is_event_counter(key: &Key, metric: &Metric) -> bool {
     let is_twin = || key.last_text().is_some_and(|kind| kind.starts_with(KIND_PREFIX));
     metric.ordinal == metric::GPU_XID_ERRORS.ordinal
         || metric.ordinal == metric::GPU_DRIVER_EVENTS.ordinal
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_code_is_listed_once_and_named_after_its_number() {
+    fn event_codes_are_unique_and_named_after_their_number() {
         let mut codes: Vec<_> = CODES.iter().chain(&RARE).collect();
         codes.sort_unstable();
         for pair in codes.windows(2) {

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_that_the_driver_says_is_the_state() {
+    fn health_state_is_the_worst_reported_condition() {
         let well = Health::default();
         assert_eq!(well.state(false), "ok");
         assert_eq!(well.state(true), "failed");

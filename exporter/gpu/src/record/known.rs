@@ -79,7 +79,7 @@ impl GpuState {
     }
 
     /// Takes the metrics that have become unavailable since the last call, by reason.
-    pub(super) fn take_untold(&mut self) -> BTreeMap<Reason, Vec<MissingMetric>> {
+    pub(super) fn take_unreported(&mut self) -> BTreeMap<Reason, Vec<MissingMetric>> {
         std::mem::take(&mut self.unreported)
     }
 
@@ -98,7 +98,7 @@ impl GpuState {
     pub(super) fn update(
         &mut self,
         gpu: &Arc<Gpu>,
-        has_news: bool,
+        attributes_may_have_changed: bool,
         recorder: &mut Recorder<'_>,
         notices: &mut Vec<GpuNotice>,
     ) {
@@ -109,7 +109,7 @@ impl GpuState {
         if new_driver {
             self.driver_version.clone_from(&recorder.driver.version);
         }
-        if changed || new_driver || has_news {
+        if changed || new_driver || attributes_may_have_changed {
             self.refresh_subjects(recorder);
         }
         // The errors of a GPU that has never answered are unknown.

@@ -53,7 +53,7 @@ impl ScrapeStats {
 }
 
 /// Whether a metric describes the passes, and not their readings.
-pub(super) fn is_about_passes(metric: &Metric) -> bool {
+pub(super) fn is_scrape_metric(metric: &Metric) -> bool {
     [
         &metric::PULSETRAIN_SOURCE_DURATION,
         &metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,

@@ -18,8 +18,8 @@ use super::subject::EntityAttributes;
 use crate::reading::{Cadence, Labels};
 
 /// The limits by which the driver's own time may be before and after the time of the reading to be used.
-const BEHIND: Duration = Duration::from_secs(600);
-const AHEAD: Duration = Duration::from_secs(10);
+const MAX_DRIVER_TIME_LAG: Duration = Duration::from_secs(600);
+const MAX_DRIVER_TIME_LEAD: Duration = Duration::from_secs(10);
 
 /// Attributes with static text values, in addition to those of [`Labels`].
 pub(super) type Texts = [Option<(&'static semconv::Attribute, &'static str)>; 2];
@@ -176,7 +176,7 @@ impl SeriesStore {
                 written.end(series, now_unix_nanos);
                 return false;
             }
-            if series.is_to_be_repeated(now_unix_nanos) {
+            if series.is_due_for_repetition(now_unix_nanos) {
                 series.write(now_unix_nanos, &mut written.writer);
             }
             true
@@ -222,8 +222,9 @@ impl ObservationContext<'_> {
     /// Returns the time of the point: the driver's own if it is plausible, else the time of the reading.
     fn point_time(&self, last_unix_nanos: UnixNanos) -> UnixNanos {
         let ours = self.time_unix_nanos;
-        let believed = ours.saturating_sub(BEHIND)..=ours.saturating_add(AHEAD);
-        if believed.contains(&self.driver_unix_nanos) {
+        let plausible_times =
+            ours.saturating_sub(MAX_DRIVER_TIME_LAG)..=ours.saturating_add(MAX_DRIVER_TIME_LEAD);
+        if plausible_times.contains(&self.driver_unix_nanos) {
             self.driver_unix_nanos
         } else {
             ours.max(last_unix_nanos)

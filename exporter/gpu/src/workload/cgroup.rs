@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_of_slurm_is_found_in_both_kinds_of_hierarchy() {
+    fn slurm_job_id_is_found_in_cgroup_v1_and_v2_hierarchies() {
         let new = "0::/system.slice/slurmstepd.scope/job_4242/step_0/user/task_0\n";
         let old = "11:memory:/slurm/uid_1000/job_4242/step_0/task_0\n10:cpuset:/\n";
         let several = "0::/system.slice/gpu07_slurmstepd.scope/job_4242/step_batch/user/task_special\n";
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_found_with_either_driver_of_control_groups() {
+    fn pod_uid_is_found_with_either_cgroup_driver() {
         let uid = "1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c";
         for cgroup in [
             "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f3a2b4c_0d1e_4f5a_8b6c_7d8e9f0a1b2c.slice/cri-containerd-0123.scope",

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn torchrun_slurm_and_mpi_say_the_same_by_other_names() {
+    fn torchrun_slurm_and_mpi_variables_give_the_same_workload() {
         for environ in [
             "PATH=/bin RANK=5 LOCAL_RANK=1 WORLD_SIZE=8 TORCHELASTIC_RUN_ID=job7",
             "SLURM_PROCID=5 SLURM_LOCALID=1 SLURM_NTASKS=8 SLURM_JOB_ID=job7",
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_started_has_a_rank_only_where_its_gpus_are_its_own() {
+    fn launched_run_has_a_rank_only_if_it_owns_its_gpus() {
         let rank = |variables: &[(&str, &str)]| {
             let variable = |name: &str| {
                 let found = variables.iter().find(|(known, _)| *known == name)?;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_id_goes_before_that_of_the_launcher_and_none_is_none() {
+    fn own_run_id_overrides_the_launcher_and_the_word_none_is_ignored() {
         assert_eq!(
             of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").run.as_deref(),
             Some("ours")

@@ -41,7 +41,7 @@ struct PodDevices {
     /// The workload of each device, with the values on which its pods agree.
     devices: HashMap<String, Workload>,
     /// The number of changes of `devices`.
-    learned: u64,
+    change_count: u64,
     /// The GPUs, instances and processes in the last inventory.
     seen: Vec<String>,
 }
@@ -82,8 +82,8 @@ impl Pods {
     }
 
     /// Returns the number of changes of the answer.
-    pub(super) fn learned(&self) -> u64 {
-        self.known().learned
+    pub(super) fn change_count(&self) -> u64 {
+        self.known().change_count
     }
 
     fn of(&self, names: &[String]) -> Option<Workload> {
@@ -91,7 +91,7 @@ impl Pods {
         names.iter().find_map(|name| known.devices.get(name)).cloned()
     }
 
-    fn learn(&self, devices: Vec<PodDevice>) {
+    fn update_devices(&self, devices: Vec<PodDevice>) {
         let mut all: HashMap<String, Vec<Workload>> = HashMap::new();
         for PodDevice { device, pod } in devices {
             // A time-sliced GPU has a replica for each of its pods: `GPU-...::3`.
@@ -111,7 +111,7 @@ impl Pods {
         let mut known = self.known();
         if known.devices != devices {
             known.devices = devices;
-            known.learned += 1;
+            known.change_count += 1;
         }
     }
 
@@ -126,7 +126,7 @@ impl Watcher {
         Self(tokio::spawn(async move {
             loop {
                 match tokio::time::timeout(DEADLINE, kubelet::list(&socket)).await {
-                    Ok(Ok(devices)) => pods.learn(devices),
+                    Ok(Ok(devices)) => pods.update_devices(devices),
                     Ok(Err(why)) => notices.send_once(WorkloadNotice::NoPods { why }),
                     Err(_) => notices.send_once(WorkloadNotice::NoPods {
                         why: "it did not answer in time".to_owned(),

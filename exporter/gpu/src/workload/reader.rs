@@ -77,7 +77,7 @@ impl Processes {
     }
 
     /// Whether any of these processes is in this namespace or not read yet, so that it may belong to another run.
-    pub(super) fn has_others(&self, pids: &[u32]) -> bool {
+    pub(super) fn may_have_other_runs(&self, pids: &[u32]) -> bool {
         pids.iter()
             .any(|pid| !matches!(self.0.get(pid), Some(Seen::Elsewhere)))
     }

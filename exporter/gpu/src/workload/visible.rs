@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_the_beginnings_of_uuids_name_gpus_in_cudas_order() {
+    fn indices_and_uuid_prefixes_select_gpus_in_cuda_order() {
         let visible = VisibleDevices::parse(Some("3, GPU-8f6a,0"));
         assert_eq!(visible.place(&gpu(3, "GPU-0000"), None, Numbers::AsNvml), Some(0));
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_entry_that_is_none_is_not_seen() {
+    fn entries_after_an_invalid_cuda_device_are_ignored() {
         let visible = VisibleDevices::parse(Some("1,-1,0"));
         assert_eq!(visible, VisibleDevices::Only(vec![VisibleDevice::Index(1)]));
         assert_eq!(VisibleDevices::parse(Some("")), VisibleDevices::Only(Vec::new()));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_are_named_by_their_uuid_or_by_their_place_in_a_gpu() {
+    fn mig_instances_are_selected_by_uuid_or_by_gpu_and_instance_id() {
         let instance = MigInstance {
             uuid: "MIG-aaaa-bbbb".to_owned(),
             gpu_instance_id: 7,

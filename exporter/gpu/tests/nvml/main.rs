@@ -11,7 +11,7 @@ const AMD: &str = include_str!("amd.md");
 const BETWEEN: &str = include_str!("union.md");
 
 #[test]
-fn the_documented_table_is_the_one_that_is_read_by() {
+fn documented_metric_tables_match_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("GPU.md");
     let (nvidia, others) = (nvml::markdown(), union::markdown());
     let expected = format!(
@@ -29,7 +29,7 @@ fn the_documented_table_is_the_one_that_is_read_by() {
 }
 
 #[test]
-fn every_row_says_what_it_means_that_there_is_no_answer() {
+fn every_row_documents_why_a_value_may_be_absent() {
     let table = nvml::table();
     assert!(table.len() > 150, "only {} rows", table.len());
     for row in table {

@@ -312,7 +312,7 @@ const ANSWERS: &[(&str, Answer)] = &[
 
 /// The telemetry that the source sends in addition to the rows of its table: the memory of MIG devices, and values that it knows
 /// or counts itself.
-const OF_ITS_OWN: [&str; 10] = [
+const OUTSIDE_THE_TABLE: [&str; 10] = [
     "gpu.imex.daemon_state",
     "gpu.imex.domain_state",
     "gpu.info",
@@ -355,7 +355,7 @@ fn answer(thing: &str) -> &'static Answer {
 }
 
 #[test]
-fn no_line_of_what_others_export_is_unaccounted_for() {
+fn every_metric_of_other_exporters_is_covered_or_explained() {
     let things: Vec<_> = lines().map(|(thing, _)| thing).collect();
     assert!(things.len() > 75, "only {} lines", things.len());
     for thing in &things {
@@ -367,13 +367,13 @@ fn no_line_of_what_others_export_is_unaccounted_for() {
 }
 
 #[test]
-fn every_metric_that_stands_for_a_line_is_one_that_the_source_sends() {
+fn every_metric_that_covers_another_exporter_is_emitted() {
     let table = pulsetrain_gpu::nvml::table();
     let sent: Vec<_> = table
         .iter()
         .flat_map(|row| row.also.iter().copied().chain([row.metric]))
         .map(|metric| metric.name)
-        .chain(OF_ITS_OWN)
+        .chain(OUTSIDE_THE_TABLE)
         .collect();
     for (thing, answer) in ANSWERS {
         let Given(metrics) = answer else { continue };
@@ -387,7 +387,7 @@ fn every_metric_that_stands_for_a_line_is_one_that_the_source_sends() {
 }
 
 #[test]
-fn every_metric_of_the_table_stands_for_a_line() {
+fn every_table_metric_covers_a_metric_of_another_exporter() {
     let named: Vec<_> = ANSWERS
         .iter()
         .filter_map(|(_, answer)| match answer {

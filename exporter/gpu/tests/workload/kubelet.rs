@@ -191,7 +191,7 @@ fn of(name: &str) -> [String; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gpus_carry_the_pod_that_the_kubelet_gave_them_to() {
+async fn gpus_are_attributed_to_the_pod_that_the_kubelet_assigned() {
     let kubelet = Kubelet::start(answer(&[
         pod("by-uuid", "nvidia.com/gpu", &["GPU-0000"]),
         pod("by-number", "nvidia.com/gpu", &["nvidia1"]),
@@ -228,7 +228,7 @@ async fn gpus_carry_the_pod_that_the_kubelet_gave_them_to() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gpu_that_was_claimed_carries_the_pod_of_the_claim() {
+async fn gpu_of_a_resource_claim_is_attributed_to_the_claiming_pod() {
     let kubelet = Kubelet::start(answer(&[
         claiming("claimed", "gpu-0"),
         claiming("instance", "gpu-1-mig-19-2-1"),
@@ -244,7 +244,7 @@ async fn a_gpu_that_was_claimed_carries_the_pod_of_the_claim() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_pod_is_known_when_the_processes_change() {
+async fn pod_assignment_is_refreshed_when_the_processes_change() {
     let kubelet = Kubelet::start(answer(&[pod("first", "nvidia.com/gpu", &["GPU-0000"])]));
     let mut known = attributed_by(&kubelet.socket());
     let idle = [gpu(0, &[])];
@@ -255,7 +255,7 @@ async fn a_new_pod_is_known_when_the_processes_change() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kubelet_that_refuses_is_said_once_and_asked_again() {
+async fn refused_kubelet_request_is_reported_once_and_retried() {
     let kubelet = Kubelet::start(Err(7));
     let mut known = attributed_by(&kubelet.socket());
     let idle = [gpu(0, &[])];

@@ -8,7 +8,7 @@ use pulsetrain_gpu::{
 use crate::world::{Attributed, Machine, gpu, instance, process};
 
 #[test]
-fn a_gpu_carries_the_run_the_ranks_and_cudas_number_of_its_process() {
+fn gpu_is_attributed_to_the_run_rank_and_cuda_device_of_its_process() {
     let machine = Machine::new();
     machine.runs(
         41,
@@ -34,7 +34,7 @@ fn a_gpu_carries_the_run_the_ranks_and_cudas_number_of_its_process() {
 }
 
 #[test]
-fn what_the_processes_of_a_gpu_do_not_agree_on_is_said_of_each_of_them_alone() {
+fn attributes_that_differ_between_processes_are_not_set_on_the_gpu() {
     let machine = Machine::new();
     machine.runs(1, "PULSETRAIN_RUN_ID=r RANK=0 SLURM_JOB_ID=7");
     machine.runs(2, "PULSETRAIN_RUN_ID=r RANK=1 SLURM_JOB_ID=7");
@@ -57,7 +57,7 @@ fn what_the_processes_of_a_gpu_do_not_agree_on_is_said_of_each_of_them_alone() {
 }
 
 #[test]
-fn a_gpu_is_of_no_run_before_all_of_its_processes_are_read() {
+fn gpu_has_no_run_id_until_all_its_processes_are_read() {
     let machine = Machine::new();
     let pids: Vec<u32> = (1..=200).collect();
     for pid in &pids {
@@ -74,7 +74,7 @@ fn a_gpu_is_of_no_run_before_all_of_its_processes_are_read() {
 }
 
 #[test]
-fn a_process_is_read_once_and_again_when_its_number_comes_back() {
+fn process_is_read_once_and_reread_when_its_pid_is_reused() {
     let machine = Machine::new();
     machine.runs(5, "PULSETRAIN_RUN_ID=first RANK=0");
     let busy = [gpu(0, &[5])];
@@ -95,7 +95,7 @@ fn a_process_is_read_once_and_again_when_its_number_comes_back() {
 }
 
 #[test]
-fn an_instance_has_the_run_of_its_own_processes() {
+fn mig_instance_is_attributed_to_the_run_of_its_processes() {
     let machine = Machine::new();
     machine.runs(1, "PULSETRAIN_RUN_ID=one CUDA_VISIBLE_DEVICES=MIG-1111");
     machine.runs(2, "PULSETRAIN_RUN_ID=two CUDA_VISIBLE_DEVICES=MIG-2222");
@@ -120,7 +120,7 @@ fn an_instance_has_the_run_of_its_own_processes() {
 }
 
 #[test]
-fn jobs_and_pods_are_known_from_the_control_group() {
+fn slurm_jobs_and_pods_are_detected_from_the_cgroup() {
     let machine = Machine::new();
     machine.runs_in(1, "A=b", "0::/system.slice/slurmstepd.scope/job_77/step_0\n");
     let pod = "11:memory:/kubepods/besteffort/pod1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c/0123\n";
@@ -135,7 +135,7 @@ fn jobs_and_pods_are_known_from_the_control_group() {
 }
 
 #[test]
-fn what_may_not_be_read_is_said_once_and_the_others_are_read() {
+fn unreadable_process_is_reported_once_and_others_are_read() {
     let machine = Machine::new();
     machine.hides(1);
     machine.hides(2);
@@ -149,7 +149,7 @@ fn what_may_not_be_read_is_said_once_and_the_others_are_read() {
 }
 
 #[test]
-fn of_a_process_that_may_not_be_read_the_job_is_known_unless_others_say_more() {
+fn unreadable_process_contributes_only_its_cgroup_job() {
     let machine = Machine::new();
     let job = "0::/system.slice/gpu07_slurmstepd.scope/job_4242/step_0/user/task_0\n";
     machine.hides_in(1, job);
@@ -168,11 +168,14 @@ fn of_a_process_that_may_not_be_read_the_job_is_known_unless_others_say_more() {
     known.until(&gpus, |known| {
         known.of(Subject::Gpu(&gpus[1])) == of_the_one_that_was_read
     });
-    assert!(!known.workloads.has_news(), "all of it was news once");
+    assert!(
+        !known.workloads.attributes_may_have_changed(),
+        "all of it was news once"
+    );
 }
 
 #[test]
-fn in_another_pid_namespace_nobody_is_taken_for_the_process_of_that_number() {
+fn pids_of_another_pid_namespace_match_no_local_process() {
     let machine = Machine::new();
     machine.is_in_namespace("pid:[4026532999]");
     machine.runs(1, "PULSETRAIN_RUN_ID=somebody");
@@ -184,7 +187,7 @@ fn in_another_pid_namespace_nobody_is_taken_for_the_process_of_that_number() {
 }
 
 #[test]
-fn in_a_container_a_process_that_uses_cuda_is_the_one_of_that_number() {
+fn local_process_with_an_open_cuda_device_matches_in_a_container() {
     let machine = Machine::new();
     machine.is_in_namespace("pid:[4026532999]");
     machine.runs(7, "PULSETRAIN_RUN_ID=ours");
@@ -202,7 +205,7 @@ fn in_a_container_a_process_that_uses_cuda_is_the_one_of_that_number() {
 }
 
 #[test]
-fn the_run_that_we_started_has_its_gpus_where_no_process_is_seen() {
+fn launched_run_gets_its_visible_gpus_when_no_process_is_listed() {
     let machine = Machine::new();
     let variables = [
         ("PULSETRAIN_RUN_ID", "ours"),
@@ -238,7 +241,7 @@ fn the_run_that_we_started_has_its_gpus_where_no_process_is_seen() {
 }
 
 #[test]
-fn numbers_name_gpus_of_several_models_only_in_the_order_of_the_bus() {
+fn device_indices_of_mixed_models_are_used_only_in_pci_bus_order() {
     let machine = Machine::new();
     machine.runs(1, "PULSETRAIN_RUN_ID=r CUDA_VISIBLE_DEVICES=1");
     machine.runs(

@@ -108,7 +108,7 @@ impl Attributed {
         let end = clock::now() + PATIENCE;
         self.workloads.observe(&inventory);
         loop {
-            self.workloads.has_news();
+            self.workloads.attributes_may_have_changed();
             if is_so(self) {
                 return;
             }

@@ -231,7 +231,7 @@ fn decoded(signal: Signal, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_list_of_attributes_follows_the_rules() {
+fn rules_apply_to_the_attributes_of_every_message_type() {
     for (signal, make) in SIGNALS {
         let changed = test_rules().apply(signal, &make(&before())).unwrap().unwrap();
         assert_eq!(
@@ -243,7 +243,7 @@ fn every_list_of_attributes_follows_the_rules() {
 }
 
 #[test]
-fn a_message_without_the_keys_is_left_alone() {
+fn message_without_matching_keys_is_unchanged() {
     let others = [attribute("kept", "k"), attribute("node", "n")];
     for (signal, make) in SIGNALS {
         assert_eq!(test_rules().apply(signal, &make(&others)), Ok(None), "{signal}");
@@ -251,7 +251,7 @@ fn a_message_without_the_keys_is_left_alone() {
 }
 
 #[test]
-fn unknown_fields_and_values_that_are_not_text_are_kept() {
+fn rename_and_hash_keep_unknown_fields_and_accept_non_string_values() {
     // KeyValue { key: "n", value: { int_value: 7 }, 9: "x" } of a resource that also has a field 99.
     let key_value = b"\x0a\x01n\x12\x02\x18\x07\x4a\x01x";
     let mut resource = Buffer::default();
@@ -279,7 +279,7 @@ fn unknown_fields_and_values_that_are_not_text_are_kept() {
 }
 
 #[test]
-fn keys_that_make_no_sense_are_refused() {
+fn empty_and_repeated_rule_keys_are_rejected() {
     let error = |rules: &[(&str, AttributeAction)]| {
         let rules = rules
             .iter()
@@ -306,7 +306,7 @@ fn keys_that_make_no_sense_are_refused() {
 
 proptest! {
     #[test]
-    fn any_attributes_come_out_as_the_rules_have_them(
+    fn random_attributes_match_a_reference_implementation_of_the_rules(
         list in prop::collection::vec(("[abcd]", "[a-z]{0,3}"), 0..6)
     ) {
         let mut seen = Vec::new();
@@ -334,7 +334,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_changed_or_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn attribute_rules_never_panic_on_arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for (signal, _) in SIGNALS {
             let _ = test_rules().apply(signal, &bytes);
         }

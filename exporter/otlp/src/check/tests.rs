@@ -44,7 +44,7 @@ fn items_attributes_and_messages_are_counted() {
 }
 
 #[test]
-fn an_attribute_of_short_text_is_checked_as_one_whose_messages_are_entered() {
+fn short_text_fast_path_accepts_and_rejects_the_same_attributes_as_the_full_check() {
     let attribute = [repeated(1, b"key", 1), repeated(2, &repeated(1, b"text", 1), 1)].concat();
     let checked = |attribute: &[u8], depth| {
         let bytes = batch(&repeated(2, &repeated(9, attribute, 1), 1));
@@ -71,24 +71,24 @@ fn an_attribute_of_short_text_is_checked_as_one_whose_messages_are_entered() {
 }
 
 #[test]
-fn four_million_empty_spans_in_eight_mebibytes_are_refused() {
+fn four_million_empty_spans_exceed_the_item_limit() {
     let bytes = batch(&repeated(2, &[], 4 << 20));
     assert_eq!(breached(Signal::Traces, &bytes), Some(Limit::Items));
 }
 
 #[test]
-fn a_hundred_thousand_attributes_of_one_span_are_refused() {
+fn hundred_thousand_attributes_of_a_span_exceed_the_limit() {
     let bytes = batch(&repeated(2, &repeated(9, &[], 100_000), 1));
     assert_eq!(breached(Signal::Traces, &bytes), Some(Limit::Attributes));
 }
 
 #[test]
-fn a_value_nested_ten_thousand_deep_is_refused() {
+fn value_nested_ten_thousand_levels_exceeds_the_depth_limit() {
     assert_eq!(breached(Signal::Logs, &nested_lists(5_000)), Some(Limit::Depth));
 }
 
 #[test]
-fn no_limit_allows_more_than_the_deepest_nesting() {
+fn configured_depth_limit_is_capped_at_the_maximum_nesting() {
     let limits = Limits {
         depth: usize::MAX,
         ..Limits::default()
@@ -100,7 +100,7 @@ fn no_limit_allows_more_than_the_deepest_nesting() {
 }
 
 #[test]
-fn more_bytes_than_allowed_are_refused_unread() {
+fn message_over_the_byte_limit_is_rejected_before_parsing() {
     let limits = Limits {
         bytes: 3,
         ..Limits::default()
@@ -110,7 +110,7 @@ fn more_bytes_than_allowed_are_refused_unread() {
 }
 
 #[test]
-fn a_fault_in_a_nested_message_has_its_place_in_the_whole() {
+fn error_in_a_nested_message_has_its_offset_in_the_outer_message() {
     let whole = batch(&repeated(2, &[0x0a, 2, 0, 0, 0x12, 9], 1));
     let error = check(Signal::Traces, &whole, &Limits::default()).unwrap_err();
     let expected = WireError {
@@ -121,7 +121,7 @@ fn a_fault_in_a_nested_message_has_its_place_in_the_whole() {
 }
 
 #[test]
-fn packed_numbers_that_end_early_are_refused() {
+fn truncated_packed_field_is_rejected() {
     let point = repeated(6, &[0; 9], 1);
     let metric = repeated(9, &repeated(1, &point, 1), 1);
     let bytes = batch(&repeated(2, &metric, 1));
@@ -132,7 +132,7 @@ fn packed_numbers_that_end_early_are_refused() {
 }
 
 #[test]
-fn unknown_fields_are_stepped_over() {
+fn check_skips_unknown_fields() {
     let bytes = batch(&repeated(2, &repeated(99, &[0xff; 3], 5), 1));
     let counts = check(Signal::Traces, &bytes, &Limits::default()).unwrap();
     assert_eq!((counts.items, counts.attributes), (1, 0));

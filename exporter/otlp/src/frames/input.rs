@@ -21,14 +21,14 @@ pub fn inflated(input: impl Read) -> impl Read {
     Input::Unread(input)
 }
 
-type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+type RewoundInput<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// An input whose format is detected at the first read.
 pub(super) enum Input<R: Read> {
     Unread(R),
-    Plain(Whole<R>),
-    Gzip(Box<MultiGzDecoder<Whole<R>>>),
-    Zstd(zstd::Decoder<'static, BufReader<Whole<R>>>),
+    Plain(RewoundInput<R>),
+    Gzip(Box<MultiGzDecoder<RewoundInput<R>>>),
+    Zstd(zstd::Decoder<'static, BufReader<RewoundInput<R>>>),
     /// The input could not be read.
     Gone,
 }

@@ -183,7 +183,7 @@ impl<R: Read> FrameReader<R> {
             self.is_array = true;
             Form::Documents
         } else if let Some(length) = self.first_length()?
-            && (length <= self.most_bytes().allowed || self.can_cut(length)?)
+            && (length <= self.max_bytes().allowed || self.can_cut(length)?)
         {
             Form::Binary
         } else {
@@ -194,7 +194,7 @@ impl<R: Read> FrameReader<R> {
 
     /// Returns the first byte that is not white space.
     fn first_byte(&mut self) -> Result<Option<u8>, FrameError> {
-        let limit = self.most_bytes().allowed;
+        let limit = self.max_bytes().allowed;
         loop {
             let pending = self.window.pending();
             let blank = text::blank_len(pending);
@@ -229,7 +229,7 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// Returns the largest allowed size of a frame and the limit that sets it.
-    fn most_bytes(&self) -> Exceeded {
+    fn max_bytes(&self) -> Exceeded {
         let (limit, allowed) = if self.window.input().is_compressed() {
             (Limit::InflatedBytes, self.limits.inflated_bytes)
         } else {

@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_tells_a_span_from_a_record() {
+    fn time_fields_distinguish_spans_from_log_records() {
         assert_eq!(item(|span| span.fixed64(8, 1)), Some(Signal::Traces));
         assert_eq!(item(|record| record.fixed64(1, 1)), Some(Signal::Logs));
         assert_eq!(item(|record| record.fixed64(11, 1)), Some(Signal::Logs));
     }
 
     #[test]
-    fn a_gauge_is_told_from_a_span_with_a_name_only() {
+    fn gauge_is_distinguished_from_a_span_with_only_ids_and_a_name() {
         let gauge = |metric: &mut Buffer| {
             metric.text(1, "train.throughput");
             metric.text(2, "Tokens/s");
@@ -151,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn a_record_with_a_body_only_is_told_from_a_gauge() {
+    fn log_record_with_only_a_body_is_distinguished_from_a_gauge() {
         let body = message(1, b"a line of a log");
         assert_eq!(item(|record| record.delimited(5, &body)), Some(Signal::Logs));
     }
 
     #[test]
-    fn fields_that_no_signal_has_say_nothing() {
+    fn fields_unknown_to_every_signal_do_not_affect_detection() {
         assert_eq!(item(|any| any.uint(99, 1)), None);
         let mixed = |span: &mut Buffer| {
             span.uint(99, 1);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_of_no_signal() {
+    fn empty_and_malformed_messages_have_no_detected_signal() {
         assert_eq!(signal_of(&[]), None);
         assert_eq!(signal_of(&batch(&[])), None);
         assert_eq!(signal_of(b"\xff\xff"), None);

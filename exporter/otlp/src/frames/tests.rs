@@ -66,7 +66,7 @@ fn messages() -> Vec<u8> {
 }
 
 #[test]
-fn every_form_is_found_by_its_content() {
+fn every_input_format_is_detected_from_its_content() {
     let pretty = [SPANS, LOGS, GAUGE].map(|text| {
         let value: serde_json::Value = serde_json::from_str(text).unwrap();
         serde_json::to_string_pretty(&value).unwrap()
@@ -100,7 +100,7 @@ fn every_form_is_found_by_its_content() {
 }
 
 #[test]
-fn both_forms_give_the_bytes_that_were_written() {
+fn json_lines_and_binary_frames_round_trip_the_same_bytes() {
     let message = protobuf(GAUGE);
     let mut text = Vec::new();
     append_json_line(Signal::Metrics, &message, &mut text).unwrap();
@@ -115,7 +115,7 @@ fn both_forms_give_the_bytes_that_were_written() {
 }
 
 #[test]
-fn a_message_that_begins_like_text_is_protobuf_all_the_same() {
+fn protobuf_message_that_starts_like_json_is_detected_as_protobuf() {
     let name = |length: usize| SPANS.replace("\"a\"", &format!("\"{}\"", "a".repeat(length)));
     let is_like_text = |message: &Vec<u8>| message.starts_with(b"\n{");
     let message = (1..127)
@@ -126,7 +126,7 @@ fn a_message_that_begins_like_text_is_protobuf_all_the_same() {
 }
 
 #[test]
-fn a_bad_line_is_named_and_the_next_is_read() {
+fn invalid_line_is_reported_with_its_number_and_the_next_is_read() {
     let file = format!("{SPANS}\n{{\"resourceSpans\":[{{\n\n{{\"step\":1}}\n{LOGS}\n");
     assert_eq!(
         read(file.as_bytes()),
@@ -142,7 +142,7 @@ fn a_bad_line_is_named_and_the_next_is_read() {
 }
 
 #[test]
-fn a_first_line_that_breaks_off_is_no_document() {
+fn truncated_first_line_is_an_error_of_that_line_only() {
     let file = format!("{{\"resourceSpans\":[\n{LOGS}\n");
     let found = read(file.as_bytes());
     assert!(
@@ -153,7 +153,7 @@ fn a_first_line_that_breaks_off_is_no_document() {
 }
 
 #[test]
-fn a_fault_in_a_document_names_its_own_line() {
+fn error_in_a_multiline_document_is_reported_with_its_line() {
     let file = "{\n \"resourceSpans\": [\n  {\"scopeSpans\": 5}\n ]\n}\n";
     assert_eq!(
         read(file.as_bytes()),
@@ -164,7 +164,7 @@ fn a_fault_in_a_document_names_its_own_line() {
 }
 
 #[test]
-fn a_torn_tail_is_said_in_every_form() {
+fn truncated_last_message_is_reported_in_every_format() {
     let torn = Err("the input ends in the middle of a message");
     for (file, whole) in [
         (lines().into_bytes(), 2),
@@ -188,7 +188,7 @@ fn a_torn_tail_is_said_in_every_form() {
 }
 
 #[test]
-fn every_cut_is_read_up_to_it() {
+fn truncated_binary_input_yields_every_complete_message() {
     let file = messages();
     for cut in 0..file.len() {
         let found = read(&file[..cut]);
@@ -199,7 +199,7 @@ fn every_cut_is_read_up_to_it() {
 }
 
 #[test]
-fn every_cut_of_text_gives_each_item_that_is_whole_and_says_where_they_end() {
+fn truncated_text_yields_every_complete_item_and_reports_where_they_end() {
     let gauge = r#"{"name":"g","gauge":{"dataPoints":[{"timeUnixNano":"1","asDouble":0.5}]}}"#;
     let span = r#"{"name":"a","startTimeUnixNano":"1"}"#;
     let records = [r#"{"timeUnixNano":"1"}"#, r#"{"severityNumber":9}"#];
@@ -239,7 +239,7 @@ fn every_cut_of_text_gives_each_item_that_is_whole_and_says_where_they_end() {
 }
 
 #[test]
-fn messages_with_nothing_in_them_are_counted_and_not_given_out() {
+fn messages_without_items_are_counted_and_not_returned() {
     let text = format!("{{}}\n{{\"resourceLogs\":[]}}\n{LOGS}\n");
     let resource_only = [0x0a, 2, 0x0a, 0];
     for file in [text.into_bytes(), binary(&[b"", &resource_only, &protobuf(LOGS)])] {
@@ -259,7 +259,7 @@ fn unknown_fields_are_counted_over_all_frames() {
 }
 
 #[test]
-fn unknown_form_is_reported_once() {
+fn unknown_input_format_is_reported_once() {
     let not_otlp = "byte 0: this is neither OTLP/JSON nor length-delimited OTLP protobuf";
     for file in [
         &b"step 1 loss 2.5\n"[..],
@@ -276,7 +276,7 @@ fn unknown_form_is_reported_once() {
 }
 
 #[test]
-fn a_message_that_is_too_large_is_gone_past() {
+fn oversized_message_is_reported_and_skipped() {
     let limits = Limits {
         bytes: 150,
         ..Limits::default()
@@ -296,7 +296,7 @@ fn a_message_that_is_too_large_is_gone_past() {
 }
 
 #[test]
-fn what_grows_when_inflated_has_its_own_limit() {
+fn decompressed_size_has_its_own_limit() {
     let limits = Limits {
         inflated_bytes: 1000,
         ..Limits::default()
@@ -320,7 +320,7 @@ fn what_grows_when_inflated_has_its_own_limit() {
 }
 
 #[test]
-fn a_line_of_a_gibibyte_is_refused_in_little_memory() {
+fn gibibyte_line_is_rejected_without_being_buffered() {
     let line = io::repeat(b'x').take(1 << 30);
     let file = SPANS
         .as_bytes()
@@ -339,7 +339,7 @@ fn a_line_of_a_gibibyte_is_refused_in_little_memory() {
 }
 
 #[test]
-fn a_broken_message_is_named_and_the_next_is_read() {
+fn malformed_message_is_reported_with_its_offset_and_the_next_is_read() {
     let broken_zstd = [&zstd(&protobuf(LOGS))[..8], &[0xff; 8]].concat();
     let unknown = [0x0a, 6, 0x12, 4, 0x12, 2, 0x98, 0];
     let file = binary(&[&[0x0a, 9], &broken_zstd, &unknown, &protobuf(LOGS)]);
@@ -357,7 +357,7 @@ fn a_broken_message_is_named_and_the_next_is_read() {
 }
 
 #[test]
-fn an_input_that_fails_says_so_and_ends() {
+fn read_error_is_reported_and_ends_the_input() {
     struct Failing;
     impl Read for Failing {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -378,7 +378,7 @@ fn an_input_that_fails_says_so_and_ends() {
 }
 
 #[test]
-fn the_objects_of_an_array_are_frames() {
+fn each_object_of_a_json_array_is_a_frame() {
     let objects = [SPANS, LOGS, GAUGE];
     for (separator, indent) in [(",", ""), (" ,\n", "\n  ")] {
         let array = format!("[{indent}{}{indent}]\n", objects.join(separator));
@@ -406,7 +406,7 @@ fn the_objects_of_an_array_are_frames() {
 }
 
 #[test]
-fn text_that_is_no_array_of_objects_is_not_otlp() {
+fn array_of_anything_but_objects_is_rejected() {
     for text in ["[1,2]", "[\"a\"]", "[[{}]]", "["] {
         let found = read(text.as_bytes());
         assert!(found.len() == 1 && found[0].is_err(), "{text}: {found:?}");
@@ -414,7 +414,7 @@ fn text_that_is_no_array_of_objects_is_not_otlp() {
 }
 
 #[test]
-fn protobuf_json_is_read_where_it_is_accepted_and_counted() {
+fn protobuf_json_is_read_and_counted_only_if_enabled() {
     let text = SPANS.replace(
         "\"name\"",
         "\"traceId\":\"S/kvNXezTaajzpKdDg5HNg==\",\"kind\":\"SPAN_KIND_SERVER\",\"name\"",

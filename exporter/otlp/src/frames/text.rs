@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_ends_where_its_last_bracket_does_whatever_its_strings_say() {
+    fn object_end_ignores_braces_inside_strings() {
         let text = br#"{"a":[{"}":"\"}\\"}],"b":{}} {"#;
         assert_eq!(ObjectEnd::default().find(text), Some(text.len() - 2));
         let mut pieces = ObjectEnd::default();
@@ -78,12 +78,12 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_cut_has_no_end() {
+    fn truncated_object_has_no_end() {
         assert_eq!(ObjectEnd::default().find(br#"{"a":[{"b":"}}}}"#), None);
     }
 
     #[test]
-    fn a_line_of_otlp_begins_with_the_name_of_a_signal() {
+    fn otlp_json_line_is_recognized_by_its_signal_key() {
         assert!(begins_otlp(b"  { \"resourceLogs\": ["));
         assert!(!begins_otlp(b"{\"resource\": {}}"));
     }

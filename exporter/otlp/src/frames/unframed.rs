@@ -19,7 +19,7 @@ const DEPTH: u32 = 3;
 const EXTENSIBLE: u32 = 2;
 
 /// Whether the message may be incomplete.
-enum Cut {
+enum Truncation {
     /// The message ends with its bytes.
     No,
     /// More bytes of the message may follow.
@@ -39,7 +39,7 @@ pub fn is_unframed(head: &[u8]) -> bool {
     head.first() == Some(&RESOURCES)
         && tables.into_iter().any(|table| {
             let mut known_items = 0;
-            fits(table, head, &Cut::Maybe, 0, &mut known_items).is_some() && known_items > 0
+            fits(table, head, &Truncation::Maybe, 0, &mut known_items).is_some() && known_items > 0
         })
 }
 
@@ -48,7 +48,7 @@ pub fn is_unframed(head: &[u8]) -> bool {
 fn fits(
     table: &'static MessageDescriptor,
     mut bytes: &[u8],
-    cut: &Cut,
+    cut: &Truncation,
     depth: u32,
     known_items: &mut u64,
 ) -> Option<()> {
@@ -77,10 +77,10 @@ fn fits(
         };
         let rest = &bytes[reader.position()..];
         let (value, inner_cut) = match rest.get(..length) {
-            Some(value) => (value, Cut::No),
-            None => (rest, Cut::Maybe),
+            Some(value) => (value, Truncation::No),
+            None => (rest, Truncation::Maybe),
         };
-        if matches!((&inner_cut, cut), (Cut::Maybe, Cut::No)) {
+        if matches!((&inner_cut, cut), (Truncation::Maybe, Truncation::No)) {
             return None;
         }
         if let Some(field) = known {
@@ -91,14 +91,14 @@ fn fits(
     Some(())
 }
 
-fn is_cut(error: WireErrorKind, cut: &Cut) -> Option<()> {
-    matches!((error, cut), (WireErrorKind::Truncated, Cut::Maybe)).then_some(())
+fn is_cut(error: WireErrorKind, cut: &Truncation) -> Option<()> {
+    matches!((error, cut), (WireErrorKind::Truncated, Truncation::Maybe)).then_some(())
 }
 
 fn value_fits(
     field: &FieldDescriptor,
     value: &[u8],
-    cut: &Cut,
+    cut: &Truncation,
     depth: u32,
     known_items: &mut u64,
 ) -> Option<()> {
@@ -106,7 +106,7 @@ fn value_fits(
         (Kind::One(inner) | Kind::Many(inner), _) if depth < DEPTH => {
             return fits(inner(), value, cut, depth + 1, known_items);
         }
-        (Kind::Id, Cut::No) => matches!(value.len(), 0 | 8 | 16),
+        (Kind::Id, Truncation::No) => matches!(value.len(), 0 | 8 | 16),
         // A message that is read as text nearly always has control characters: a tag or a length. Real text has them in
         // terminal colours (ESC).
         (Kind::String, _) => !value
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_every_signal_are_recognised_however_many_of_their_bytes_are_there() {
+    fn unframed_message_of_every_signal_is_detected_from_a_prefix() {
         for text in [
             r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"web"}}]},"scopeSpans":[{"spans":[{"name":"a"}]}]}]}"#,
             r#"{"resourceMetrics":[{"scopeMetrics":[{"scope":{"name":"meter"},"metrics":[{"name":"g","gauge":{}}]}],"schemaUrl":"u"}]}"#,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_perfetto_are_not_otlp() {
+    fn perfetto_packets_are_not_detected_as_unframed_otlp() {
         let thread = field(2, &[0x08, 7, 0x18, 1]);
         let process = field(1, &[0x08, 1, 0x10, 0]);
         let ftrace = [&[0x08, 0][..], &field(2, &[0x08, 9])].concat();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_messages_with_nothing_in_them_are_not_unframed() {
+    fn text_and_messages_without_items_are_not_detected_as_unframed_otlp() {
         let nothing = field(1, &field(1, &[]));
         let texts = [
             &b"\n{\"resourceSpans\":[]}"[..],

@@ -19,7 +19,7 @@ pub(super) struct Window<R> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line of `length` bytes, and whether a line end follows.
-    Whole { length: usize, is_ended: bool },
+    Complete { length: usize, is_ended: bool },
     /// A line that exceeds the limit.
     TooLong,
     /// The end of the input.
@@ -110,14 +110,14 @@ impl<R: Read> Window<R> {
                 return Ok(Line::TooLong);
             }
             if found.is_some() {
-                return Ok(Line::Whole {
+                return Ok(Line::Complete {
                     length,
                     is_ended: true,
                 });
             }
             searched = length;
             if !self.fill()? {
-                let rest = Line::Whole {
+                let rest = Line::Complete {
                     length,
                     is_ended: false,
                 };
@@ -174,24 +174,24 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_in_an_input_that_comes_byte_by_byte() {
+    fn lines_are_found_in_an_input_read_byte_by_byte() {
         let mut window = Window::new(Drip(b"ab\n\nlast", false));
         for (length, is_ended) in [(2, true), (0, true), (4, false)] {
-            assert_eq!(window.find_line(9).unwrap(), Line::Whole { length, is_ended });
+            assert_eq!(window.find_line(9).unwrap(), Line::Complete { length, is_ended });
             window.consume(length + usize::from(is_ended));
         }
         assert_eq!((window.find_line(9).unwrap(), window.offset()), (Line::None, 8));
     }
 
     #[test]
-    fn lines_are_whole_whichever_part_of_the_window_they_take() {
+    fn lines_of_any_length_are_returned_complete_at_any_window_position() {
         let length = |line: usize| line * 37_717 % (5 * CHUNK);
         let lines =
             (0..60).flat_map(|line| [vec![b'0' + line as u8 % 10; length(line)], b"\n".to_vec()].concat());
         let text: Vec<u8> = lines.collect();
         let mut window = Window::new(text.as_slice());
         for line in 0..60 {
-            let whole = Line::Whole {
+            let whole = Line::Complete {
                 length: length(line),
                 is_ended: true,
             };
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_skipped_without_being_kept() {
+    fn overlong_line_is_skipped_without_being_buffered() {
         let long = [vec![b'x'; 100 * CHUNK], b"\nnext".to_vec()].concat();
         let mut window = Window::new(long.as_slice());
         assert_eq!(window.find_line(CHUNK).unwrap(), Line::TooLong);

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn either_alphabet_is_read_with_padding_or_without() {
+    fn both_base64_alphabets_are_decoded_with_and_without_padding() {
         for text in ["+/8=", "-_8=", "+/8", "-_8"] {
             let mut bytes = Vec::new();
             assert!(decode(text.as_bytes(), &mut bytes), "{text}");
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_every_length_survive_behind_what_is_there() {
+    fn base64_of_every_length_round_trips_and_is_appended_to_the_output() {
         for length in 0..9u8 {
             let bytes: Vec<u8> = (0..length).map(|index| index.wrapping_mul(91)).collect();
             let mut text = b"\"".to_vec();

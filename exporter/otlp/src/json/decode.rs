@@ -217,12 +217,12 @@ impl<'a> Decoder<'a> {
     #[inline]
     fn end(&mut self, object: &Object) {
         if self.repeats.len() > object.repeats_from {
-            self.cut_repeats(object);
+            self.remove_repeated_fields(object);
         }
     }
 
     #[cold]
-    fn cut_repeats(&mut self, object: &Object) {
+    fn remove_repeated_fields(&mut self, object: &Object) {
         let repeats = &self.repeats[object.repeats_from..];
         last_wins::cut(self.output.bytes, object.start, repeats);
         self.repeats.truncate(object.repeats_from);

@@ -74,7 +74,7 @@ impl<'a> Encoder<'a> {
         if self.regroup {
             for (place, field) in table.fields.iter().enumerate() {
                 let is_of_field = |tag| table.by_tag(tag).is_some_and(|(found, _)| found == place);
-                self.field_wherever(field, is_of_field, bytes, depth)?;
+                self.write_scattered_field(field, is_of_field, bytes, depth)?;
             }
         } else {
             self.fields_in_order(table, bytes, depth)?;
@@ -123,7 +123,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes all occurrences of one field: all elements of a list, or the last one of any other field.
-    fn field_wherever(
+    fn write_scattered_field(
         &mut self,
         field: &'static FieldDescriptor,
         is_of_field: impl Fn(u32) -> bool,

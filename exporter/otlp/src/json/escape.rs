@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_special_byte_is_found_at_every_place() {
+    fn byte_that_needs_escaping_is_found_at_every_position() {
         for length in 0..40 {
             for at in 0..length {
                 for special in [b'"', b'\\', 0, 0x1f, b'\n'] {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_backslashes_and_controls_are_escaped_and_the_rest_is_not() {
+    fn only_quotes_backslashes_and_control_characters_are_escaped() {
         assert_eq!(
             written(b"a\"b\\c\n\r\t\x01\x7f"),
             "\"a\\\"b\\\\c\\n\\r\\t\\u0001\u{7f}\""
@@ -197,12 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf8_becomes_the_replacement_character() {
+    fn invalid_utf8_is_written_as_the_replacement_character() {
         assert_eq!(written(b"a\xffb\xc3"), "\"a\u{fffd}b\u{fffd}\"");
     }
 
     #[test]
-    fn every_escape_is_read() {
+    fn every_json_escape_is_decoded() {
         assert_eq!(
             read(r#"\"\\\/\b\f\n\r\tA\u00e9\ud83d\uDD25z"#).unwrap(),
             "\"\\/\u{8}\u{c}\n\r\tAé\u{1f525}z"
@@ -210,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_pair_becomes_the_replacement_character() {
+    fn lone_surrogate_becomes_the_replacement_character() {
         assert_eq!(read(r"\ud83dx").unwrap(), "\u{fffd}x");
         assert_eq!(read(r"\udd25").unwrap(), "\u{fffd}");
         assert_eq!(read(r"\ud83d\ud83d\udd25").unwrap(), "\u{fffd}\u{1f525}");
     }
 
     #[test]
-    fn what_is_no_escape_is_named_by_its_place() {
+    fn invalid_escape_is_reported_with_its_offset() {
         assert_eq!(read(r"ab\x"), Err(2));
         assert_eq!(read(r"\u12g4"), Err(0));
         assert_eq!(read(r"\u12"), Err(0));

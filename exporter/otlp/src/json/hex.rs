@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_read_at_once_as_they_are_read_digit_by_digit() {
+    fn fast_id_decoding_matches_digit_by_digit_decoding() {
         for digit in 0..=255 {
             for place in 0..16 {
                 let mut digits = *b"0123456789abCDeF";
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_survives_in_either_case() {
+    fn every_byte_round_trips_through_lower_and_upper_case_hex() {
         let bytes: Vec<u8> = (0..=255).collect();
         let mut digits = Vec::new();
         encode(&bytes, &mut digits);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digit_is_named_by_its_place() {
+    fn invalid_hex_digit_is_reported_with_its_offset() {
         assert_eq!(decode(b"0ag1", &mut Vec::new()), Err(BadId::NoDigit(2)));
         assert_eq!(decode(b"0a1g", &mut Vec::new()), Err(BadId::NoDigit(3)));
         assert_eq!(decode(b"0a\xff", &mut Vec::new()), Err(BadId::NoDigit(2)));

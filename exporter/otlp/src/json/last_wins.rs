@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_said_last_stays() {
+    fn only_the_last_occurrence_of_a_field_is_kept() {
         let mut out = vec![0xff, 0x08, 1, 0x10, 2, 0x08, 3, 0x18, 4];
         cut(
             &mut out,

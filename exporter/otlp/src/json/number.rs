@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_grammar_is_that_of_json() {
+    fn number_length_follows_the_json_grammar() {
         for number in ["0", "-0", "7", "10.5", "1e3", "-1.5E-7", "0.0e+00"] {
             assert_eq!(len(number.as_bytes()), number.len(), "{number}");
         }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_digits_at_once_are_what_they_are_one_by_one() {
+    fn parsing_eight_digits_at_once_matches_their_decimal_value() {
         for number in [0, 1, 12_345_678, 90_817_263, 99_999_999] {
             let text = format!("{number:08}9x");
             assert_eq!(eight_digits(text.as_bytes()), Some(number), "{text}");
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn fractions_and_giants_are_no_integers() {
+    fn fractions_and_out_of_range_numbers_are_not_integers() {
         assert_eq!(integer(b"1.5"), Err(NoInteger::Fraction));
         assert_eq!(integer(b"1e-400000000000000000000"), Err(NoInteger::Fraction));
         assert_eq!(integer(b"1e999999999"), Err(NoInteger::OutOfRange));
     }
 
     #[test]
-    fn a_double_past_the_largest_is_none() {
+    fn double_beyond_the_maximum_is_rejected() {
         assert_eq!(double(b"1e308"), Some(1e308));
         assert_eq!(double(b"-1e309"), None);
     }

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_behind_a_member_before_makes_no_difference_to_what_stands_there_now() {
+    fn field_order_of_earlier_objects_does_not_affect_decoding() {
         let each = [
             r#"{"name":"a","kind":1,"flags":3}"#,
             r#"{"name":"b","kind":2,"flags":4}"#,

@@ -185,7 +185,7 @@ mod tests {
     use crate::wire::{Reader, Value};
 
     #[test]
-    fn short_text_is_what_long_text_is() {
+    fn short_text_fast_path_writes_the_same_bytes_as_the_general_path() {
         let chunk: [u8; SHORT] = std::array::from_fn(|place| place as u8);
         for length in 0..=SHORT {
             let (mut bytes, mut plain) = (Vec::new(), Vec::new());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_right_and_shortest_whatever_came_before() {
+    fn length_prefixes_are_correct_and_minimal_after_fields_of_any_size() {
         let mut bytes = Vec::new();
         let mut output = Output::new(&mut bytes);
         let lengths = [0usize, 5, 200, 3, 20_000, 127, 128];

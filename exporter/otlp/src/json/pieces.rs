@@ -79,8 +79,11 @@ impl Pieces {
         let mut scan = Scan::new(deep, before);
         scan.read(&self.around, 0);
         scan.read(&text[skipped..], before);
-        let Cut { at, open, closed, .. } = match scan.end {
-            Some(at) => Cut { at, ..Cut::default() },
+        let SplitPoint { at, open, closed, .. } = match scan.end {
+            Some(at) => SplitPoint {
+                at,
+                ..SplitPoint::default()
+            },
             None => scan.best?,
         };
         let length = (skipped + at).checked_sub(before).filter(|length| *length > 0)?;
@@ -130,7 +133,7 @@ fn around(text: &[u8], open: &[Open], closed: &[Range<usize>]) -> Vec<u8> {
 
 /// A position to split a text, after an element.
 #[derive(Default)]
-struct Cut {
+struct SplitPoint {
     at: usize,
     /// The number of open lists of elements.
     lists: usize,
@@ -152,7 +155,7 @@ struct Scan {
     closed: Vec<Range<usize>>,
     /// The kind of a list with the latest name.
     named: Kind,
-    best: Option<Cut>,
+    best: Option<SplitPoint>,
     /// The offset after the end of the object.
     end: Option<usize>,
 }
@@ -237,7 +240,7 @@ impl Scan {
         });
         let may_be_here = self.lists == 1 || self.deep && outermost == Some(true);
         if at > self.after && may_be_here && self.best.as_ref().is_none_or(|best| self.lists <= best.lists) {
-            self.best = Some(Cut {
+            self.best = Some(SplitPoint {
                 at,
                 lists: self.lists,
                 open: self.open.clone(),

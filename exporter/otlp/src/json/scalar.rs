@@ -20,7 +20,7 @@ struct Numeral<'t> {
 
 impl<'t> Cursor<'t> {
     /// Reads `true` or `false` as a bit.
-    pub(super) fn truth(&mut self) -> Result<u64, JsonError> {
+    pub(super) fn boolean_value(&mut self) -> Result<u64, JsonError> {
         if self.take_word(b"true") {
             Ok(1)
         } else if self.take_word(b"false") {

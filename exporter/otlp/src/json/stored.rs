@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn either_spelling_of_an_id_is_the_same_id() {
+    fn hex_and_base64_spellings_of_an_id_are_equal() {
         let plain = span(r#""traceId":"4bf92f3577b34da6a3ce929d0e0e4736","spanId":"a1b2c3d4e5f60702""#);
         for ids in [
             r#""traceId":"4bf92f3577b34da6a3ce929d0e0e4736","spanId":"A1B2C3D4E5F60702""#,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_store_leaves_out_of_an_id_comes_back() {
+    fn leading_zeros_omitted_by_a_trace_store_are_restored() {
         let whole = span(r#""traceId":"00000000000000001234567890abcdef""#);
         for id in ["1234567890abcdef", "EjRWeJCrze8=", "AAAAAAAAAAASNFZ4kKvN7w=="] {
             assert_eq!(
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn invalid_trace_id_is_rejected_with_its_field_name() {
         for id in [
             "4bf92f3577b34da6a3ce929d0e0e473g",
             "S/kvNXezTaaj!pKdDg5HNg==",
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn enum_values_may_be_names_and_resource_spans_batches() {
+    fn stored_json_accepts_enum_names_and_batches_for_resource_spans() {
         let named = r#"{"batches":[{"scopeSpans":[{"spans":[{"kind":"SPAN_KIND_SERVER","status":{"code":"STATUS_CODE_ERROR"}}]}]}]}"#;
         assert_eq!(again(named), Ok(span(r#""kind":2,"status":{"code":2}"#)));
         assert_eq!(again(&span(r#""kind":"3""#)), Ok(span(r#""kind":3"#)));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn severities_are_numbers_by_their_names() {
+    fn severity_names_map_to_severity_numbers() {
         for (name, number) in [
             ("UNSPECIFIED", 0),
             ("TRACE", 1),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn otlp_json_itself_stays_strict() {
+    fn strict_otlp_json_rejects_base64_ids_and_enum_names() {
         for text in [
             span(r#""traceId":"S/kvNXezTaajzpKdDg5HNg==""#),
             span(r#""kind":"SPAN_KIND_SERVER""#),

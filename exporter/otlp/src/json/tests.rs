@@ -52,7 +52,7 @@ fn fault(text: &str) -> (String, &str) {
 }
 
 #[test]
-fn ids_are_hexadecimal_in_either_case() {
+fn ids_are_read_as_hexadecimal_in_either_case() {
     assert_eq!(
         round_span(r#""traceId":"00AbcDef","spanId":"""#),
         r#""traceId":"00abcdef""#
@@ -64,7 +64,7 @@ fn ids_are_hexadecimal_in_either_case() {
 }
 
 #[test]
-fn integers_of_64_bits_are_strings_or_numbers_and_exact() {
+fn integers_of_64_bits_are_exact_as_strings_and_as_numbers() {
     for written in [
         "\"9007199254740993\"",
         "9007199254740993",
@@ -94,7 +94,7 @@ fn integers_of_64_bits_are_strings_or_numbers_and_exact() {
 }
 
 #[test]
-fn a_fraction_is_no_integer() {
+fn fraction_or_padded_text_is_rejected_as_an_integer() {
     for members in [
         r#""flags":1.5"#,
         r#""flags":"1.5""#,
@@ -109,7 +109,7 @@ fn a_fraction_is_no_integer() {
 }
 
 #[test]
-fn enum_values_are_numbers_and_a_name_is_refused_with_the_reason() {
+fn enum_value_by_name_is_rejected_with_the_reason() {
     assert_eq!(round_span(r#""kind":2"#), r#""kind":2"#);
     let error = error_of(&in_span(r#""kind":"SPAN_KIND_SERVER""#));
     assert!(
@@ -119,7 +119,7 @@ fn enum_values_are_numbers_and_a_name_is_refused_with_the_reason() {
 }
 
 #[test]
-fn doubles_are_numbers_or_strings_and_the_shortest_that_stays_equal() {
+fn doubles_are_read_from_numbers_and_strings_and_written_in_the_shortest_exact_form() {
     for (written, expected) in [
         ("2.31", "2.31"),
         ("\"2.31\"", "2.31"),
@@ -147,7 +147,7 @@ fn doubles_are_numbers_or_strings_and_the_shortest_that_stays_equal() {
 }
 
 #[test]
-fn a_value_that_is_a_default_is_kept_where_its_presence_says_something() {
+fn default_value_is_written_only_where_its_presence_has_a_meaning() {
     assert_eq!(
         round(&in_point(r#""asInt":"0","flags":0"#)),
         in_point(r#""asInt":"0""#)
@@ -161,7 +161,7 @@ fn a_value_that_is_a_default_is_kept_where_its_presence_says_something() {
 }
 
 #[test]
-fn null_is_no_field() {
+fn null_value_counts_as_an_absent_field() {
     assert_eq!(
         round_span(r#""name":null,"attributes":null,"status":null,"flags":null,"kind":1"#),
         r#""kind":1"#
@@ -169,7 +169,7 @@ fn null_is_no_field() {
 }
 
 #[test]
-fn the_last_of_two_equal_names_counts() {
+fn last_value_of_a_repeated_json_key_wins() {
     assert_eq!(
         round_span(r#""name":"a","kind":1,"name":"b","attributes":[{"key":"x"}],"attributes":[]"#),
         r#""kind":1,"name":"b""#
@@ -182,7 +182,7 @@ fn the_last_of_two_equal_names_counts() {
 }
 
 #[test]
-fn what_is_said_twice_is_counted_once() {
+fn only_the_last_value_of_a_repeated_json_key_is_counted() {
     let (_, decoded) = read(&in_span(r#""attributes":[{},{}],"attributes":[{"key":"k"}]"#)).unwrap();
     assert_eq!((decoded.counts.items, decoded.counts.attributes), (1, 1));
 }
@@ -200,7 +200,7 @@ fn unknown_fields_and_original_field_names_are_skipped_and_counted() {
 }
 
 #[test]
-fn the_outermost_name_tells_the_signal() {
+fn top_level_key_determines_the_signal() {
     let signal_of = |text| read(text).unwrap().1.signal;
     assert_eq!(
         signal_of(r#" { "x": 1, "resourceLogs" : [ ] } "#),
@@ -228,13 +228,13 @@ fn base64_is_read_in_both_alphabets() {
 }
 
 #[test]
-fn escapes_are_read_in_names_and_in_text() {
+fn escapes_are_decoded_in_keys_and_in_values() {
     let written = round_span(r#""na\u006de":"a\"\\\/\n\u00e9\ud83d\udd25\ud83d","\ud83d":0"#);
     assert_eq!(written, "\"name\":\"a\\\"\\\\/\\né\u{1f525}\u{fffd}\"");
 }
 
 #[test]
-fn text_that_is_no_utf8_becomes_the_replacement_character_both_ways() {
+fn invalid_utf8_becomes_the_replacement_character_when_decoding_and_encoding() {
     let mut text = in_span(r#""name":"a?b""#).into_bytes();
     let at = text.iter().position(|&byte| byte == b'?').unwrap();
     text[at] = 0xff;
@@ -255,7 +255,7 @@ fn text_that_is_no_utf8_becomes_the_replacement_character_both_ways() {
 }
 
 #[test]
-fn broken_json_is_refused_at_its_place() {
+fn malformed_json_is_rejected_with_the_offset_of_the_error() {
     for (text, what, rest) in [
         ("", "the text ends where an object must be", ""),
         ("[1]", "expected an object", "[1]"),
@@ -306,7 +306,7 @@ fn broken_json_is_refused_at_its_place() {
 }
 
 #[test]
-fn every_cut_of_a_text_is_an_error_and_leaves_the_output_alone() {
+fn truncated_json_is_an_error_and_leaves_the_output_unchanged() {
     let text = in_span(r#""traceId":"00ff","attributes":[{"key":"k\n","value":{"doubleValue":1.5e3}}]"#);
     for cut in 0..text.len() {
         let mut out = b"before".to_vec();
@@ -317,7 +317,7 @@ fn every_cut_of_a_text_is_an_error_and_leaves_the_output_alone() {
 }
 
 #[test]
-fn an_error_names_line_and_column() {
+fn json_error_has_its_line_and_column() {
     let text = "{\n  \"resourceSpans\": 5\n}";
     let error = error_of(text);
     assert_eq!(error.line_column(text.as_bytes()), (2, 20));
@@ -338,7 +338,7 @@ fn limit_of(text: &str, limits: &Limits) -> Option<Limit> {
 }
 
 #[test]
-fn limits_hold_while_reading() {
+fn json_decoding_enforces_every_limit() {
     let small = Limits {
         items: 2,
         attributes: 2,
@@ -363,13 +363,13 @@ fn limits_hold_while_reading() {
 }
 
 #[test]
-fn an_unknown_value_is_no_deeper_than_a_known_one() {
+fn depth_limit_applies_to_unknown_values_too() {
     let text = format!(r#"{{"x":{}1{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     assert_eq!(fault(&text).0, "expected a value that is nested less deep");
 }
 
 #[test]
-fn the_deepest_message_that_a_limit_can_allow_is_read_and_written() {
+fn message_of_the_maximum_depth_round_trips() {
     let limits = Limits {
         depth: usize::MAX,
         ..Limits::default()
@@ -396,7 +396,7 @@ fn fields(parts: &[(u32, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn lists_in_pieces_are_put_together_and_the_last_of_a_single_field_counts() {
+fn scattered_list_elements_are_merged_and_the_last_scalar_wins() {
     let mut span = fields(&[
         (9, &fields(&[(1, b"a")])),
         (5, b"x"),
@@ -415,7 +415,7 @@ fn lists_in_pieces_are_put_together_and_the_last_of_a_single_field_counts() {
 }
 
 #[test]
-fn numbers_that_were_not_packed_are_a_list_too() {
+fn unpacked_numbers_are_encoded_as_one_list() {
     let mut point = vec![0x31, 5, 0, 0, 0, 0, 0, 0, 0, 0x31, 0, 0, 0, 0, 0, 0, 0, 0];
     point.extend(fields(&[(6, &[]), (6, &[7, 0, 0, 0, 0, 0, 0, 0])]));
     let metric = fields(&[(9, &fields(&[(1, &point)]))]);
@@ -430,7 +430,7 @@ fn numbers_that_were_not_packed_are_a_list_too() {
 }
 
 #[test]
-fn a_fault_in_protobuf_has_its_place_in_the_whole_and_leaves_the_output_alone() {
+fn protobuf_error_has_its_absolute_offset_and_leaves_the_output_unchanged() {
     let bytes = fields(&[(1, &fields(&[(2, &[0x12, 9])]))]);
     let mut out = b"before".to_vec();
     let error = encode(Signal::Traces, &bytes, &mut out).unwrap_err();
@@ -439,7 +439,7 @@ fn a_fault_in_protobuf_has_its_place_in_the_whole_and_leaves_the_output_alone() 
 }
 
 #[test]
-fn endless_nesting_in_protobuf_is_refused() {
+fn protobuf_nested_beyond_the_maximum_depth_is_rejected() {
     let body = (0..5_000).fold(Vec::new(), |inner, _| fields(&[(5, &fields(&[(1, &inner)]))]));
     let bytes = fields(&[(1, &fields(&[(2, &fields(&[(2, &fields(&[(5, &body)]))]))]))]);
     let error = encode(Signal::Logs, &bytes, &mut Vec::new()).unwrap_err();

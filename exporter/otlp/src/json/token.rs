@@ -134,12 +134,12 @@ impl<'t> Cursor<'t> {
                 escapes: 0,
             });
         }
-        self.unplain_string()
+        self.escaped_string()
     }
 
     /// Reads the rest of a string that contains escapes or is malformed.
     #[cold]
-    fn unplain_string(&mut self) -> Result<Raw<'t>, JsonError> {
+    fn escaped_string(&mut self) -> Result<Raw<'t>, JsonError> {
         let offset = self.at;
         let mut escapes = 0;
         loop {
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_of_any_length_is_told_from_one_that_differs_in_one_byte() {
+    fn prefix_comparison_detects_any_single_different_byte() {
         for length in 1..40_u8 {
             let key: Vec<u8> = (0..length).collect();
             let text = [&key[..], b"suffix"].concat();

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_whole_is_kept_and_half_an_element_is_not() {
+    fn closing_truncated_json_keeps_complete_elements_only() {
         let text = r#"{"batches":[{"scopeSpans":[{"spans":[{"name":"a]}","attributes":[{"key":"k"}]},{"name":"b","attributes":[{"key":"k"}"#;
         let whole = r#"{"batches":[{"scopeSpans":[{"spans":[{"name":"a]}","attributes":[{"key":"k"}]}]}]}]}"#;
         assert_eq!(cut(text).as_deref(), Some(whole));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_an_answer_can_be_read() {
+    fn truncated_response_closed_at_any_offset_is_valid_json() {
         let text = r#"{"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"\"é"},{"name":"b"}]}]},{"scopeSpans":[]}]}}"#;
         for end in 0..text.len() {
             if let Some((closed, at)) = close_truncated(&text.as_bytes()[..end]) {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_json_with_its_keys_in_order() {
+    fn map_value_is_written_as_json_with_sorted_keys() {
         let map = r#"{"kvlistValue":{"values":[
             {"key":"b","value":{"intValue":"-2"}}, {"key":"a\"","value":{"doubleValue":1}},
             {"key":"list","value":{"arrayValue":{"values":[{"boolValue":true},{"doubleValue":"NaN"},{"bytesValue":"AQI="}]}}},
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_value_has_no_quotes() {
+    fn scalar_value_is_written_without_quotes() {
         for (body, expected) in [
             (r#"{"stringValue":"a \"b\""}"#, "a \"b\""),
             (r#"{"doubleValue":2}"#, "2"),

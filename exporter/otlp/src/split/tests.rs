@@ -34,7 +34,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 }
 
 #[test]
-fn every_part_repeats_what_is_around_its_items_unknown_fields_included() {
+fn every_part_repeats_resource_scope_and_unknown_fields() {
     let items: Vec<Vec<u8>> = (0..10).map(|n| vec![0x08, n]).collect();
     for signal in [Signal::Traces, Signal::Logs] {
         let whole = message(&items);
@@ -62,7 +62,7 @@ fn every_part_repeats_what_is_around_its_items_unknown_fields_included() {
 }
 
 #[test]
-fn points_of_one_metric_are_split_with_its_name_and_its_temporality() {
+fn points_of_a_split_metric_keep_its_name_and_temporality() {
     let points: Vec<u8> = (0..20)
         .flat_map(|n| field(1, &[0x19, n, 0, 0, 0, 0, 0, 0, 0]))
         .collect();
@@ -85,7 +85,7 @@ fn points_of_one_metric_are_split_with_its_name_and_its_temporality() {
 }
 
 #[test]
-fn metric_with_two_kinds_of_data_is_not_divided() {
+fn metric_with_two_data_types_is_not_split() {
     let points: Vec<u8> = (0..4).flat_map(|_| field(1, &[0x08, 1])).collect();
     let odd = [field(5, &points), field(7, &points)].concat();
     let whole = message(&[odd.clone(), odd]);
@@ -101,7 +101,7 @@ fn message_of_one_item_cannot_be_split() {
 }
 
 #[test]
-fn resource_that_is_larger_than_its_items_is_not_repeated_without_bound() {
+fn message_whose_resource_exceeds_the_limit_is_not_split() {
     let resource = [field(1, &vec![b'r'; 10_000]), field(2, &message(&[]))].concat();
     let scope: Vec<u8> = (0..100).flat_map(|_| field(2, &[0x08, 1])).collect();
     let whole = field(1, &[resource, field(2, &scope)].concat());
@@ -109,7 +109,7 @@ fn resource_that_is_larger_than_its_items_is_not_repeated_without_bound() {
 }
 
 #[test]
-fn cut_bytes_are_an_error_with_no_parts() {
+fn splitting_a_truncated_message_is_an_error() {
     let whole = message(&[vec![0x08, 1], vec![0x08, 2]]);
     let cut = &whole[..whole.len() - 3];
     assert!(split(Signal::Traces, cut, 1).is_err());

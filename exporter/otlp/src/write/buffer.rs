@@ -10,7 +10,7 @@ pub struct Buffer {
 const SHORT_NUMBERS: u32 = 16;
 
 /// The maximum number of fields of eight bytes that are written at once.
-const MOST_FIXED: usize = 3;
+const MAX_FIXED64_FIELDS: usize = 3;
 
 /// Returns the length of `value` as a varint, in bytes.
 #[inline]
@@ -131,8 +131,8 @@ impl Buffer {
         fields: [(u32, u64); N],
         more: usize,
     ) {
-        const { assert!(N <= MOST_FIXED) };
-        let mut piece = [0; 2 + 9 * MOST_FIXED];
+        const { assert!(N <= MAX_FIXED64_FIELDS) };
+        let mut piece = [0; 2 + 9 * MAX_FIXED64_FIELDS];
         for (place, (number, value)) in piece[2..].chunks_exact_mut(9).zip(fields) {
             place.copy_from_slice(&short_fixed64(number, value));
         }
@@ -261,7 +261,7 @@ mod tests {
     use crate::wire::{Reader, Value};
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn every_written_field_type_is_read_back() {
         let mut buffer = Buffer::default();
         buffer.uint(1, 300);
         buffer.double(2, f64::NAN);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_grows_has_its_new_length_whether_or_not_that_is_longer_itself() {
+    fn extending_a_message_updates_its_length_prefix_even_if_the_prefix_grows() {
         for before in [0, 1, 100, 127, 128, 16_340, 16_383, 16_384] {
             for more in [1, 48, 200] {
                 let mut buffer = Buffer::default();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_foretold_exactly() {
+    fn predicted_varint_and_field_lengths_are_exact() {
         for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
             let mut buffer = Buffer::default();
             buffer.varint(value);

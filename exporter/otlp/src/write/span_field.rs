@@ -39,7 +39,7 @@ mod tests {
     use crate::view::{Message, Span};
 
     #[test]
-    fn the_numbers_are_those_that_spans_are_read_by() {
+    fn span_field_numbers_match_the_descriptor() {
         let named = [
             (TRACE_ID, "traceId"),
             (SPAN_ID, "spanId"),

@@ -108,7 +108,7 @@ fn points_are_grouped_by_metric_in_the_order_of_their_first_point() {
 }
 
 #[test]
-fn a_finished_writer_starts_afresh() {
+fn finished_writer_can_be_reused() {
     let mut writer = MetricsWriter::default();
     writer.number(&LOSS, PointParts::default(), NumberValue::Double(1.0));
     let first = writer.finish(&envelope()).unwrap();
@@ -118,7 +118,7 @@ fn a_finished_writer_starts_afresh() {
 }
 
 #[test]
-fn a_point_is_the_same_whether_its_attributes_are_encoded_with_it_or_before() {
+fn point_of_a_pre_encoded_series_equals_one_with_inline_attributes() {
     for text in ["", "short", &"long".repeat(100)] {
         let attributes = [(&STEP, Value::Int(-400)), (&STEP, Value::Text(text))];
         let (mut one, mut other) = (MetricsWriter::default(), MetricsWriter::default());
@@ -140,7 +140,7 @@ fn a_point_is_the_same_whether_its_attributes_are_encoded_with_it_or_before() {
 }
 
 #[test]
-fn a_histogram_carries_its_bounds_and_counts() {
+fn histogram_point_has_its_bounds_and_bucket_counts() {
     let mut writer = MetricsWriter::default();
     let parts = HistogramParts {
         count: 3,
@@ -188,7 +188,7 @@ fn a_histogram_carries_its_bounds_and_counts() {
 }
 
 #[test]
-fn a_span_is_read_back_with_its_ids_attributes_and_links() {
+fn span_round_trips_with_its_ids_attributes_and_links() {
     static SPAN: semconv::Span = semconv::Span {
         name: "train.step",
         brief: "",
@@ -228,7 +228,7 @@ fn a_span_is_read_back_with_its_ids_attributes_and_links() {
 }
 
 #[test]
-fn a_log_record_carries_nested_values() {
+fn log_record_keeps_nested_attribute_values() {
     let mut writer = LogsWriter::default();
     let list = [Value::Text("a"), Value::Double(0.5)];
     let map = [("list", Value::List(&list)), ("yes", Value::Bool(true))];

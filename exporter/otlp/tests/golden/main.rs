@@ -24,7 +24,7 @@ fn shown<M: Message + Default + std::fmt::Debug>(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn traces_say_what_the_example_says() {
+fn example_traces_decode_to_the_expected_messages_and_json_line() {
     let (bytes, line) = read(include_str!("traces.json"), Signal::Traces);
     let expected = expected::traces();
     assert_eq!(
@@ -35,7 +35,7 @@ fn traces_say_what_the_example_says() {
 }
 
 #[test]
-fn metrics_say_what_the_example_says() {
+fn example_metrics_decode_to_the_expected_messages_and_json_line() {
     let (bytes, line) = read(include_str!("metrics.json"), Signal::Metrics);
     let expected = expected::metrics();
     assert_eq!(
@@ -46,7 +46,7 @@ fn metrics_say_what_the_example_says() {
 }
 
 #[test]
-fn logs_say_what_the_example_says() {
+fn example_logs_decode_to_the_expected_messages_and_json_line() {
     let (bytes, line) = read(include_str!("logs.json"), Signal::Logs);
     let expected = expected::logs();
     assert_eq!(

@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn text_gives_the_bytes_back(seed in seeds()) {
+    fn json_round_trip_returns_the_original_bytes(seed in seeds()) {
         for (signal, bytes) in messages(&seed, Shape::Any) {
             let text = encode(signal, &bytes);
             let again = without_payloads(&bytes, signal);
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_look_different_give_the_same_text(seed in seeds()) {
+    fn equivalent_wire_encodings_produce_equal_json(seed in seeds()) {
         for (signal, bytes) in messages(&seed, Shape::Any) {
             for change in [Change::UnknownFields, Change::Scattered, Change::Unpacked, Change::Duplicated] {
                 let other = decode(&encode(signal, &rearrange(signal, &bytes, change))).1;
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn serde_reads_what_we_write(seed in seeds()) {
+    fn serde_decodes_our_json_to_the_same_message(seed in seeds()) {
         for (signal, bytes) in messages(&seed, Shape::Serde) {
             if !bytes.is_empty() {
                 prop_assert_eq!(from_serde(signal, &encode(signal, &bytes)), bytes);
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn we_read_what_serde_writes(seed in seeds()) {
+    fn json_written_by_serde_decodes_to_the_same_message(seed in seeds()) {
         for (signal, bytes) in messages(&seed, Shape::Serde) {
             let (decoded, ours) = decode(&to_serde(signal, &bytes));
             prop_assert_eq!(decoded.signal, Some(signal));
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn spaces_between_tokens_say_nothing(seed in seeds()) {
+    fn whitespace_between_json_tokens_is_ignored(seed in seeds()) {
         for (signal, bytes) in messages(&seed, Shape::Any) {
             let text = encode(signal, &bytes);
             let value: serde_json::Value = serde_json::from_str(&text).unwrap();

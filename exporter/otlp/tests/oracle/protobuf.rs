@@ -42,7 +42,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_look_different_are_read_the_same(seed in seeds()) {
+    fn equivalent_wire_encodings_are_read_alike_by_views_and_prost(seed in seeds()) {
         for (signal, bytes) in messages(&seed, Shape::Any) {
             for change in [Change::UnknownFields, Change::Scattered, Change::Unpacked, Change::Duplicated] {
                 let other = rearrange(signal, &bytes, change);
@@ -54,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn the_items_are_counted_as_prost_has_them(seed in seeds()) {
+    fn item_counts_match_those_of_prost(seed in seeds()) {
         let [traces, metrics, logs] = messages(&seed, Shape::Any);
         let spans = opentelemetry_proto::tonic::trace::v1::TracesData::decode(&*traces.1).unwrap();
         let spans = spans.resource_spans.iter().flat_map(|resource| &resource.scope_spans);
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_message_is_an_error_or_reads_as_prost_reads_it(seed in seeds(), cut in any::<prop::sample::Index>()) {
+    fn truncated_message_is_accepted_exactly_if_prost_accepts_it(seed in seeds(), cut in any::<prop::sample::Index>()) {
         for (signal, bytes) in messages(&seed, Shape::Any) {
             let cut = &bytes[..cut.index(bytes.len() + 1)];
             let prost = through_prost(signal, cut);
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn a_signal_is_never_taken_for_another_one_with_times(seed in seeds()) {
+    fn signal_of_messages_with_timestamps_is_always_detected_correctly(seed in seeds()) {
         for (signal, bytes) in messages(&seed, Shape::Any) {
             let told = signal_of(&bytes);
             let has_times = match signal {

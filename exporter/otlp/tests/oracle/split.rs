@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn parts_hold_the_same_items_in_the_same_order_and_fit(seed in seeds(), share in 1_usize..12) {
+    fn parts_fit_the_limit_and_keep_all_items_in_order(seed in seeds(), share in 1_usize..12) {
         for (signal, message) in messages(&seed, Shape::Any) {
             let max = message.len() / share + 1;
             let parts = split(signal, &message, max).unwrap();

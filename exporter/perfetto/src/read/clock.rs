@@ -36,7 +36,7 @@ struct Reading {
 
 impl Clocks {
     /// Adds a snapshot.
-    pub(super) fn tie(
+    pub(super) fn add_snapshot(
         &mut self,
         sequence_id: u64,
         snapshot: &[u8],

@@ -114,7 +114,7 @@ impl TraceDecoder {
             return Ok(());
         }
         if let Some(snapshot) = packet.clocks {
-            self.clocks.tie(packet.sequence_id, snapshot, sequence)?;
+            self.clocks.add_snapshot(packet.sequence_id, snapshot, sequence)?;
         }
         let known = decode::packet(&packet, sequence, &self.clocks, &mut self.ready)?;
         if !known && packet.clocks.is_none() && !packet.only_state() {

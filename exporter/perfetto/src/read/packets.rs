@@ -24,13 +24,13 @@ pub(super) struct Packets<R: Read> {
     ended: bool,
 }
 
-type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+type RewoundInput<R> = Chain<Cursor<Vec<u8>>, R>;
 
 enum Input<R: Read> {
     Unread(Option<R>),
-    Plain(BufReader<Whole<R>>),
-    Gzip(Box<BufReader<MultiGzDecoder<Whole<R>>>>),
-    Zstd(BufReader<zstd::Decoder<'static, BufReader<Whole<R>>>>),
+    Plain(BufReader<RewoundInput<R>>),
+    Gzip(Box<BufReader<MultiGzDecoder<RewoundInput<R>>>>),
+    Zstd(BufReader<zstd::Decoder<'static, BufReader<RewoundInput<R>>>>),
 }
 
 impl<R: Read> Packets<R> {

@@ -33,7 +33,7 @@ fn names(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_trace_without_clocks_keeps_its_own_times() {
+fn trace_without_clock_snapshots_keeps_its_own_timestamps() {
     let bytes = trace(&[&|out| begin(out, 42, 7, "a")]);
     let item = TraceReader::new(bytes.as_slice()).next().unwrap().unwrap();
     let Item::Event(event) = item else {
@@ -44,7 +44,7 @@ fn a_trace_without_clocks_keeps_its_own_times() {
 }
 
 #[test]
-fn other_clocks_are_brought_onto_the_wall_clock_over_several_snapshots() {
+fn other_clocks_are_mapped_to_wall_time_across_several_snapshots() {
     let clock = |out: &mut Buffer, id, at| {
         out.message(1, |out| {
             out.uint(1, id);
@@ -134,7 +134,7 @@ fn truncated_trace_yields_complete_packets_and_the_offset_of_the_cut() {
 }
 
 #[test]
-fn a_packet_that_makes_no_sense_does_not_end_the_reading() {
+fn malformed_packet_does_not_end_the_trace() {
     let bytes = trace(&[&|out| out.append(&[0x0b]), &|out| begin(out, 2, 7, "b")]);
     let read: Vec<_> = TraceReader::new(bytes.as_slice()).collect();
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_packet_that_makes_no_sense_does_not_end_the_reading() {
 
 proptest::proptest! {
     #[test]
-    fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(0u8..=255, 0..300)) {
+    fn trace_reader_never_panics_on_arbitrary_bytes(bytes in proptest::collection::vec(0u8..=255, 0..300)) {
         TraceReader::new(bytes.as_slice()).for_each(drop);
         let framed = trace(&[&|out: &mut Buffer| out.append(&bytes)]);
         TraceReader::new(framed.as_slice()).for_each(drop);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_any_length_is_what_the_grammar_says() {
+    fn block_encodes_varints_of_every_length() {
         let edges = (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) | 0x55, !(1_u64 << bit)]);
         for value in edges.chain([u64::MAX, 0x0123_4567_89ab_cdef]) {
             let block = Block::varint(value);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_join_up_to_their_size() {
+    fn blocks_are_joined_up_to_their_capacity() {
         let longest = Block::uint(3, u64::MAX);
         assert_eq!(longest.len(), 11);
         let both = Block::head(4, 13).checked_then(longest).unwrap();

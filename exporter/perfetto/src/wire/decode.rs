@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_at_any_byte_is_an_error_or_ends_between_fields() {
+    fn truncation_is_an_error_except_between_fields() {
         let bytes = [0x08, 0x96, 0x01, 0x1a, 2, b'h', b'i'];
         let complete: Vec<usize> = (0..=bytes.len())
             .filter(|&cut| Fields::new(&bytes[..cut]).all(|field| field.is_ok()))

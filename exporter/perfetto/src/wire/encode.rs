@@ -116,7 +116,7 @@ mod tests {
     use crate::wire::{Fields, Value};
 
     #[test]
-    fn a_message_of_any_length_is_read_back() {
+    fn message_of_every_length_round_trips() {
         for length in [0, 1, 127, 128, 129, 16_383, 16_384, 3_000_000] {
             let body = vec![7; length];
             let mut buffer = Buffer::default();

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_of_any_length_that_differs_in_one_byte_is_another() {
+    fn cache_misses_a_source_that_differs_in_one_byte() {
         for length in 1..=LONGEST {
             let mut memo = Memo::default();
             let source: Vec<u8> = (0..length).map(|place| place as u8).collect();

@@ -37,7 +37,7 @@ fn one_lane(config: WriterConfig) -> (TraceWriter<Vec<u8>>, LaneTrack) {
 }
 
 #[test]
-fn times_are_exact_whichever_way_they_go() {
+fn timestamps_are_exact_when_they_increase_and_decrease() {
     let times = [NOON, NOON + 1, NOON, NOON - 5_000_000_000, u64::MAX, 0];
     let (mut trace, lane) = one_lane(WriterConfig::default());
     for time in times {
@@ -87,7 +87,7 @@ fn annotations_keep_their_types_and_their_nesting() {
 }
 
 #[test]
-fn a_state_that_is_set_up_again_makes_no_difference() {
+fn clearing_the_interned_state_does_not_change_the_events() {
     let write = |clear_every_bytes| {
         let config = WriterConfig {
             clear_every_bytes,
@@ -114,7 +114,7 @@ fn a_state_that_is_set_up_again_makes_no_difference() {
 }
 
 #[test]
-fn a_span_with_five_attributes_costs_seventy_bytes() {
+fn span_with_five_attributes_takes_at_most_seventy_bytes() {
     let (mut trace, lane) = one_lane(WriterConfig::default());
     let before = trace.bytes();
     for step in 0..1000_u64 {
@@ -134,7 +134,7 @@ fn a_span_with_five_attributes_costs_seventy_bytes() {
 }
 
 #[test]
-fn states_are_slices_unless_asked_otherwise() {
+fn states_are_written_as_slices_unless_native_states_are_configured() {
     let kinds = |states| {
         let config = WriterConfig {
             states,
@@ -173,7 +173,7 @@ fn states_are_slices_unless_asked_otherwise() {
 }
 
 #[test]
-fn tracks_counters_logs_and_attributes_come_back() {
+fn tracks_counters_logs_and_trace_attributes_round_trip() {
     let (mut trace, _) = one_lane(WriterConfig::default());
     let process = ProcessTrack(0);
     let thread = trace.thread(process, 9, "loader").unwrap();
@@ -210,7 +210,7 @@ fn tracks_counters_logs_and_attributes_come_back() {
 }
 
 #[test]
-fn repeated_fields_of_an_event_are_copied() {
+fn annotations_of_a_repeated_source_are_encoded_once() {
     let (mut trace, lane) = one_lane(WriterConfig::default());
     let mut asked = 0;
     for source in [&b"one"[..], b"one", b"two", b"four"] {
@@ -252,7 +252,7 @@ fn repeated_text_is_interned_with_and_without_a_source() {
 }
 
 #[test]
-fn a_trace_begins_with_the_order_of_its_processes() {
+fn trace_begins_with_explicit_process_ordering() {
     let (trace, _) = one_lane(WriterConfig::default());
     // Sequence 1; a descriptor of track 0 with `process_ordering: EXPLICIT`.
     let packet = [0x50, 1, 0xe2, 0x03, 5, 0x08, 0, 0x98, 0x01, 1];
@@ -262,7 +262,7 @@ fn a_trace_begins_with_the_order_of_its_processes() {
 }
 
 #[test]
-fn tracks_of_a_process_are_under_one_heading_that_keeps_their_ranks() {
+fn tracks_of_a_process_share_one_heading_and_keep_their_ranks() {
     let (mut trace, _) = one_lane(WriterConfig::default());
     let process = trace.process(&Process::default()).unwrap();
     trace.state(process, "phase", -1).unwrap();

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursor_is_read_as_it_was_written_and_no_byte_of_it_may_differ() {
+    fn cursor_round_trips_and_any_changed_byte_is_rejected() {
         let position = Position {
             segment: 12,
             offset: 345,

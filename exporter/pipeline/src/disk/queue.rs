@@ -409,7 +409,7 @@ mod tests {
     use crate::{Requirement, SinkRoute, SinkTaskConfig, SourceSet, queue::queue};
 
     #[tokio::test]
-    async fn a_read_of_the_last_record_is_followed_by_the_next_after_an_interval_and_any_other_at_once() {
+    async fn next_disk_read_waits_an_interval_only_after_the_last_record() {
         let folder = tempfile::tempdir().unwrap();
         let config = DiskQueueConfig::new(folder.path().join("queue"));
         let (mut log, _) = SegmentLog::open(&config.folder, config.segment_bytes()).unwrap();

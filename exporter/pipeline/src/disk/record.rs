@@ -161,7 +161,7 @@ mod tests {
     };
 
     #[test]
-    fn record_is_verified_at_its_own_place_only() {
+    fn record_checksum_is_valid_only_at_its_own_position() {
         let record = Record {
             signal: Signal::Logs,
             items: 7,

@@ -33,7 +33,7 @@ use crate::{
 pub(crate) struct Account {
     name: String,
     number: u64,
-    books: Mutex<Books>,
+    state: Mutex<AccountState>,
     /// Whether the sink was removed while the pipeline runs: sources do not send its losses again.
     is_leaving: AtomicBool,
 }
@@ -74,7 +74,7 @@ pub(crate) struct StoredLevel {
 }
 
 #[derive(Debug, Default)]
-struct Books {
+struct AccountState {
     accepted: u64,
     delivered: u64,
     queued: u64,
@@ -93,8 +93,8 @@ struct Books {
     supported: Signals,
     /// The losses, by reason and signal.
     dropped: [[Loss; Signal::ALL.len()]; DropReason::ALL.len()],
-    retries: Remarks,
-    warnings: Remarks,
+    retries: MessageCounter,
+    warnings: MessageCounter,
     failure: Option<Failure>,
 }
 
@@ -105,7 +105,7 @@ struct Loss {
 }
 
 #[derive(Debug, Default)]
-struct Remarks {
+struct MessageCounter {
     count: u64,
     message: Option<String>,
 }
@@ -116,7 +116,7 @@ impl Account {
         Arc::new(Self {
             name: name.into(),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            books: Mutex::default(),
+            state: Mutex::default(),
             is_leaving: AtomicBool::new(false),
         })
     }
@@ -129,12 +129,12 @@ impl Account {
     /// Counts the items of a batch as accepted, and as queued until the ticket is settled.
     pub(crate) fn accept(self: &Arc<Self>, signal: Signal, items: u32, bytes: usize) -> Ticket {
         let (items, bytes) = (u64::from(items), bytes as u64);
-        let mut books = self.books();
-        books.accepted += items;
-        books.queued += items;
-        books.queued_batches += 1;
-        books.queued_bytes += bytes;
-        let second = books.ages.accept();
+        let mut state = self.state();
+        state.accepted += items;
+        state.queued += items;
+        state.queued_batches += 1;
+        state.queued_bytes += bytes;
+        let second = state.ages.accept();
         Ticket {
             account: Arc::clone(self),
             signal,
@@ -148,37 +148,37 @@ impl Account {
 
     /// Counts items that are in the disk queue as accepted.
     pub(crate) fn accept_stored(&self, items: u64) {
-        let mut books = self.books();
-        if let Some(successor) = books.successor.clone() {
-            drop(books);
+        let mut state = self.state();
+        if let Some(successor) = state.successor.clone() {
+            drop(state);
             return successor.accept_stored(items);
         }
-        books.accepted += items;
-        books.stored += items;
+        state.accepted += items;
+        state.stored += items;
     }
 
     /// Counts items of the disk queue that cannot be read as lost. Their signal is unknown: they are counted as logs.
     pub(crate) fn lose_stored(&self, items: u64, message: &str) {
-        let mut books = self.books();
-        if let Some(successor) = books.successor.clone() {
-            drop(books);
+        let mut state = self.state();
+        if let Some(successor) = state.successor.clone() {
+            drop(state);
             return successor.lose_stored(items, message);
         }
-        let items = items.min(books.stored - books.leased);
-        books.stored -= items;
-        books.lose(DropReason::Unreadable, Signal::Logs, items, message);
+        let items = items.min(state.stored - state.leased);
+        state.stored -= items;
+        state.lose(DropReason::Unreadable, Signal::Logs, items, message);
     }
 
     /// Moves the items of the disk queue to the account of the sink that owns the queue now. Items that are being sent
     /// are moved when they are returned.
     pub(crate) fn move_stored(&self, successor: &Arc<Self>) {
-        let mut books = self.books();
-        let items = books.stored - books.leased;
-        books.stored -= items;
-        books.accepted -= items;
-        let level = books.level.take();
-        books.successor = Some(Arc::clone(successor));
-        drop(books);
+        let mut state = self.state();
+        let items = state.stored - state.leased;
+        state.stored -= items;
+        state.accepted -= items;
+        let level = state.level.take();
+        state.successor = Some(Arc::clone(successor));
+        drop(state);
         if let Some(level) = level {
             successor.note_stored(level);
         }
@@ -187,12 +187,12 @@ impl Account {
 
     /// Records the level of the disk queue.
     pub(crate) fn note_stored(&self, level: StoredLevel) {
-        self.books().level = Some(level);
+        self.state().level = Some(level);
     }
 
     /// Records the start and the message of a failure of the disk queue, or `None` when the disk works.
     pub(crate) fn note_disk_failure(&self, failure: Option<(Instant, &str)>) {
-        self.books().disk_failure = failure.map(|(since, message)| Failure {
+        self.state().disk_failure = failure.map(|(since, message)| Failure {
             since,
             message: message::bounded(message).unwrap_or_default(),
         });
@@ -200,14 +200,14 @@ impl Account {
 
     /// Returns a ticket for the next record of the disk queue to send, in the account that counts the record.
     pub(crate) fn lease(self: &Arc<Self>, signal: Signal, items: u32, bytes: usize, lease: Lease) -> Ticket {
-        let mut books = self.books();
-        if let Some(successor) = books.successor.clone() {
-            drop(books);
+        let mut state = self.state();
+        if let Some(successor) = state.successor.clone() {
+            drop(state);
             return successor.lease(signal, items, bytes, lease);
         }
         let items = u64::from(items);
-        books.leased += items;
-        drop(books);
+        state.leased += items;
+        drop(state);
         lease.begin();
         Ticket {
             account: Arc::clone(self),
@@ -227,46 +227,46 @@ impl Account {
 
     /// Records that the sink asked for a retry.
     pub(crate) fn note_retry(&self, message: &str) {
-        let mut books = self.books();
-        books.retries.note(message);
-        books.fail(message);
+        let mut state = self.state();
+        state.retries.note(message);
+        state.fail(message);
     }
 
     /// Records a warning of the receiver, which accepted all items.
     pub(crate) fn note_warning(&self, message: &str) {
-        self.books().warnings.note(message);
+        self.state().warnings.note(message);
     }
 
     pub(crate) fn counts(&self) -> SinkCounts {
-        let books = self.books();
+        let state = self.state();
         SinkCounts {
             name: self.name.clone(),
             account: self.number,
-            accepted: books.accepted,
-            delivered: books.delivered,
-            supported: books.supported,
-            queued: books.queued,
-            queued_batches: books.queued_batches,
-            queued_bytes: books.queued_bytes,
-            oldest_age: books.ages.oldest_age(),
-            on_disk: books.on_disk(),
-            dropped: books.losses(),
-            retries: books.retries.count,
-            retry_message: books.retries.message.clone(),
-            failure: books.failure.clone(),
-            warnings: books.warnings.count,
-            warning_message: books.warnings.message.clone(),
+            accepted: state.accepted,
+            delivered: state.delivered,
+            supported: state.supported,
+            queued: state.queued,
+            queued_batches: state.queued_batches,
+            queued_bytes: state.queued_bytes,
+            oldest_age: state.ages.oldest_age(),
+            on_disk: state.on_disk(),
+            dropped: state.losses(),
+            retries: state.retries.count,
+            retry_message: state.retries.message.clone(),
+            failure: state.failure.clone(),
+            warnings: state.warnings.count,
+            warning_message: state.warnings.message.clone(),
         }
     }
 
     /// Returns the age of the oldest batch in memory, with a resolution of a second, or `None` without a batch.
     pub(crate) fn oldest_age(&self) -> Option<Duration> {
-        self.books().ages.oldest_age()
+        self.state().ages.oldest_age()
     }
 
     /// Locks the counts; no code panics while the lock is held.
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, AccountState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -286,37 +286,37 @@ impl Ticket {
     pub(crate) fn deliver_except(mut self, rejected: u64, message: &str) {
         let items = self.settle();
         let rejected = rejected.min(items);
-        let mut books = self.account.books();
-        books.settle(items, self.bytes, &self.storage);
-        books.delivered += items - rejected;
+        let mut state = self.account.state();
+        state.settle(items, self.bytes, &self.storage);
+        state.delivered += items - rejected;
         if rejected == 0 || rejected < items {
-            books.failure = None;
+            state.failure = None;
         } else {
-            books.fail(message);
+            state.fail(message);
         }
-        books.supported.insert(self.signal);
-        books.lose(DropReason::Rejected, self.signal, rejected, message);
+        state.supported.insert(self.signal);
+        state.lose(DropReason::Rejected, self.signal, rejected, message);
     }
 
     /// Removes all items from this account, because the account of another sink has accepted them.
     pub(crate) fn hand_over(mut self) {
         let items = self.settle();
-        let mut books = self.account.books();
-        books.settle(items, self.bytes, &self.storage);
-        books.accepted -= items;
+        let mut state = self.account.state();
+        state.settle(items, self.bytes, &self.storage);
+        state.accepted -= items;
     }
 
     /// Counts the items as stored in the disk queue. Returns the ack, which may have to wait for a sync.
     pub(crate) fn store(mut self) -> Option<Arc<Ack>> {
         let items = self.settle();
-        let mut books = self.account.books();
-        books.settle(items, self.bytes, &self.storage);
-        match books.successor.clone() {
+        let mut state = self.account.state();
+        state.settle(items, self.bytes, &self.storage);
+        match state.successor.clone() {
             // The sum changes in one step, so that no reader sees the accepted items decrease.
-            None => books.stored += items,
+            None => state.stored += items,
             Some(successor) => {
-                books.accepted -= items;
-                drop(books);
+                state.accepted -= items;
+                drop(state);
                 successor.accept_stored(items);
             }
         }
@@ -335,9 +335,9 @@ impl Ticket {
         self.items -= items;
         self.bytes -= bytes;
         if let Storage::Memory(second) = self.storage {
-            let mut books = self.account.books();
-            books.queued_batches += 1;
-            books.ages.accept_again(second);
+            let mut state = self.account.state();
+            state.queued_batches += 1;
+            state.ages.accept_again(second);
         }
         Self {
             account: Arc::clone(&self.account),
@@ -366,12 +366,12 @@ impl Ticket {
     /// Leaves the items in the disk queue.
     fn leave_stored(&mut self, lease: &Lease) {
         self.is_settled = true;
-        let mut books = self.account.books();
-        books.leased -= self.items;
-        if let Some(successor) = books.successor.clone() {
-            books.stored -= self.items;
-            books.accepted -= self.items;
-            drop(books);
+        let mut state = self.account.state();
+        state.leased -= self.items;
+        if let Some(successor) = state.successor.clone() {
+            state.stored -= self.items;
+            state.accepted -= self.items;
+            drop(state);
             successor.accept_stored(self.items);
         }
         lease.give_back();
@@ -379,20 +379,20 @@ impl Ticket {
 
     fn settle_lost(&mut self, reason: DropReason, message: &str) {
         let items = self.settle();
-        let mut books = self.account.books();
-        books.settle(items, self.bytes, &self.storage);
-        books.lose(reason, self.signal, items, message);
+        let mut state = self.account.state();
+        state.settle(items, self.bytes, &self.storage);
+        state.lose(reason, self.signal, items, message);
         let is_failure = match reason {
             DropReason::Refused | DropReason::SinkPanicked => true,
             // A receiver that supports another signal works.
-            DropReason::UnsupportedSignal => books.supported.is_empty(),
+            DropReason::UnsupportedSignal => state.supported.is_empty(),
             _ => false,
         };
         if is_failure {
-            books.fail(message);
+            state.fail(message);
         }
-        drop(books);
-        let is_cut_off = reason.is_of_the_end() && !self.account.is_leaving.load(Ordering::Relaxed);
+        drop(state);
+        let is_cut_off = reason.is_caused_by_shutdown() && !self.account.is_leaving.load(Ordering::Relaxed);
         if let Some(ack) = self.ack.take().filter(|_| is_cut_off) {
             ack.cut_off();
         }
@@ -411,7 +411,7 @@ impl Drop for Ticket {
     }
 }
 
-impl Books {
+impl AccountState {
     /// Removes the items of one batch from the queued items, or from those of the disk queue.
     fn settle(&mut self, items: u64, bytes: u64, storage: &Storage) {
         let Storage::Memory(second) = storage else {
@@ -482,7 +482,7 @@ impl Books {
     }
 }
 
-impl Remarks {
+impl MessageCounter {
     fn note(&mut self, message: &str) {
         self.count += 1;
         self.message = message::bounded(message);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_age_is_that_of_the_oldest_batch_that_is_not_settled() {
+    async fn age_is_that_of_the_oldest_unsettled_batch() {
         let mut ages = BatchAges::default();
         assert_eq!(ages.oldest_age(), None);
         let first = ages.accept();

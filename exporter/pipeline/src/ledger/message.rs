@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_message_is_cut_between_characters_and_shows_it() {
+    fn long_message_is_truncated_at_a_character_boundary_with_a_marker() {
         let kept = bounded(&"é".repeat(400)).expect("a message");
         assert_eq!(kept.len(), 511, "254 characters of two bytes, and the three dots");
         assert!(kept.ends_with("é..."));

@@ -66,7 +66,7 @@ impl DropReason {
     }
 
     /// Returns whether only the end of the pipeline kept the items from their sink, so that a replay could deliver them.
-    pub(crate) fn is_of_the_end(self) -> bool {
+    pub(crate) fn is_caused_by_shutdown(self) -> bool {
         matches!(self, Self::Closed | Self::DrainDeadline | Self::Abandoned)
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_stands_at_its_own_place_and_has_its_own_word() {
+    fn every_drop_reason_has_its_own_index_and_label() {
         for (place, reason) in DropReason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, place);
             assert_eq!(

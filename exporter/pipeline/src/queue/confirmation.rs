@@ -21,7 +21,7 @@ pub(crate) enum Confirmation {
 impl Confirmation {
     /// The maximum time that a source waits for a delivery. A batch that takes longer counts as held by the queue in
     /// memory, because its client would time out and send it again.
-    pub(crate) const LONGEST_DELIVERY: Duration = Duration::from_secs(2);
+    pub(crate) const MAX_DELIVERY_WAIT: Duration = Duration::from_secs(2);
 
     /// Returns a confirmation of a delivery, and the ack that triggers it.
     pub(crate) fn of_delivery() -> (Arc<Ack>, Self) {

@@ -156,7 +156,7 @@ impl Bounds {
     }
 
     /// Completes as soon as a sender found no room, or waits for room.
-    pub(super) async fn room_is_wanted(&self) {
+    pub(super) async fn space_requested(&self) {
         while !self.is_missed.load(Ordering::Relaxed) && self.waiting.load(Ordering::Relaxed) == 0 {
             self.wanted.notified().await;
         }

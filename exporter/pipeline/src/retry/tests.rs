@@ -30,20 +30,20 @@ fn waits_until_given_up(retry: &mut Retry, start: Instant) -> (Vec<Duration>, Dr
 }
 
 #[test]
-fn waits_grow_to_the_longest_and_end_when_the_streak_is_too_old() {
+fn backoff_grows_to_the_maximum_and_ends_when_the_outage_is_too_long() {
     let (waits, reason) = waits_until_given_up(&mut Retry::new(config()), clock::now());
     assert_eq!(waits, [secs(1), secs(2), secs(4), secs(5), secs(5), secs(5)]);
     assert_eq!(reason, DropReason::RetriesExhausted);
 }
 
 #[test]
-fn first_batch_goes_at_once() {
+fn first_batch_is_sent_immediately() {
     let start = clock::now();
     assert_eq!(Retry::new(config()).next_batch(start), Step::TryAt(start));
 }
 
 #[test]
-fn next_batch_in_a_streak_goes_now_or_later_never_in_the_past() {
+fn next_batch_after_a_failure_is_never_scheduled_in_the_past() {
     let start = clock::now();
     let mut retry = Retry::new(config());
     retry.failed(start, None);
@@ -52,7 +52,7 @@ fn next_batch_in_a_streak_goes_now_or_later_never_in_the_past() {
 }
 
 #[test]
-fn receivers_wish_is_kept_to_exactly_whatever_the_backoff_says() {
+fn retry_delay_of_the_receiver_overrides_the_backoff() {
     for wish in [Duration::from_millis(3), secs(299)] {
         let start = clock::now();
         let mut retry = Retry::new(RetryConfig::default());
@@ -66,7 +66,7 @@ fn receivers_wish_is_kept_to_exactly_whatever_the_backoff_says() {
 }
 
 #[test]
-fn receivers_wish_has_a_longest() {
+fn retry_delay_of_the_receiver_is_capped() {
     let start = clock::now();
     let mut retry = Retry::new(RetryConfig {
         max_after: secs(60),
@@ -83,7 +83,7 @@ fn receivers_wish_has_a_longest() {
 }
 
 #[test]
-fn wish_for_no_wait_at_all_falls_back_to_the_backoff() {
+fn zero_retry_delay_falls_back_to_the_backoff() {
     let start = clock::now();
     assert_eq!(
         Retry::new(config()).failed(start, Some(Duration::ZERO)),
@@ -92,7 +92,7 @@ fn wish_for_no_wait_at_all_falls_back_to_the_backoff() {
 }
 
 #[test]
-fn streak_is_the_sinks_own_whatever_batches_it_is_of() {
+fn failure_streak_is_counted_per_sink_across_batches() {
     let start = clock::now();
     let mut retry = Retry::new(config());
     retry.failed(start, None);
@@ -109,7 +109,7 @@ fn streak_is_the_sinks_own_whatever_batches_it_is_of() {
 }
 
 #[test]
-fn open_circuit_lets_one_probe_through_in_each_interval() {
+fn open_circuit_allows_one_probe_per_interval() {
     let mut retry = Retry::new(config());
     let start = clock::now();
     waits_until_given_up(&mut retry, start);
@@ -134,7 +134,7 @@ fn open_circuit_lets_one_probe_through_in_each_interval() {
 }
 
 #[test]
-fn answer_closes_the_circuit_and_the_next_streak_starts_anew() {
+fn response_closes_the_circuit_and_resets_the_backoff() {
     let mut retry = Retry::new(config());
     let start = clock::now();
     waits_until_given_up(&mut retry, start);
@@ -145,7 +145,7 @@ fn answer_closes_the_circuit_and_the_next_streak_starts_anew() {
 }
 
 #[test]
-fn chance_shortens_a_wait_by_at_most_its_part() {
+fn jitter_shortens_a_delay_by_at_most_its_fraction() {
     let start = clock::now();
     let mut waits: Vec<Duration> = Vec::new();
     for seed in 0..1000 {
@@ -172,7 +172,7 @@ fn chance_shortens_a_wait_by_at_most_its_part() {
 }
 
 #[test]
-fn odd_configuration_does_not_panic() {
+fn extreme_retry_configuration_does_not_panic() {
     for odd in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300] {
         let config = RetryConfig {
             initial: Duration::MAX,

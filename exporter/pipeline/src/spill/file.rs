@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_a_temporary_file_names_its_folder() {
+    fn temporary_file_error_reports_its_folder() {
         let room = MemoryBudget {
             bytes: 0,
             folder: Some("/no/such/folder".into()),

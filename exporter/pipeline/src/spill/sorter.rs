@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_in_the_same_order_from_memory_and_from_files() {
+    fn sort_order_is_equal_in_memory_and_from_files() {
         let keys: Vec<Key> = (0..200).map(|n: u64| (n * 7 % 23, n * 5 % 3)).collect();
         let (held, spilled) = sorted(1 << 20, &keys);
         assert!(!spilled && held.is_sorted() && held.len() == keys.len());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_sorted_is_nothing() {
+    fn empty_sorter_yields_no_records() {
         assert_eq!(sorted(10, &[]), (Vec::new(), false));
     }
 }

@@ -43,9 +43,9 @@ impl Chain {
         for place in &mut self.0 {
             let mut out = Vec::with_capacity(batches.len());
             for batch in batches {
-                pass_one(place, batch, now, &mut out);
+                pass_through_stage(place, batch, now, &mut out);
             }
-            if !tried(place, &mut out, |stage, out| call(stage, now, out)) {
+            if !ran_without_panic(place, &mut out, |stage, out| call(stage, now, out)) {
                 out.extend(take_out(place));
             }
             batches = out;
@@ -55,12 +55,12 @@ impl Chain {
 }
 
 /// Passes a batch through a stage, or past it if the stage panics.
-fn pass_one(place: &mut Option<Box<dyn Stage>>, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
+fn pass_through_stage(place: &mut Option<Box<dyn Stage>>, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
     if place.is_none() {
         return out.push(batch);
     }
     let (kept, before) = (batch.clone(), out.len());
-    if !tried(place, out, |stage, out| stage.pass(batch, now, out)) {
+    if !ran_without_panic(place, out, |stage, out| stage.pass(batch, now, out)) {
         out.truncate(before);
         out.push(kept);
         out.extend(take_out(place));
@@ -68,7 +68,7 @@ fn pass_one(place: &mut Option<Box<dyn Stage>>, batch: Batch, now: Instant, out:
 }
 
 /// Returns whether a stage, if present, handled the call without a panic.
-fn tried(
+fn ran_without_panic(
     place: &mut Option<Box<dyn Stage>>,
     out: &mut Vec<Batch>,
     act: impl FnOnce(&mut dyn Stage, &mut Vec<Batch>),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_items_are_counted_once_whatever_batches_they_are_of() {
+    fn rejected_items_of_a_group_are_counted_once() {
         for (rejected, delivered) in [(0, 9), (1, 8), (5, 4), (9, 0), (100, 0)] {
             let (group, counts) = group(&[4, 2, 3]);
             group.delivered_except(rejected, "too old");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_split_batch_share_its_room_and_account_for_all_of_its_items() {
+    fn parts_of_a_split_batch_share_its_permit_and_account_for_all_its_items() {
         let (group, counts) = group(&[10]);
         let [StagedBatch { queued, .. }] = group.into_batches().try_into().expect("one batch");
         let part = |items| pulsetrain_otlp::split::Part {

@@ -233,8 +233,8 @@ impl Staging {
     }
 
     /// Returns a future that completes as soon as a sender needs room in the queue.
-    pub(super) fn room_is_wanted(&self) -> impl Future<Output = ()> + use<> {
-        self.queue.room_is_wanted()
+    pub(super) fn space_requested(&self) -> impl Future<Output = ()> + use<> {
+        self.queue.space_requested()
     }
 
     fn push(&mut self, queued: Queued) {

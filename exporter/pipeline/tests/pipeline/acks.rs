@@ -41,7 +41,7 @@ fn taking(name: &str, time: Duration) -> Box<dyn Sink> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_slowest_sink_settles_the_receipt() {
+async fn ack_is_settled_by_the_slowest_sink() {
     let (pipeline, ingress) = Pipeline::builder()
         .sink(taking("fast", SECOND))
         .sink(taking("slow", 3 * SECOND))
@@ -58,7 +58,7 @@ async fn the_slowest_sink_settles_the_receipt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_receipt_waits_for_all_its_batches() {
+async fn shared_ack_waits_for_all_its_batches() {
     let (_pipeline, ingress) = Pipeline::builder().sink(taking("slow", SECOND)).start();
     let seen = Seen::default();
     let ack = seen.ack();
@@ -75,7 +75,7 @@ async fn one_receipt_waits_for_all_its_batches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_sink_will_never_take_is_settled_for_good() {
+async fn refused_and_dropped_batches_are_settled_permanently() {
     let one_batch = QueueConfig {
         max_batches: 1,
         max_bytes: 1000,
@@ -107,7 +107,7 @@ async fn what_a_sink_will_never_take_is_settled_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_the_end_of_the_pipeline_lost_is_told_apart() {
+async fn losses_caused_by_shutdown_are_marked_as_cut_off() {
     let (pipeline, ingress) = Pipeline::builder().sink(taking("slow", HOUR)).start();
     let (in_delivery, waiting, too_late) = (Seen::default(), Seen::default(), Seen::default());
     ingress
@@ -126,7 +126,7 @@ async fn what_only_the_end_of_the_pipeline_lost_is_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pipeline_that_is_dropped_has_cut_off_what_was_inside() {
+async fn dropped_pipeline_marks_its_batches_as_cut_off() {
     let (pipeline, ingress) = Pipeline::builder().sink(taking("slow", HOUR)).start();
     let seen = Seen::default();
     ingress
@@ -140,7 +140,7 @@ async fn a_pipeline_that_is_dropped_has_cut_off_what_was_inside() {
 }
 
 #[test]
-fn what_is_computed_from_a_batch_is_settled_with_it() {
+fn ack_of_a_batch_waits_for_its_derived_batches() {
     let seen = Seen::default();
     let one = batch(1, 5, 10).with_ack(seen.ack());
     let computed = one.derived(Signal::Metrics, 1, vec![0x0a, 0]);
@@ -153,7 +153,7 @@ fn what_is_computed_from_a_batch_is_settled_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_sink_loses_that_is_taken_out_is_not_cut_off() {
+async fn batch_lost_by_a_removed_sink_is_not_cut_off() {
     let (mut pipeline, ingress) = Pipeline::builder()
         .sink(taking("goes", HOUR))
         .sink(taking("stays", SECOND))

@@ -41,7 +41,7 @@ fn wait_until_queued(ledger: &Ledger, items: u64) {
 }
 
 #[test]
-fn blocking_readers_wait_for_room_and_lose_nothing() {
+fn blocking_readers_wait_for_queue_space_and_lose_nothing() {
     let runtime = runtime();
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
     let (pipeline, ingress) = start(&runtime, sink);
@@ -104,7 +104,7 @@ fn end_of_the_runtime_wakes_a_blocked_reader() {
 }
 
 #[test]
-fn every_snapshot_adds_up_while_threads_count() {
+fn every_ledger_snapshot_is_consistent_under_concurrent_updates() {
     let runtime = runtime();
     let (sink, _) = FakeSink::again_and_again(
         "fickle",

@@ -15,7 +15,7 @@ const REQUIRED: SinkRoute = SinkRoute {
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_gets_what_comes_while_it_is_there() {
+async fn sink_receives_only_batches_sent_while_it_is_attached() {
     let (stays, stays_saw) = FakeSink::scripted("stays", [Answer::Take.at_once()]);
     let (goes, goes_saw) = FakeSink::scripted("goes", [Answer::Take.at_once()]);
     let (comes, comes_saw) = FakeSink::scripted("comes", [Answer::Take.at_once()]);
@@ -58,7 +58,7 @@ async fn a_sink_gets_what_comes_while_it_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_goes_has_its_time_for_what_is_queued_and_holds_nobody_up() {
+async fn removed_sink_drains_its_queue_until_its_deadline_without_blocking_others() {
     let slow = Answer::Take.after(MINUTE);
     let (goes, goes_saw) = FakeSink::again_and_again("goes", [slow]);
     let (stays, stays_saw) = FakeSink::scripted("stays", [Answer::Take.at_once()]);
@@ -89,13 +89,13 @@ async fn a_sink_that_goes_has_its_time_for_what_is_queued_and_holds_nobody_up() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_is_not_there_cannot_be_removed() {
+async fn unknown_sink_cannot_be_removed() {
     let (mut pipeline, _ingress) = Pipeline::builder().start();
     assert!(pipeline.remove_sink("nobody", MINUTE).is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_batch_reaches_the_old_or_the_new_of_a_replaced_sink() {
+async fn every_batch_reaches_either_the_replaced_sink_or_its_replacement() {
     let (old, old_saw) = FakeSink::scripted("replaced", [Answer::Take.after(MINUTE)]);
     let (new, new_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().sink(old).start();
@@ -122,7 +122,7 @@ async fn every_batch_reaches_the_old_or_the_new_of_a_replaced_sink() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_sink_leaves_reaches_the_last_of_its_successors() {
+async fn undelivered_batches_of_a_replaced_sink_reach_its_last_successor() {
     let (first, _) = FakeSink::scripted("replaced", [Answer::Retry(None).at_once()]);
     let (last, last_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().sink(first).start();
@@ -151,7 +151,7 @@ async fn what_a_sink_leaves_reaches_the_last_of_its_successors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_that_is_never_opened_loses_what_is_queued_with_the_reason() {
+async fn sink_that_is_never_opened_drops_its_queue_with_the_reason() {
     let (mut pipeline, ingress) = Pipeline::builder().start();
     assert!(
         pipeline
@@ -170,7 +170,7 @@ async fn sink_that_is_never_opened_loses_what_is_queued_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_that_nobody_expects_is_given_back() {
+async fn opening_an_unexpected_sink_returns_it() {
     let (sink, _) = FakeSink::scripted("unexpected", [Answer::Take.at_once()]);
     let (mut pipeline, _ingress) = Pipeline::builder().start();
     assert!(
@@ -181,7 +181,7 @@ async fn sink_that_nobody_expects_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queue_of_a_sink_that_is_expected_again_keeps_what_it_holds() {
+async fn queue_of_a_sink_that_is_expected_again_keeps_its_batches() {
     let (sink, saw) = FakeSink::scripted("late", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().start();
     assert!(
@@ -203,7 +203,7 @@ async fn queue_of_a_sink_that_is_expected_again_keeps_what_it_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_that_is_replaced_leaves_what_it_cannot_deliver_to_its_successor() {
+async fn replaced_sink_passes_undelivered_batches_to_its_successor() {
     for failing in [Answer::Retry(None), Answer::Hang] {
         let (dead, _) = FakeSink::scripted("replaced", [failing.at_once()]);
         let (new, new_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
@@ -232,7 +232,7 @@ async fn sink_that_is_replaced_leaves_what_it_cannot_deliver_to_its_successor() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn replaced_sink_counts_its_loss_where_its_successor_has_ended_first() {
+async fn replaced_sink_counts_the_loss_if_its_successor_has_already_ended() {
     let (dead, _) = FakeSink::scripted("replaced", [Answer::Hang.at_once()]);
     let (new, _) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().sink(dead).start();

@@ -119,7 +119,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_kill_and_is_delivered_in_order() {
+async fn acknowledged_batches_survive_a_kill_and_are_delivered_in_order() {
     let folder = folder();
     for sync in [
         SyncPolicy::Always,
@@ -151,7 +151,7 @@ async fn what_was_acknowledged_survives_a_kill_and_is_delivered_in_order() {
 }
 
 #[tokio::test]
-async fn drain_leaves_on_the_disk_what_a_dead_sink_did_not_take() {
+async fn drain_keeps_undelivered_batches_of_a_dead_sink_on_disk() {
     let folder = folder();
     let config = config(&folder);
     let (pipeline, ingress) = start(&config, dead().0).await;
@@ -176,7 +176,7 @@ async fn drain_leaves_on_the_disk_what_a_dead_sink_did_not_take() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn disks_that_hang_hold_up_the_drain_side_by_side() {
+async fn hanging_disks_delay_the_drain_concurrently() {
     let folder = folder();
     let (stalled, is_stalled) = mpsc::sync_channel(3);
     let (mut pipeline, mut hanging) = (Pipeline::builder(), Vec::new());
@@ -215,7 +215,7 @@ async fn disks_that_hang_hold_up_the_drain_side_by_side() {
 }
 
 #[tokio::test]
-async fn sink_that_replaces_another_goes_on_with_its_disk_queue() {
+async fn replacement_sink_continues_with_the_disk_queue() {
     let folder = folder();
     let disk = open(&config(&folder)).await;
     let (hanging, old) = FakeSink::scripted("sink", [Answer::Take.at_once(), Answer::Hang.at_once()]);
@@ -316,7 +316,7 @@ async fn accepted_items_never_fall_in_the_ledger_while_sinks_are_replaced() {
 }
 
 #[tokio::test]
-async fn disk_queue_that_is_kept_open_outlives_its_sink_until_another_one_ends() {
+async fn kept_open_disk_queue_outlives_its_sink_and_closes_after_the_next_one() {
     let folder = folder();
     let disk = open(&config(&folder)).await;
     let (mut pipeline, ingress) = builder()
@@ -335,7 +335,7 @@ async fn disk_queue_that_is_kept_open_outlives_its_sink_until_another_one_ends()
 }
 
 #[tokio::test]
-async fn receipt_is_settled_when_the_batch_is_safe_though_the_sink_is_dead() {
+async fn ack_is_settled_once_the_batch_is_on_disk_although_the_sink_is_dead() {
     for (sync, is_settled_at_once) in [
         (SyncPolicy::Always, true),
         (SyncPolicy::Never, true),
@@ -367,7 +367,7 @@ async fn receipt_is_settled_when_the_batch_is_safe_though_the_sink_is_dead() {
 }
 
 #[tokio::test]
-async fn full_queue_pushes_back_until_batches_are_delivered() {
+async fn full_disk_queue_applies_backpressure_until_batches_are_delivered() {
     let folder = folder();
     let config = DiskQueueConfig {
         max_bytes: 300_000,
@@ -406,7 +406,7 @@ async fn full_queue_pushes_back_until_batches_are_delivered() {
 }
 
 #[tokio::test]
-async fn disk_that_refuses_is_a_full_queue_and_is_reported_once() {
+async fn failing_disk_counts_as_a_full_queue_and_is_reported_once() {
     let folder = folder();
     let config = config(&folder);
     let notices = Arc::new(Mutex::new(Vec::new()));
@@ -456,7 +456,7 @@ async fn disk_that_refuses_is_a_full_queue_and_is_reported_once() {
 }
 
 #[tokio::test]
-async fn disk_works_again_only_when_what_failed_has_succeeded() {
+async fn disk_recovers_only_when_the_failed_operation_succeeds() {
     let folder = folder();
     let config = config(&folder);
     let notices = Arc::new(Mutex::new(Vec::new()));
@@ -494,7 +494,7 @@ fn push_now(ingress: &Ingress) -> bool {
 }
 
 #[tokio::test]
-async fn batch_that_is_older_than_its_age_is_dropped_while_the_sink_fails() {
+async fn batch_over_the_maximum_age_is_dropped_while_the_sink_fails() {
     let folder = folder();
     let config = DiskQueueConfig {
         max_age: Some(Duration::from_millis(40)),

@@ -52,7 +52,7 @@ struct World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
     #[test]
-    fn everything_acknowledged_arrives_or_is_counted(
+    fn every_acknowledged_item_is_delivered_or_counted_as_lost(
         lives in vec(lives(), 1..5),
         sync in prop_oneof![
             Just(SyncPolicy::Always),

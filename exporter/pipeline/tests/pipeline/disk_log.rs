@@ -80,7 +80,7 @@ struct Run {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
     #[test]
-    fn every_sound_record_that_is_not_finished_survives(
+    fn every_intact_unfinished_record_survives_a_restart(
         segment_bytes in 100_u64..2_000,
         ops in vec(ops(), 1..80),
     ) {

@@ -37,14 +37,14 @@ fn only_loss(report: &SinkReport) -> &Dropped {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_with_time_enough_delivers_everything_and_takes_no_longer() {
+async fn drain_delivers_everything_and_ends_before_its_deadline() {
     let (report, took) = drain_of_three(Answer::Take.after(SECOND), 3600 * SECOND).await;
     assert_eq!((report.counts.delivered, report.finished), (3, Ok(())));
     assert!(took <= 3 * SECOND, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn deadline_cuts_the_delivery_in_flight_and_the_rest() {
+async fn drain_deadline_cancels_the_delivery_in_flight_and_drops_the_queue() {
     let (report, took) = drain_of_three(Answer::Take.after(4 * SECOND), 6 * SECOND).await;
     assert_eq!(report.counts.delivered, 1);
     assert_eq!(
@@ -58,7 +58,7 @@ async fn deadline_cuts_the_delivery_in_flight_and_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn batch_whose_next_attempt_would_come_too_late_is_dropped_at_once_with_the_sinks_words() {
+async fn batch_with_a_retry_after_the_deadline_is_dropped_at_once_with_its_message() {
     let (report, took) = drain_of_three(Answer::Retry(Some(60 * SECOND)).at_once(), 10 * SECOND).await;
     let loss = only_loss(&report);
     assert_eq!(
@@ -73,7 +73,7 @@ async fn batch_whose_next_attempt_would_come_too_late_is_dropped_at_once_with_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_tries_a_sink_in_its_backoff_at_once_and_delivers_everything() {
+async fn drain_retries_a_sink_in_backoff_at_once_and_delivers_everything() {
     let mut script = vec![Answer::Retry(None).at_once(); 8];
     script.push(Answer::Take.at_once());
     let (sink, witness) = FakeSink::scripted("back again", script);
@@ -97,7 +97,7 @@ async fn drain_tries_a_sink_in_its_backoff_at_once_and_delivers_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_goes_on_trying_until_its_deadline() {
+async fn drain_retries_until_its_deadline() {
     let (report, took) = drain_of_three(Answer::Retry(None).at_once(), 10 * SECOND).await;
     assert_eq!(
         (only_loss(&report).reason, only_loss(&report).items),
@@ -108,7 +108,7 @@ async fn drain_goes_on_trying_until_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failure_that_is_over_is_not_given_as_the_reason_for_what_the_deadline_took() {
+async fn resolved_failure_is_not_reported_as_the_reason_for_drops_at_the_deadline() {
     let script = [
         Answer::Retry(Some(SECOND)).at_once(),
         Answer::Take.at_once(),
@@ -136,7 +136,7 @@ async fn failure_that_is_over_is_not_given_as_the_reason_for_what_the_deadline_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn ingress_closes_when_the_drain_begins_though_a_delivery_is_in_flight() {
+async fn ingress_closes_when_the_drain_begins_even_with_a_delivery_in_flight() {
     let (sink, _) = FakeSink::scripted("slow", [Answer::Take.after(60 * SECOND)]);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     ingress
@@ -155,7 +155,7 @@ async fn ingress_closes_when_the_drain_begins_though_a_delivery_is_in_flight() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_without_time_counts_everything() {
+async fn drain_without_time_counts_every_item() {
     let (report, _) = drain_of_three(Answer::Hang.at_once(), Duration::ZERO).await;
     assert_eq!(only_loss(&report).items, 3);
 }
@@ -167,7 +167,7 @@ async fn drain_of_any_length_does_not_panic() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pipeline_dropped_without_a_drain_counts_what_was_inside_as_abandoned() {
+async fn pipeline_dropped_without_a_drain_counts_its_items_as_abandoned() {
     let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     ingress
@@ -208,7 +208,7 @@ impl Sink for Ending {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_that_fails_or_panics_or_hangs_at_its_end_is_reported_and_the_others_end_well() {
+async fn sink_that_fails_panics_or_hangs_in_finish_is_reported_and_others_finish() {
     let config = PipelineConfig {
         finish_grace: 2 * SECOND,
         ..PipelineConfig::default()
@@ -270,7 +270,7 @@ impl Sink for Clinging {
 }
 
 #[tokio::test(start_paused = true)]
-async fn panic_of_a_delivery_that_is_cut_ends_its_worker_and_is_counted() {
+async fn panic_of_a_canceled_delivery_ends_its_worker_and_is_counted() {
     let (well, _) = FakeSink::scripted("well", [Answer::Take.at_once()]);
     let (pipeline, ingress) = Pipeline::builder().sink(Box::new(Clinging)).sink(well).start();
     for id in 0..2 {

@@ -43,7 +43,7 @@ pub(crate) struct Attempt {
 
 /// The sink's own counts, in items.
 #[derive(Debug, Default)]
-pub(crate) struct Books {
+pub(crate) struct RecordedCalls {
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) received: u64,
     pub(crate) rejected: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Books {
 
 /// The test's access to the counts of a sink.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Witness(Arc<Mutex<Books>>);
+pub(crate) struct Witness(Arc<Mutex<RecordedCalls>>);
 
 /// Follows its script and stays at the last move, or starts again.
 pub(crate) struct FakeSink {
@@ -115,7 +115,7 @@ impl Answer {
 }
 
 impl Witness {
-    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
+    pub(crate) fn books(&self) -> MutexGuard<'_, RecordedCalls> {
         self.0.lock().expect("no test panics while it looks at the books")
     }
 
@@ -201,7 +201,7 @@ impl Sink for FakeSink {
     }
 }
 
-impl Books {
+impl RecordedCalls {
     fn note(&mut self, answer: Answer, items: u64) {
         let attempt = self.attempts.last_mut().expect("an attempt was begun");
         attempt.answered = Some((clock::now(), answer));

@@ -14,7 +14,7 @@ use crate::fake_sink::{Answer, FakeSink, Move, batch};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The maximum time that a source waits for a delivery.
-const LONGEST_DELIVERY: Duration = Duration::from_secs(2);
+const MAX_DELIVERY_WAIT: Duration = Duration::from_secs(2);
 
 /// Returns the settings of a file-like sink.
 fn task() -> SinkTaskConfig {
@@ -53,7 +53,7 @@ async fn timed(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_held_when_the_sink_has_delivered_or_rejected_it() {
+async fn batch_is_held_once_the_sink_has_delivered_or_rejected_it() {
     for answer in [Answer::Take, Answer::Reject(1), Answer::Refuse] {
         let (_pipeline, ingress) = start([answer.after(SECOND)]);
         let waited = timed(clock::now(), send(&ingress, batch(1, 1, 10))).await;
@@ -62,11 +62,11 @@ async fn a_batch_is_held_when_the_sink_has_delivered_or_rejected_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_queue_in_memory_holds_what_a_failing_sink_does_not_deliver() {
+async fn batch_of_a_failing_sink_is_held_in_memory_after_the_delivery_timeout() {
     let (_pipeline, ingress) = start([Answer::Retry(None).at_once()]);
     let start = clock::now();
     let [first, second] = [1, 2].map(|id| timed(start, send(&ingress, batch(id, 1, 10))));
-    let late = (Ok(()), LONGEST_DELIVERY);
+    let late = (Ok(()), MAX_DELIVERY_WAIT);
     assert_eq!(tokio::join!(first, second), (late, late));
     // The age of the oldest batch has a resolution of a second.
     tokio::time::sleep(2 * SECOND).await;
@@ -75,21 +75,21 @@ async fn the_queue_in_memory_holds_what_a_failing_sink_does_not_deliver() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_delivers_again_is_waited_for_again() {
+async fn recovered_sink_is_awaited_again() {
     let outage = [
-        Answer::Take.after(3 * LONGEST_DELIVERY),
+        Answer::Take.after(3 * MAX_DELIVERY_WAIT),
         Answer::Take.after(SECOND),
     ];
     let (_pipeline, ingress) = start(outage);
     let waited = timed(clock::now(), send(&ingress, batch(1, 1, 10))).await;
-    assert_eq!(waited, (Ok(()), LONGEST_DELIVERY));
-    tokio::time::sleep(3 * LONGEST_DELIVERY).await;
+    assert_eq!(waited, (Ok(()), MAX_DELIVERY_WAIT));
+    tokio::time::sleep(3 * MAX_DELIVERY_WAIT).await;
     let waited = timed(clock::now(), send(&ingress, batch(2, 1, 10))).await;
     assert_eq!(waited, (Ok(()), SECOND));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_the_end_cuts_off_is_not_held() {
+async fn batch_cut_off_by_shutdown_is_not_held() {
     let (pipeline, ingress) = start([Answer::Hang.at_once()]);
     let held = tokio::spawn(send(&ingress, batch(1, 1, 10)));
     pipeline.drain(SECOND).await;
@@ -97,7 +97,7 @@ async fn a_batch_that_the_end_cuts_off_is_not_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_a_replaced_sink_leaves_is_held_when_its_successor_has_delivered_it() {
+async fn undelivered_batch_of_a_replaced_sink_is_held_once_its_successor_delivers_it() {
     let route = SinkRoute {
         signals: Signals::ALL,
         sources: SourceSet::All,

@@ -33,7 +33,7 @@ async fn drained(pipeline: Pipeline) -> SinkCounts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn full_queue_drops_the_oldest_that_was_offered_and_counts_it() {
+async fn full_queue_evicts_the_oldest_offered_batch_and_counts_it() {
     let (pipeline, ingress, witness) = slow(bounded(2, 1000));
     for id in 0..5 {
         ingress
@@ -47,7 +47,7 @@ async fn full_queue_drops_the_oldest_that_was_offered_and_counts_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queue_is_bounded_in_bytes_and_has_room_again_when_a_batch_is_settled() {
+async fn queue_is_limited_in_bytes_and_frees_space_when_a_batch_is_settled() {
     let (pipeline, ingress, witness) = slow(bounded(100, 25));
     for id in 0..3 {
         ingress
@@ -72,7 +72,7 @@ async fn queue_is_bounded_in_bytes_and_has_room_again_when_a_batch_is_settled() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn offered_batch_evicts_as_few_as_make_room_for_it() {
+async fn offered_batch_evicts_no_more_batches_than_necessary() {
     let (pipeline, ingress, witness) = slow(bounded(100, 100));
     for (id, bytes) in [(0, 10), (1, 30), (2, 40), (3, 20), (4, 60)] {
         ingress
@@ -114,7 +114,7 @@ async fn offered_batch_evicts_nothing_that_a_required_sink_has_acknowledged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn offered_batch_that_is_larger_than_all_that_can_be_evicted_evicts_nothing() {
+async fn offered_batch_larger_than_all_evictable_batches_evicts_nothing() {
     let (pipeline, ingress, witness) = slow(bounded(100, 100));
     ingress.send(batch(0, 1, 70)).await.expect("the pipeline is open");
     ingress
@@ -150,7 +150,7 @@ async fn full_queue_of_a_best_effort_sink_drops_its_oldest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn batch_larger_than_the_queue_is_dropped_with_a_word_about_it() {
+async fn batch_larger_than_the_queue_is_dropped_with_a_message() {
     let (pipeline, ingress, _) = slow(bounded(100, 25));
     let sent = timeout(SECOND, ingress.send(batch(0, 7, 26))).await;
     assert_eq!(sent, Ok(Ok(())), "waiting would be for ever");
@@ -168,7 +168,7 @@ async fn batch_larger_than_the_queue_is_dropped_with_a_word_about_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_waits_for_room_in_batches_and_in_bytes_and_loses_nothing() {
+async fn send_waits_for_free_batches_and_bytes_and_loses_nothing() {
     for config in [bounded(1, 1000), bounded(1000, 19)] {
         let (pipeline, ingress, witness) = slow(config);
         let start = clock::now();
@@ -188,7 +188,7 @@ async fn send_waits_for_room_in_batches_and_in_bytes_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sent_batch_reaches_the_sinks_with_room_while_it_waits_for_another() {
+async fn sent_batch_reaches_sinks_with_space_while_it_waits_for_a_full_one() {
     let (hanging, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
     let (quick, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
     let (pipeline, ingress) = Pipeline::builder()
@@ -209,7 +209,7 @@ async fn sent_batch_reaches_the_sinks_with_room_while_it_waits_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_door_says_so_and_still_counts() {
+async fn closed_ingress_returns_an_error_and_counts_the_items() {
     let (sink, _) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     let ledger = pipeline.ledger().clone();
@@ -224,7 +224,7 @@ async fn closed_door_says_so_and_still_counts() {
 }
 
 #[tokio::test]
-async fn pipeline_without_sinks_takes_everything_and_ends() {
+async fn pipeline_without_sinks_accepts_every_batch_and_drains() {
     let (pipeline, ingress) = Pipeline::builder().start();
     ingress
         .try_send_or_drop(batch(0, 1, 10))

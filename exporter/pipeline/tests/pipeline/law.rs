@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    fake_sink::{Answer, Attempt, Books, Witness, batch},
+    fake_sink::{Answer, Attempt, RecordedCalls, Witness, batch},
     scenario::{End, FIRST_BACKOFF, GRACE, Op, Scenario, Size, runtime, scenarios},
 };
 
@@ -47,7 +47,7 @@ struct World {
 }
 
 #[test]
-fn accepted_is_delivered_and_dropped_and_queued_whatever_happens() {
+fn accepted_items_always_equal_delivered_plus_dropped_plus_queued() {
     let seen = RefCell::new(BTreeSet::new());
     let config = Config {
         cases: 1000,
@@ -226,7 +226,7 @@ async fn send_in_order(
     }
 }
 
-impl Books {
+impl RecordedCalls {
     /// Checks that batches arrive in order. A batch is repeated only after the sink requested a retry, and never before
     /// the requested time, except for the attempt at the start of the drain.
     fn assert_in_order(&self, drain_began: Option<Instant>) {

@@ -64,7 +64,7 @@ fn retry() -> Delivery {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_messages_a_second_pass_a_receiver_that_takes_100_ms_for_a_request() {
+async fn merging_sustains_a_thousand_messages_per_second_to_a_slow_receiver() {
     let receiver = Receiver::accepting(100 * MILLI);
     let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     for round in 0..3000 {
@@ -86,7 +86,7 @@ async fn a_thousand_messages_a_second_pass_a_receiver_that_takes_100_ms_for_a_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_sink_sends_a_batch_at_once_and_as_it_is() {
+async fn idle_sink_sends_a_batch_immediately_and_unmerged() {
     let receiver = Receiver::accepting(Duration::ZERO);
     let (_pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     for item in 0..3 {
@@ -99,7 +99,7 @@ async fn idle_sink_sends_a_batch_at_once_and_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn full_requests_are_sent_side_by_side_but_those_of_metrics_one_after_the_other() {
+async fn full_requests_are_sent_concurrently_except_metrics_which_stay_sequential() {
     let receiver = Receiver::accepting(SECOND);
     let one = batch_of(Signal::Logs, &[0]).bytes().len();
     let (pipeline, ingress) = start(receiver.sink(), merging(2 * one));
@@ -119,7 +119,7 @@ async fn full_requests_are_sent_side_by_side_but_those_of_metrics_one_after_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_others_merges_what_comes_meanwhile_and_ends_with_the_drain() {
+async fn merge_delay_collects_further_batches_and_ends_with_the_drain() {
     let receiver = Receiver::accepting(Duration::ZERO);
     let mut config = SinkTaskConfig::default();
     config.merge.max_wait = SECOND;
@@ -139,7 +139,7 @@ async fn a_wait_for_others_merges_what_comes_meanwhile_and_ends_with_the_drain()
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_refused_batch_costs_none_of_those_that_were_merged_with_it() {
+async fn refused_batch_does_not_affect_the_batches_merged_with_it() {
     for bad in [0, 7, 15] {
         let receiver = Receiver::answering(Duration::ZERO, move |request| {
             if request.items.contains(&bad) {
@@ -167,7 +167,7 @@ async fn one_refused_batch_costs_none_of_those_that_were_merged_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn panic_of_a_merged_request_costs_its_own_batch_only() {
+async fn panic_of_a_merged_request_loses_only_the_batch_that_caused_it() {
     let receiver = Receiver::behaving(Duration::ZERO, |request| {
         if request.items.contains(&3) {
             Err("as scripted")
@@ -185,7 +185,7 @@ async fn panic_of_a_merged_request_costs_its_own_batch_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusal_of_every_request_does_not_divide_a_merged_one() {
+async fn denial_of_every_request_does_not_split_a_merged_one() {
     let receiver = Receiver::answering(Duration::ZERO, |_| Delivery::Denied {
         message: "wrong token".to_owned(),
     });
@@ -200,7 +200,7 @@ async fn refusal_of_every_request_does_not_divide_a_merged_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rejected_items_of_a_merged_request_are_counted_once_and_never_sent_again() {
+async fn rejected_items_of_a_merged_request_are_counted_once_and_never_retried() {
     let receiver = Receiver::answering(Duration::ZERO, |_| Delivery::Partial {
         rejected: 3,
         message: "too old".to_owned(),
@@ -216,7 +216,7 @@ async fn rejected_items_of_a_merged_request_are_counted_once_and_never_sent_agai
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_merged_batch_settles_its_own_receipt() {
+async fn each_merged_batch_settles_its_own_ack() {
     let receiver = Receiver::answering(SECOND, |request| {
         if request.items.contains(&1) {
             refused()
@@ -276,7 +276,7 @@ async fn batch_over_the_limit_of_a_request_is_split_and_settled_when_its_last_pa
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_that_a_receiver_finds_too_large_is_halved_down_to_the_item_that_is() {
+async fn request_too_large_for_the_receiver_is_halved_down_to_the_oversized_item() {
     // Items from 900 on are too large, alone or with others.
     let receiver = Receiver::answering(Duration::ZERO, |request| {
         if request.bytes > 300 || request.items.iter().any(|item| *item >= 900) {
@@ -304,7 +304,7 @@ async fn request_that_a_receiver_finds_too_large_is_halved_down_to_the_item_that
 }
 
 #[tokio::test(start_paused = true)]
-async fn failing_sink_gets_one_request_at_a_time_however_many_failed_together() {
+async fn failing_sink_is_probed_with_one_request_at_a_time() {
     let healthy_at = clock::now() + 10 * SECOND;
     let receiver = Receiver::answering(100 * MILLI, move |_| {
         if clock::now() < healthy_at {
@@ -335,7 +335,7 @@ async fn failing_sink_gets_one_request_at_a_time_however_many_failed_together() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn deadline_cuts_every_request_in_flight_and_counts_its_batches() {
+async fn drain_deadline_cancels_every_request_in_flight_and_counts_its_batches() {
     let receiver = Receiver::accepting(HOUR);
     let (pipeline, ingress) = start(receiver.sink(), merging(0));
     offer(&ingress, Signal::Logs, 0..10);
@@ -371,7 +371,7 @@ async fn batch_that_ends_inside_a_field_is_not_merged_with_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn room_in_the_queue_is_free_when_the_last_part_of_a_batch_is_settled() {
+async fn queue_permit_is_released_when_the_last_part_of_a_batch_is_settled() {
     let receiver = Receiver::accepting(SECOND);
     let batch = batch_of(Signal::Metrics, &(0..100).collect::<Vec<_>>());
     let config = SinkTaskConfig {

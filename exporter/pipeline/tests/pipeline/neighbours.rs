@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn sink_sees_the_same_with_and_without_neighbours(world in worlds()) {
+    fn sink_receives_the_same_batches_with_and_without_other_sinks(world in worlds()) {
         let alone = Scenario { sinks: vec![world.sinks[0].clone()], ..world.clone() };
         prop_assert_eq!(runtime().block_on(happen(&world)), runtime().block_on(happen(&alone)));
     }

@@ -55,7 +55,7 @@ fn put(ingress: &Ingress, id: u32) -> Result<(), ReserveError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn full_required_sink_pushes_back_whatever_room_the_others_have() {
+async fn full_required_sink_applies_backpressure_even_if_other_queues_have_space() {
     let (pipeline, ingress) =
         dead_and_healthy(bounded(2, 1000), Requirement::Required, Requirement::BestEffort);
     let answers: Vec<_> = (0..5).map(|id| put(&ingress, id)).collect();
@@ -68,7 +68,7 @@ async fn full_required_sink_pushes_back_whatever_room_the_others_have() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn full_required_sink_drops_best_effort_batches_beyond_its_room() {
+async fn full_required_sink_drops_best_effort_batches() {
     let (pipeline, ingress) =
         dead_and_healthy(bounded(2, 1000), Requirement::Required, Requirement::Required);
     for id in 0..2 {
@@ -90,7 +90,7 @@ async fn full_required_sink_drops_best_effort_batches_beyond_its_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_that_is_not_required_loses_its_own_and_holds_nobody_up() {
+async fn full_best_effort_sink_drops_its_own_batches_and_blocks_no_other_sink() {
     let (pipeline, ingress) =
         dead_and_healthy(bounded(2, 1000), Requirement::BestEffort, Requirement::Required);
     for id in 0..5 {
@@ -103,7 +103,7 @@ async fn sink_that_is_not_required_loses_its_own_and_holds_nobody_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_reservations_never_share_the_last_room() {
+async fn two_reservations_never_share_the_last_permit() {
     let (_pipeline, ingress) =
         dead_and_healthy(bounded(100, 25), Requirement::Required, Requirement::Required);
     let first = ingress.try_reserve(&[ten(), ten()]).expect("20 of 25 bytes");
@@ -128,7 +128,7 @@ async fn batch_larger_than_a_required_queue_is_refused_with_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_larger_than_its_reservation_goes_in_all_the_same() {
+async fn batches_beyond_their_reservation_are_still_accepted() {
     let (pipeline, ingress) =
         dead_and_healthy(bounded(2, 25), Requirement::Required, Requirement::BestEffort);
     let mut reserved = ingress.try_reserve(&[ten()]).expect("there is room");
@@ -142,7 +142,7 @@ async fn what_is_larger_than_its_reservation_goes_in_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn receipt_waits_for_required_sinks_only() {
+async fn ack_waits_only_for_required_sinks() {
     let (_pipeline, ingress) =
         dead_and_healthy(bounded(100, 1000), Requirement::BestEffort, Requirement::Required);
     let settled = Arc::new(AtomicUsize::new(0));
@@ -161,7 +161,7 @@ async fn receipt_waits_for_required_sinks_only() {
 }
 
 #[test]
-fn blocked_thread_waits_for_room_until_it_gives_up() {
+fn blocking_reserve_waits_for_space_until_the_caller_cancels() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_time()

@@ -44,7 +44,7 @@ fn offer(ingress: &Ingress, ids: std::ops::Range<u32>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_batch_is_tried_again_before_the_next_and_arrives_once() {
+async fn failed_batch_is_retried_before_the_next_and_is_delivered_once() {
     let (pipeline, ingress, witness) =
         start(&[Answer::Retry(None), Answer::Retry(Some(7 * SECOND)), Answer::Take]);
     let began = clock::now();
@@ -66,7 +66,7 @@ async fn failed_batch_is_tried_again_before_the_next_and_arrives_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_and_partly_taken_batches_are_never_tried_again() {
+async fn refused_and_partially_accepted_batches_are_never_retried() {
     let (pipeline, ingress, witness) =
         start(&[Answer::Refuse, Answer::Reject(3), Answer::Reject(0), Answer::Take]);
     offer(&ingress, 0..4);
@@ -98,7 +98,7 @@ async fn refused_and_partly_taken_batches_are_never_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_that_fails_for_too_long_loses_its_batches_at_once_until_it_answers_again() {
+async fn sink_with_a_long_outage_drops_batches_immediately_until_it_responds() {
     let mut script = vec![Answer::Retry(None); 10];
     script.extend([Answer::Take, Answer::Retry(None), Answer::Take]);
     let (pipeline, ingress, witness) = start(&script);
@@ -132,7 +132,7 @@ async fn sink_that_fails_for_too_long_loses_its_batches_at_once_until_it_answers
 }
 
 #[tokio::test(start_paused = true)]
-async fn panic_costs_its_own_batch_only() {
+async fn panic_of_a_delivery_loses_only_its_own_batch() {
     let (pipeline, ingress, witness) = start(&[Answer::Take, Answer::Panic, Answer::Take]);
     offer(&ingress, 0..3);
     let report = pipeline.drain(SECOND).await.remove(0);
@@ -151,7 +151,7 @@ const TWO_BATCHES: QueueConfig = QueueConfig {
 };
 
 #[tokio::test(start_paused = true)]
-async fn outage_of_any_length_drops_nothing_while_there_is_room() {
+async fn outage_of_any_length_drops_nothing_while_the_queue_has_space() {
     for give_up in [GiveUp::Never, GiveUp::WhenFull(60 * SECOND)] {
         let mut script = vec![Answer::Retry(None); 40];
         script.push(Answer::Take);
@@ -168,7 +168,7 @@ async fn outage_of_any_length_drops_nothing_while_there_is_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn batch_that_is_too_old_makes_room_for_a_newer_one() {
+async fn expired_batch_is_dropped_in_favor_of_a_newer_one() {
     let (pipeline, ingress, _) =
         start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
     offer(&ingress, 0..2);
@@ -197,7 +197,7 @@ async fn batch_that_is_too_old_makes_room_for_a_newer_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn batch_that_its_source_replays_is_never_too_old() {
+async fn replayable_batch_never_expires() {
     let (pipeline, ingress, _) =
         start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
     for id in 0..2 {
@@ -216,7 +216,7 @@ async fn batch_that_its_source_replays_is_never_too_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_fails_until_it_accepts_something() {
+async fn sink_is_failing_until_it_accepts_a_batch() {
     let (pipeline, ingress, _) = start(&[Answer::Retry(None), Answer::Refuse, Answer::Take]);
     let began = clock::now();
     offer(&ingress, 0..1);
@@ -238,7 +238,7 @@ async fn sink_fails_until_it_accepts_something() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replayable_batch_may_be_too_old_for_a_sink_for_which_its_source_does_not_wait() {
+async fn replayable_batch_can_expire_for_a_best_effort_sink() {
     let (sink, _) = FakeSink::scripted("optional", [Answer::Retry(None).at_once()]);
     let config = SinkTaskConfig {
         queue: TWO_BATCHES,

@@ -162,7 +162,7 @@ async fn happen(ops: &[Op]) {
 }
 
 #[test]
-fn a_batch_reaches_the_sinks_that_are_routed_to_its_source_and_no_other_counts_it() {
+fn batch_reaches_only_the_sinks_routed_to_its_source_and_no_other_counts_it() {
     TestRunner::new(ProptestConfig {
         cases: 300,
         source_file: Some(file!()),
@@ -177,7 +177,7 @@ fn a_batch_reaches_the_sinks_that_are_routed_to_its_source_and_no_other_counts_i
 
 /// A source moves from one sink to another: no batch reaches both, or neither.
 #[test]
-fn several_changes_of_sinks_are_one_change_for_every_batch() {
+fn several_sink_changes_are_applied_atomically_for_every_batch() {
     const MOVES: usize = 200;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

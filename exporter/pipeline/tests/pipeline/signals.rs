@@ -62,7 +62,7 @@ async fn batch_of_a_signal_that_a_sink_does_not_accept_is_neither_delivered_nor_
 }
 
 #[tokio::test(start_paused = true)]
-async fn full_queue_of_one_signal_holds_up_no_sender_of_another() {
+async fn full_queue_of_one_signal_does_not_block_senders_of_another() {
     let (hangs, _) = FakeSink::scripted("hangs", [Answer::Hang.at_once()]);
     let config = SinkTaskConfig {
         queue: QueueConfig {
@@ -90,7 +90,7 @@ async fn full_queue_of_one_signal_holds_up_no_sender_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn batch_of_an_unsupported_signal_is_tried_once_and_counted_apart_from_losses() {
+async fn batch_of_an_unsupported_signal_is_tried_once_and_not_counted_as_a_loss() {
     let script = [Answer::DoNotSupport.at_once(), Answer::Take.at_once()];
     let (sink, saw) = FakeSink::again_and_again("metrics only", script);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();

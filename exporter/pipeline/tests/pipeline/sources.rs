@@ -49,7 +49,7 @@ fn panicking(_ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, 
 }
 
 #[tokio::test]
-async fn each_source_runs_to_its_own_end_and_is_reported_in_order() {
+async fn each_source_runs_to_completion_and_is_reported_in_order() {
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     let raiser = CancellationToken::new();

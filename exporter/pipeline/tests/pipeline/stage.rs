@@ -89,7 +89,7 @@ fn quick(stage: Box<Stage>) -> (Pipeline, pulsetrain_pipeline::Ingress, Witness)
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_goes_on_when_it_is_due_without_another_batch() {
+async fn held_batch_is_released_when_due_without_a_further_batch() {
     let (stage, _) = Stage::holding(10 * SECOND);
     let (pipeline, ingress, witness) = quick(stage);
     for id in 0..3 {
@@ -109,7 +109,7 @@ async fn what_is_held_goes_on_when_it_is_due_without_another_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_drain_lets_go_what_is_held() {
+async fn drain_releases_held_batches() {
     let (stage, held) = Stage::holding(3600 * SECOND);
     let (pipeline, ingress, witness) = quick(stage);
     for id in 0..4 {
@@ -121,7 +121,7 @@ async fn the_drain_lets_go_what_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_when_nobody_drains_is_counted_as_lost() {
+async fn held_batch_is_counted_as_lost_without_a_drain() {
     let (stage, _) = Stage::holding(SECOND);
     let (pipeline, ingress, _) = quick(stage);
     let ledger = pipeline.ledger().clone();
@@ -133,7 +133,7 @@ async fn what_is_held_when_nobody_drains_is_counted_as_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stage_that_panics_is_taken_out_and_nothing_is_lost_for_it() {
+async fn panicking_stage_is_removed_and_loses_no_batch() {
     let (stage, _) = Stage::holding(3600 * SECOND);
     let (pipeline, ingress, witness) = quick(stage);
     for id in [1, BAD, 3, 4] {
@@ -179,7 +179,7 @@ fn chained(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stage_sees_what_the_one_before_it_adds_and_lets_go() {
+async fn stage_receives_batches_added_and_released_by_the_previous_stage() {
     let (first, _) = Stage::holding(10 * SECOND);
     let (last, _) = Stage::holding(20 * SECOND);
     let (pipeline, ingress, witness) = chained(vec![Box::new(Adding), first, Box::new(Adding), last]);
@@ -199,7 +199,7 @@ async fn a_stage_sees_what_the_one_before_it_adds_and_lets_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_drain_lets_go_what_every_stage_holds() {
+async fn drain_releases_the_held_batches_of_every_stage() {
     let (first, _) = Stage::holding(3600 * SECOND);
     let (last, _) = Stage::holding(3600 * SECOND);
     let (pipeline, ingress, witness) = chained(vec![first, Box::new(Adding), last]);
@@ -211,7 +211,7 @@ async fn the_drain_lets_go_what_every_stage_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stage_that_panics_takes_no_other_with_it() {
+async fn panicking_stage_does_not_affect_the_other_stages() {
     let (first, _) = Stage::holding(3600 * SECOND);
     let (pipeline, ingress, witness) = chained(vec![first, Box::new(Adding)]);
     for id in [1, BAD, 40] {
@@ -249,7 +249,7 @@ proptest! {
     #![proptest_config(Config { cases: 300, source_file: Some(file!()), ..Config::default() })]
 
     #[test]
-    fn accepted_and_held_are_all_that_was_put_at_every_moment(
+    fn accepted_plus_held_items_always_equal_the_sent_items(
         ops in ops(),
         hold in millis(0..200),
         takes in millis(0..30),
@@ -309,7 +309,7 @@ fn assert_law(ledger: &Ledger, put: u64, held: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_sink_holds_up_no_held_batch_of_the_others() {
+async fn full_sink_does_not_block_held_batches_for_other_sinks() {
     let (stage, _) = Stage::holding(SECOND);
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
     let (hanging, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);

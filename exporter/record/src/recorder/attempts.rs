@@ -116,7 +116,7 @@ mod tests {
     use crate::{Run, recorder::Rank::OfJob};
 
     #[test]
-    fn each_rank_has_its_attempt_and_a_recorder_that_takes_over_goes_on_with_it() {
+    fn attempts_are_tracked_per_rank_and_restored_by_the_next_recorder() {
         let mut recorder = Recorder::new(Run::default(), |_| {});
         for step in [1, 2, 3] {
             for rank in [0, 1] {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_grow_repeat_or_swap_are_of_one_attempt() {
+    fn increasing_repeated_or_swapped_steps_stay_in_one_attempt() {
         for steps in [
             [1, 2, 3, 4, 5, 6],
             [1, 1, 2, 2, 3, 3],

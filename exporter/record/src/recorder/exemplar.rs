@@ -7,7 +7,7 @@ use super::Recorder;
 
 impl Recorder<'_> {
     /// Adds the span of a step as the exemplar of its duration, if the same record has both.
-    pub(super) fn lead_to_step(&mut self, span: &SpanParts<'_>) {
+    pub(super) fn link_exemplar_to_step(&mut self, span: &SpanParts<'_>) {
         let recorded = self.step_duration.take();
         let Some((time_unix_nanos, value)) = recorded.filter(|(time, _)| *time == span.end_unix_nanos) else {
             return;

@@ -98,7 +98,7 @@ impl Recorder<'_> {
     /// run's own rank is then current.
     pub fn of_rank(&mut self, rank: Option<Rank>) -> bool {
         let number = rank.map_or(self.own_rank, Rank::number);
-        if number != self.run.rank && !self.turn_to(number) {
+        if number != self.run.rank && !self.swap_rank_state(number) {
             self.of_rank(None);
             return false;
         }
@@ -123,7 +123,7 @@ impl Recorder<'_> {
     }
 
     /// Swaps the state of the current rank with that of another rank. Returns `false` if the limit for ranks is reached.
-    fn turn_to(&mut self, rank: i64) -> bool {
+    fn swap_rank_state(&mut self, rank: i64) -> bool {
         let is_known = self.ranks.contains_key(&rank);
         if !is_known && self.ranks.len() >= RANKS {
             return false;

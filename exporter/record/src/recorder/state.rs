@@ -23,13 +23,13 @@ pub(super) struct StateTable {
 #[derive(Debug)]
 struct StateSet {
     /// `None` before the first state.
-    entered: Option<Entered>,
+    entered: Option<EnteredState>,
     /// The states that the registry knows, each with its series.
     known: Vec<(&'static str, PreparedSeries)>,
 }
 
 #[derive(Debug)]
-struct Entered {
+struct EnteredState {
     state: String,
     recorded_unix_nanos: UnixNanos,
 }
@@ -77,7 +77,7 @@ impl StateTable {
                 point(&series(name), name == state);
             }
         }
-        set.entered = Some(Entered {
+        set.entered = Some(EnteredState {
             state: state.to_owned(),
             recorded_unix_nanos: time_unix_nanos,
         });

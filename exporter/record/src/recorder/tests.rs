@@ -75,7 +75,7 @@ fn describe(point: &NumberPoint<'_>) -> (u64, NumberValue, String) {
 }
 
 #[test]
-fn a_counter_leaves_as_the_sum_since_the_start() {
+fn counter_is_exported_as_a_cumulative_sum() {
     let (batches, counts, _) = recorded(|recorder| {
         for (time, tokens) in [(5, 100.0), (6, 50.0)] {
             recorder.record(&metric::TRAIN_TOKENS, UnixNanos(time), tokens, &[]);
@@ -90,7 +90,7 @@ fn a_counter_leaves_as_the_sum_since_the_start() {
 }
 
 #[test]
-fn series_with_different_attributes_have_sums_of_their_own() {
+fn series_with_different_attributes_have_separate_sums() {
     let (batches, ..) = recorded(|recorder| {
         for kind in ["spike", "nonfinite", "spike"] {
             let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, Value::Text(kind))];
@@ -158,7 +158,7 @@ fn step_span(run: &Run, step: i64, end_unix_nanos: UnixNanos) -> SpanParts<'stat
 }
 
 #[test]
-fn a_duration_leads_to_the_span_of_its_step_and_rank_and_to_no_other() {
+fn duration_exemplar_links_only_to_the_span_of_its_step_and_rank() {
     let mut spans = Vec::new();
     let (batches, _, _) = recorded(|recorder| {
         let mut record = |rank, step, duration_at: u64, span_at: Option<u64>| {
@@ -190,7 +190,7 @@ fn a_duration_leads_to_the_span_of_its_step_and_rank_and_to_no_other() {
 }
 
 #[test]
-fn a_nan_is_a_value_of_a_gauge_and_none_of_a_sum() {
+fn nan_is_recorded_by_a_gauge_and_rejected_by_a_sum() {
     let (batches, _, skipped) = recorded(|recorder| {
         recorder.record(&metric::TRAIN_LOSS, UnixNanos(1), f64::NAN, &[]);
         recorder.record(&metric::TRAIN_TOKENS, UnixNanos(1), f64::NAN, &[]);
@@ -205,9 +205,9 @@ fn a_nan_is_a_value_of_a_gauge_and_none_of_a_sum() {
 }
 
 #[test]
-fn a_state_is_said_when_it_changes_and_again_after_a_minute() {
+fn state_is_exported_on_change_and_again_after_a_minute() {
     let minute = 60_000_000_000;
-    let said_at = |times: &[(u64, &str)]| {
+    let exported_at = |times: &[(u64, &str)]| {
         let (batches, ..) = recorded(|recorder| {
             for (time, phase) in times {
                 recorder.record_state(
@@ -225,7 +225,7 @@ fn a_state_is_said_when_it_changes_and_again_after_a_minute() {
             .filter_map(active)
             .collect::<Vec<_>>()
     };
-    let states = said_at(&[
+    let states = exported_at(&[
         (1, "warmup"),
         (2, "warmup"),
         (3, "plateau"),
@@ -237,7 +237,7 @@ fn a_state_is_said_when_it_changes_and_again_after_a_minute() {
 }
 
 #[test]
-fn a_state_that_the_registry_does_not_know_is_said_and_taken_back() {
+fn unregistered_state_is_exported_and_reset_to_zero_on_change() {
     let (batches, ..) = recorded(|recorder| {
         for (time, phase) in [(1, "annealing"), (2, "warmup")] {
             recorder.record_state(
@@ -257,7 +257,7 @@ fn a_state_that_the_registry_does_not_know_is_said_and_taken_back() {
 }
 
 #[test]
-fn every_series_ends_once_however_its_points_were_recorded() {
+fn every_series_ends_once_regardless_of_how_points_were_recorded() {
     let mut recorder = Recorder::new(Run::default(), |_| {}).tracking_series();
     let mut loss = PreparedSeries::new(&metric::TRAIN_LOSS, &[]);
     let mut duration = PreparedSeries::new(&metric::TRAIN_STEP_DURATION, &[]);
@@ -274,7 +274,7 @@ fn every_series_ends_once_however_its_points_were_recorded() {
 }
 
 #[test]
-fn a_prepared_series_goes_on_with_what_another_way_to_record_it_began_and_begins_anew_with_its_sums() {
+fn prepared_series_shares_its_sum_with_other_recording_paths_and_restarts() {
     let (batches, ..) = recorded(|recorder| {
         let mut steps = PreparedSeries::new(&metric::TRAIN_STEPS, &[]);
         recorder.record(&metric::TRAIN_STEPS, UnixNanos(1), 2.0, &[]);
@@ -310,7 +310,7 @@ fn custom_names_are_bounded_and_the_rest_is_counted() {
 }
 
 #[test]
-fn batches_leave_before_they_grow_large() {
+fn batches_are_flushed_before_they_exceed_the_size_limit() {
     let (batches, counts, _) = recorded(|recorder| {
         for time in 0..200_000 {
             recorder.record(&metric::TRAIN_LOSS, UnixNanos(time), 1.0, &[]);

@@ -71,6 +71,6 @@ pub(super) fn place(name: &str) -> Option<usize> {
 }
 
 /// Returns the index of the column with this format.
-pub(super) fn shown_as(show: Show) -> Option<usize> {
+pub(super) fn column_with_format(show: Show) -> Option<usize> {
     COLUMNS.iter().position(|column| column.show == show)
 }

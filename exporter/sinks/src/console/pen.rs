@@ -15,7 +15,7 @@ const MAX_WAITING: usize = 64;
 const END: Duration = Duration::from_millis(500);
 
 /// The writer thread and its queue.
-pub(super) struct Pen {
+pub(super) struct FrameWriter {
     drawings: SyncSender<Vec<u8>>,
     ended: Receiver<()>,
 }
@@ -31,7 +31,7 @@ pub(super) enum DrawOutcome {
     Gone,
 }
 
-impl Pen {
+impl FrameWriter {
     /// Starts a thread that writes to `out` until a write fails.
     pub(super) fn new(mut out: Box<dyn Write + Send>) -> Self {
         let (drawings, waiting) = mpsc::sync_channel::<Vec<u8>>(MAX_WAITING);

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, fmt::Write};
 use pulsetrain_otlp::UnixNanos;
 
 use super::{
-    columns::{COLUMNS, SOL, Show, shown_as},
+    columns::{COLUMNS, SOL, Show, column_with_format},
     steps::Step,
 };
 use crate::sparkline;
@@ -40,7 +40,7 @@ const CUMULATIVE: u32 = 100;
 const NEWEST: f64 = 0.1;
 /// The number of losses in the sparkline.
 const LOSSES: usize = 24;
-const FEWEST_LOSSES: usize = 8;
+const MIN_LOSSES: usize = 8;
 
 /// A value is a spike at this multiple of the average, itself included (Surogate's rule).
 const SPIKE: f64 = 5.0;
@@ -64,17 +64,17 @@ impl RunLine {
                 self.times[column] = step.unix_nanos;
             }
         }
-        if let Some(norm) = shown_as(Show::Spike("norm")).and_then(|column| step.values[column]) {
+        if let Some(norm) = column_with_format(Show::Spike("norm")).and_then(|column| step.values[column]) {
             self.norms.add(norm);
         }
-        if let Some(loss) = shown_as(Show::Trend("loss")).and_then(|column| step.values[column]) {
+        if let Some(loss) = column_with_format(Show::Trend("loss")).and_then(|column| step.values[column]) {
             if self.losses.len() == LOSSES {
                 self.losses.pop_front();
             }
             self.losses.push_back(loss);
         }
         self.is_first = step.is_first;
-        let is_step = shown_as(Show::Step).is_some_and(|column| step.values[column].is_some());
+        let is_step = column_with_format(Show::Step).is_some_and(|column| step.values[column].is_some());
         is_step.then(|| self.draw(step.unix_nanos))
     }
 
@@ -87,7 +87,7 @@ impl RunLine {
         for column in 0..COLUMNS.len() {
             self.draw_column(column, unix_nanos);
         }
-        if self.losses.len() >= FEWEST_LOSSES {
+        if self.losses.len() >= MIN_LOSSES {
             let _ = write!(
                 self.line,
                 " | {}",
@@ -150,7 +150,7 @@ impl RunLine {
 
     /// Returns the last value of the column with this format.
     fn last_of(&self, show: Show) -> Option<f64> {
-        self.now[shown_as(show)?]
+        self.now[column_with_format(show)?]
     }
 
     /// Returns the throughput of the step per second.
@@ -161,7 +161,7 @@ impl RunLine {
 
     /// Returns the increase of a sum since its previous report.
     fn growth(&self, show: Show) -> Option<f64> {
-        let column = shown_as(show)?;
+        let column = column_with_format(show)?;
         let before = self.before[column].or(self.is_first.then_some(0.0))?;
         Some(self.now[column]? - before).filter(|growth| *growth >= 0.0)
     }

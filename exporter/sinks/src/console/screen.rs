@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::pen::{DrawOutcome, Pen};
+use super::pen::{DrawOutcome, FrameWriter};
 
 /// The layout of lines on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum ConsoleStyle {
 /// The terminal.
 pub(super) struct Screen {
     style: ConsoleStyle,
-    pen: Option<Pen>,
+    pen: Option<FrameWriter>,
     /// The number of frames dropped since the last report.
     missed: u64,
     lines: Vec<(String, String)>,
@@ -37,7 +37,7 @@ impl Screen {
     fn new(style: ConsoleStyle, out: Option<Box<dyn Write + Send>>) -> Self {
         Self {
             style,
-            pen: out.map(Pen::new),
+            pen: out.map(FrameWriter::new),
             missed: 0,
             lines: Vec::new(),
             drawn: 0,
@@ -56,7 +56,7 @@ impl Screen {
     }
 
     /// Stops drawing and returns the writer.
-    pub(super) fn put_down(&mut self) -> Option<Pen> {
+    pub(super) fn put_down(&mut self) -> Option<FrameWriter> {
         self.pen.take()
     }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_run_keeps_one_line() {
+    fn each_run_is_redrawn_on_its_own_line() {
         let lines = [("a", "a 1"), ("b", "b 1"), ("a", "a 2")];
         assert_eq!(
             drawn(ConsoleStyle::InPlace, &lines),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_terminal_of_others_lines_only_follow_one_another() {
+    fn scrolling_style_appends_every_line() {
         let lines = [("a", "a 1"), ("a", "a 2")];
         assert_eq!(
             drawn(ConsoleStyle::Scrolling, &lines),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_terminal_nothing_is_written() {
+    fn console_writes_nothing_without_a_terminal() {
         let mut screen = Screen::new(ConsoleStyle::InPlace, None);
         assert!(!screen.is_seen());
         screen.draw("a", "a 1");

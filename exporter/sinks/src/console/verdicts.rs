@@ -11,7 +11,7 @@ use super::steps::{run_id, text};
 const MOST: usize = 64;
 
 /// The maximum number of runs with open verdicts.
-const MOST_RUNS: usize = 64;
+const MAX_RUNS: usize = 64;
 
 /// The open verdicts of each run, the newest last.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Verdicts {
 
     fn note(&mut self, run: &str, record: &LogRecord<'_>) {
         let is_verdict = record.event_name == *event::TRAIN_VERDICT.name;
-        if !is_verdict || (self.0.len() >= MOST_RUNS && !self.0.contains_key(run)) {
+        if !is_verdict || (self.0.len() >= MAX_RUNS && !self.0.contains_key(run)) {
             return;
         }
         let of = |name: &str| text(Some(record.attributes), name);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_open_verdict_is_shown_until_it_is_resolved() {
+    fn newest_open_verdict_is_shown_until_it_is_resolved() {
         let mut verdicts = Verdicts::default();
         let record = |state: &str| {
             logs::LogsData {

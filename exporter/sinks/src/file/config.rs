@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permissions_are_three_or_four_octal_digits_that_leave_the_owner_in() {
+    fn permissions_are_octal_and_must_let_the_owner_read_and_write() {
         for (text, mode) in [("0640", 0o640), ("600", 0o600), ("0666", 0o666)] {
             assert_eq!(
                 FilePermissions::parse(text).map(FilePermissions::mode),

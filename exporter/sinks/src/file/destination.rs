@@ -26,7 +26,7 @@ use super::{
     journal::OpenJournal,
     open::Opened,
     output::{Output, WrittenCounts},
-    rotated::{RotatedFiles, Tidier},
+    rotated::{RotatedFileWorker, RotatedFiles},
 };
 use crate::file_series::FileSeries;
 
@@ -49,7 +49,7 @@ struct RegularFile {
     identity: FileIdentity,
     created: Instant,
     series: Option<FileSeries>,
-    tidier: Tidier,
+    rotated_worker: RotatedFileWorker,
 }
 
 /// Files that are no longer written and may not be synced yet.
@@ -96,7 +96,7 @@ impl Destination {
             unsynced: UnsyncedFiles::default(),
         };
         destination.note_folder();
-        destination.tidy();
+        destination.process_rotated();
         Ok(destination)
     }
 
@@ -113,7 +113,7 @@ impl Destination {
     /// Prepares for a record of `length` bytes: reopens a removed file, and rotates a full or old one.
     pub(super) fn prepare(&mut self, length: usize) -> io::Result<()> {
         if self.journal.as_mut().is_some_and(OpenJournal::remove_acked) {
-            self.tidy();
+            self.process_rotated();
         }
         if self.place.is_none() {
             return Ok(());
@@ -183,7 +183,7 @@ impl Destination {
             let message = format!("cannot rotate it to {}: {error}", rotated.display());
             return Err(io::Error::new(error.kind(), message));
         }
-        self.tidy();
+        self.process_rotated();
         Ok(())
     }
 
@@ -213,18 +213,18 @@ impl Destination {
     }
 
     /// Compresses rotated files whose records are acknowledged, and removes the oldest.
-    fn tidy(&mut self) {
+    fn process_rotated(&mut self) {
         let Some(place) = &self.place else { return };
         if let (Some(series), Some(rotation)) = (&place.series, &place.config.rotation) {
             let unacked = self.journal.as_ref().map(OpenJournal::files_with_unacked);
             let files = RotatedFiles::list(series, rotation, &unacked.unwrap_or_default());
-            place.tidier.start(files);
+            place.rotated_worker.start(files);
         }
     }
 
     /// Removes and returns the error of compressing or removing rotated files.
     pub(super) fn take_fault(&mut self) -> Option<String> {
-        self.place.as_ref()?.tidier.take_fault()
+        self.place.as_ref()?.rotated_worker.take_fault()
     }
 
     /// Writes journal entries that could not be written before.
@@ -275,7 +275,7 @@ impl RegularFile {
             identity: FileIdentity::from(&metadata),
             created: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
             series: series.filter(|_| config.rotation.is_some()),
-            tidier: Tidier::default(),
+            rotated_worker: RotatedFileWorker::default(),
             path,
         })
     }

@@ -53,7 +53,7 @@ pub(super) struct OpenJournal {
 
 /// The content of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Notes {
+struct JournalContent {
     /// The file, or `None` in a journal of a version that did not store it.
     file: Option<FileIdentity>,
     /// The offset before which all bytes stay.
@@ -119,7 +119,7 @@ impl FileJournal {
 
     /// Starts a journal of `file` in which all bytes before `floor` stay.
     fn begin(&self, file: FileIdentity, floor: u64) -> io::Result<()> {
-        self.write(&Notes {
+        self.write(&JournalContent {
             file: Some(file),
             floor,
             spans: Vec::new(),
@@ -132,15 +132,15 @@ impl FileJournal {
     }
 
     /// Reads the entries. Returns `None` for a missing or empty journal, which describes no file.
-    fn read(&self) -> io::Result<Option<Notes>> {
+    fn read(&self) -> io::Result<Option<JournalContent>> {
         match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read.map(|text| text.contains('\n').then(|| Notes::parse(&text))),
+            read => read.map(|text| text.contains('\n').then(|| JournalContent::parse(&text))),
         }
     }
 
     /// Replaces the content of the journal.
-    fn write(&self, notes: &Notes) -> io::Result<()> {
+    fn write(&self, notes: &JournalContent) -> io::Result<()> {
         let path = self.path.with_extension("new");
         let mut new = File::create(&path)?;
         new.write_all(notes.text().as_bytes())?;
@@ -281,7 +281,7 @@ impl OpenJournal {
     }
 }
 
-impl Notes {
+impl JournalContent {
     /// Parses the entries. An incomplete last line belongs to a record that was not delivered. A record that
     /// starts within an earlier one replaces it, because the earlier one was not written.
     fn parse(text: &str) -> Self {

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_broke_off_is_taken_back_and_a_smaller_one_still_fits() {
+    fn partial_record_is_truncated_and_a_smaller_one_can_follow() {
         let mut output = output(20, true);
         output.append(b"head", b"-first\n").unwrap();
         let error = output.append(b"head", b"-too-long\n").unwrap_err();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn no_record_follows_one_that_cannot_be_removed() {
+    fn no_record_is_appended_after_a_partial_one_that_cannot_be_removed() {
         let mut output = output(8, false);
         output.append(b"", b"one\n").unwrap();
         output.append(b"", b"too-long\n").unwrap_err();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_before_the_first_byte_leaves_even_a_pipe_in_order() {
+    fn pipe_stays_usable_after_a_failure_before_the_first_byte() {
         let mut output = output(0, false);
         output.append(b"", b"one\n").unwrap_err();
         output.file.room = 100;
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn file_is_truncated_to_the_next_record() {
+    fn next_record_overwrites_the_truncated_bytes() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"complete, torn").unwrap();
         file.truncate_by(6).unwrap();

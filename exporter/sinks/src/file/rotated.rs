@@ -28,7 +28,7 @@ pub(super) struct RotatedFiles {
 
 /// Processes rotated files on its own thread. A large file takes seconds, and records continue to arrive.
 #[derive(Clone, Default)]
-pub(super) struct Tidier(Arc<Mutex<State>>);
+pub(super) struct RotatedFileWorker(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -38,7 +38,7 @@ struct State {
     fault: Option<String>,
 }
 
-impl Tidier {
+impl RotatedFileWorker {
     /// Processes `files` soon. It replaces a list that has not started, because a later list contains the
     /// files of an earlier one.
     pub(super) fn start(&self, files: Result<RotatedFiles, String>) {
@@ -71,7 +71,7 @@ impl Tidier {
 
     fn run(&self) {
         while let Some(files) = self.next() {
-            if let Err(fault) = files.tidy() {
+            if let Err(fault) = files.process_rotated() {
                 self.lock().fault = Some(fault);
             }
         }
@@ -123,7 +123,7 @@ impl RotatedFiles {
     /// # Errors
     /// The file that cannot be removed or compressed, and why. It stays and is processed after the next
     /// rotation.
-    fn tidy(&self) -> Result<(), String> {
+    fn process_rotated(&self) -> Result<(), String> {
         for path in &self.removed {
             match fs::remove_file(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -84,7 +84,7 @@ async fn jsonl_holds_each_batch_as_one_json_object_a_line() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_no_protobuf_is_refused_and_leaves_no_line() {
+async fn invalid_protobuf_batch_is_refused_and_writes_no_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.jsonl");
     let mut sink = FileSink::create(&path).unwrap();
@@ -98,7 +98,7 @@ async fn a_batch_that_is_no_protobuf_is_refused_and_leaves_no_line() {
 }
 
 #[tokio::test]
-async fn an_existing_file_is_emptied_first() {
+async fn created_file_replaces_the_content_of_an_existing_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.binpb");
     std::fs::write(&path, "what was there before").unwrap();
@@ -108,7 +108,7 @@ async fn an_existing_file_is_emptied_first() {
 }
 
 #[tokio::test]
-async fn a_file_of_others_is_appended_to_after_its_last_complete_line() {
+async fn existing_file_is_appended_to_after_its_last_complete_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.jsonl");
     std::fs::write(&path, "{\"a\":1}\n{\"b\":").unwrap();
@@ -125,7 +125,7 @@ async fn a_file_of_others_is_appended_to_after_its_last_complete_line() {
 }
 
 #[tokio::test]
-async fn a_file_that_another_program_writes_is_refused_by_its_name_until_that_ends() {
+async fn file_locked_by_another_writer_is_rejected_until_it_is_closed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.jsonl");
     let mut first = FileSink::create(&path).unwrap();
@@ -143,7 +143,7 @@ async fn a_file_that_another_program_writes_is_refused_by_its_name_until_that_en
 }
 
 #[tokio::test]
-async fn a_file_that_a_rotation_copies_and_truncates_holds_complete_records_only() {
+async fn file_emptied_by_copytruncate_contains_only_complete_records() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.binpb");
     let mut sink = FileSink::create(&path).unwrap();
@@ -160,7 +160,7 @@ async fn a_file_that_a_rotation_copies_and_truncates_holds_complete_records_only
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_an_error_with_its_path_and_the_way_out() {
+fn unopenable_file_is_an_error_with_its_path_and_advice() {
     let directory = tempfile::tempdir().unwrap();
     let error = |name: &str| {
         FileSink::create(&directory.path().join(name))

@@ -46,12 +46,12 @@ impl BatchRing {
         });
     }
 
-    /// Evicts the oldest batches until the rest uses at most `most_bytes` and is no older than `oldest`.
+    /// Evicts the oldest batches until the rest uses at most `max_bytes` and is no older than `oldest`.
     /// Returns the number evicted for lack of memory.
-    pub(super) fn forget(&mut self, most_bytes: usize, oldest: Option<Instant>) -> u64 {
+    pub(super) fn forget(&mut self, max_bytes: usize, oldest: Option<Instant>) -> u64 {
         let mut forgotten = 0;
         while let Some(first) = self.batches.front() {
-            let has_no_room = self.bytes > most_bytes;
+            let has_no_room = self.bytes > max_bytes;
             if !has_no_room && oldest.is_none_or(|oldest| first.at >= oldest) {
                 break;
             }

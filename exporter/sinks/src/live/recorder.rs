@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_recorder_keeps_within_its_bytes() {
+    async fn recorder_stays_within_its_byte_limit() {
         let one = BatchRing::size_of(&batch("batch 00"));
         let recorder = recorder(3 * one);
         let mut sink = recorder.sink();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_answer_and_an_empty_partial_success_are_full_successes() {
+    fn empty_response_and_empty_partial_success_are_full_successes() {
         let json = [
             r#"{}"#,
             r#"{"partialSuccess":null}"#,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_items_are_counted_from_json_as_text_and_as_number_under_each_signals_own_name() {
+    fn rejected_items_are_parsed_from_json_strings_and_numbers_for_every_signal() {
         for (signal, key) in [
             (Signal::Traces, "rejectedSpans"),
             (Signal::Metrics, "rejectedDataPoints"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_items_are_between_zero_and_the_number_sent() {
+    fn rejected_item_count_is_clamped_to_the_number_sent() {
         let more = br#"{"partialSuccess":{"rejectedSpans":"99"}}"#;
         assert_eq!(
             success(BodyFormat::Json, more, Signal::Traces, ITEMS),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_with_an_unreadable_body_is_taken_with_a_warning() {
+    fn success_with_an_unreadable_body_is_delivered_with_a_warning() {
         for (format, body) in [
             (BodyFormat::Json, &b"{"[..]),
             (BodyFormat::Protobuf, b"\x0a\x7f"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_the_message_of_a_status_or_a_short_text_but_no_page() {
+    fn refusal_message_is_a_status_message_or_short_text_but_never_html() {
         assert_eq!(
             refusal(BodyFormat::Protobuf, b"\x08\x03\x12\x04nope"),
             Some("nope".to_owned())
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_repeats_is_shown_once() {
+    fn repeated_line_of_a_message_is_shown_once() {
         assert_eq!(
             plain("out of bounds\nout of bounds\nother\nout of bounds\n"),
             "out of bounds other"
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_is_that_of_the_content_type() {
+    fn body_format_follows_the_content_type() {
         assert_eq!(
             BodyFormat::of("application/json; charset=utf-8"),
             BodyFormat::Json

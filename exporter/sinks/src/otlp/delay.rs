@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_delay_is_none() {
+    fn negative_retry_delay_is_ignored() {
         let minus_one = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         let bytes = status("type.googleapis.com/google.rpc.RetryInfo", &field(1, &minus_one));
         assert_eq!(retry_info(&bytes), Some(RetryInfo { delay: None }));

@@ -20,7 +20,7 @@ const SILENT: Duration = Duration::from_secs(60);
 const LATER: Duration = Duration::from_secs(1);
 
 /// The maximum number of earlier ranks of a curve. Points of ranks before them are not shown.
-const MOST_FORMER: usize = 16;
+const MAX_FORMER_RANKS: usize = 16;
 
 /// A curve of a run.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl CurveOwners {
         let owners = &mut of_metric[place].1;
         owners.owner = to;
         owners.former.push(from);
-        if owners.former.len() > MOST_FORMER {
+        if owners.former.len() > MAX_FORMER_RANKS {
             owners.former.remove(0);
         }
     }

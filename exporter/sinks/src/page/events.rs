@@ -5,13 +5,13 @@ use std::{collections::VecDeque, time::Duration};
 use pulsetrain_otlp::UnixNanos;
 
 /// The maximum length of a stored text in characters.
-pub(super) const MOST_TEXT: usize = 400;
+pub(super) const MAX_TEXT_CHARACTERS: usize = 400;
 
 /// Spans of the same name and step are one event if one starts within this time after the end of the other.
 const JOIN_WITHIN: Duration = Duration::from_secs(60);
 
 /// The maximum number of open events.
-const MOST_OPEN: usize = 200;
+const MAX_OPEN: usize = 200;
 
 /// An event.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,7 +72,7 @@ impl EventLog {
                     .as_ref()
                     .is_none_or(|open| (&open.kind, &open.subject) != (&verdict.kind, &verdict.subject))
             });
-            if verdict.is_open && self.open.len() < MOST_OPEN {
+            if verdict.is_open && self.open.len() < MAX_OPEN {
                 self.open.push(event.clone());
             }
         } else if self.joins(&event) {
@@ -147,7 +147,7 @@ pub(super) fn bounded(text: &str) -> Box<str> {
     let printable = text
         .chars()
         .map(|character| if character.is_control() { ' ' } else { character });
-    printable.take(MOST_TEXT).collect::<String>().into()
+    printable.take(MAX_TEXT_CHARACTERS).collect::<String>().into()
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn unsent_events_are_numbered_also_where_some_are_no_longer_kept() {
+    fn unsent_events_keep_their_numbers_after_eviction() {
         let mut log = EventLog::default();
         for rank in 0..5 {
             log.push(verdict("straggler", &format!("rank {rank}"), true), 3);

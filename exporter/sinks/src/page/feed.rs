@@ -19,11 +19,11 @@ use super::{PageStore, snapshot};
 const TICK: Duration = Duration::from_millis(500);
 
 /// The maximum number of runs that one browser watches.
-pub(super) const MOST_WATCHED: usize = 16;
+pub(super) const MAX_WATCHED: usize = 16;
 
 /// The capacity of a browser's queue: the updates of four ticks, each with the news and the changes of every
 /// watched run.
-const WAITING: usize = 4 * (1 + MOST_WATCHED);
+const WAITING: usize = 4 * (1 + MAX_WATCHED);
 
 /// The subscribed browsers.
 #[derive(Debug)]

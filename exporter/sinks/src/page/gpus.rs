@@ -8,7 +8,7 @@ use super::{
     PageRejection,
     events::RunEvent,
     metrics::{Definition, MetricId},
-    rejected::MOST_GPU_SERIES,
+    rejected::MAX_GPU_SERIES,
     run::Observed,
     series::{Bucket, Capacity, NO_STEP, Series},
 };
@@ -17,10 +17,10 @@ use super::{
 const POINTS: usize = 128;
 
 /// The maximum number of times that a GPU's history is halved.
-const MOST_THINNED: u32 = 4;
+const MAX_THINNED: u32 = 4;
 
 /// The maximum number of stored errors of one GPU.
-const MOST_EVENTS: usize = 20;
+const MAX_EVENTS: usize = 20;
 
 /// A GPU.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Gpu {
         let place = match of_metric.iter().position(|series| *series.label == *label) {
             Some(place) => place,
             None if value == Observed::End => return Ok(()),
-            None if self.series >= MOST_GPU_SERIES => return Err(PageRejection::SeriesOfGpu),
+            None if self.series >= MAX_GPU_SERIES => return Err(PageRejection::SeriesOfGpu),
             None => {
                 let capacity = if definition.is_gpu_column {
                     Capacity::of(POINTS >> self.thinned)
@@ -93,7 +93,7 @@ impl Gpu {
     }
 
     pub(super) fn can_be_thinned(&self) -> bool {
-        self.thinned < MOST_THINNED
+        self.thinned < MAX_THINNED
     }
 
     /// Halves the capacity of its series.
@@ -118,7 +118,7 @@ impl Gpu {
     pub(super) fn note(&mut self, event: RunEvent) {
         self.revision += 1;
         self.events.push_back(event);
-        if self.events.len() > MOST_EVENTS {
+        if self.events.len() > MAX_EVENTS {
             self.events.pop_front();
         }
     }

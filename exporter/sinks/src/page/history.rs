@@ -8,7 +8,7 @@ use super::{PageConfig, PageCounts, PageRejection, gpus::Gpu, metrics::Catalogue
 const SILENT_MILLIS: i64 = 60_000;
 
 /// The maximum number of times that a run is halved.
-const MOST_THINNED: u32 = 5;
+const MAX_THINNED: u32 = 5;
 
 /// The history.
 #[derive(Debug)]
@@ -122,6 +122,6 @@ fn next_to_thin(runs: &mut BTreeMap<Box<str>, RunHistory>, now_millis: i64) -> O
         let turn = if is_reporting { run.thinned } else { 0 };
         (is_reporting, !run.is_ended(), turn, run.arrived_millis)
     };
-    let can_be_thinned = runs.values_mut().filter(|run| run.thinned < MOST_THINNED);
+    let can_be_thinned = runs.values_mut().filter(|run| run.thinned < MAX_THINNED);
     can_be_thinned.min_by_key(|run| order(run))
 }

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_every_kind_are_read_back() {
+    fn json_values_of_every_type_round_trip() {
         let mut json = JsonWriter::default();
         json.object(|json| {
             json.key("text").text("a \"b\"\n</script>");

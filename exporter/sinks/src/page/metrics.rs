@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pulsetrain_otlp::view;
 use pulsetrain_semconv::{Instrument, Metric, metric};
 
-use super::{layout, rejected::MOST_METRICS};
+use super::{layout, rejected::MAX_METRICS};
 
 /// The index of a metric in the [`Catalogue`].
 pub(super) type MetricId = u32;
@@ -50,7 +50,7 @@ impl Catalogue {
         if let Some(id) = self.by_name.get(&*name) {
             return Some(*id);
         }
-        if self.definitions.len() >= MOST_METRICS || name.is_empty() {
+        if self.definitions.len() >= MAX_METRICS || name.is_empty() {
             return None;
         }
         let id = self.definitions.len() as MetricId;

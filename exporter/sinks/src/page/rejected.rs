@@ -29,13 +29,13 @@ pub enum PageRejection {
 pub struct PageRejections([u64; PageRejection::ALL.len()]);
 
 /// The maximum number of ranks of one run.
-pub(super) const MOST_RANKS: usize = 4_096;
+pub(super) const MAX_RANKS: usize = 4_096;
 
 /// The maximum number of series of one GPU.
-pub(super) const MOST_GPU_SERIES: usize = 400;
+pub(super) const MAX_GPU_SERIES: usize = 400;
 
 /// The maximum number of metrics.
-pub(super) const MOST_METRICS: usize = 20_000;
+pub(super) const MAX_METRICS: usize = 20_000;
 
 impl PageRejection {
     const ALL: [Self; 8] = [
@@ -53,15 +53,15 @@ impl PageRejection {
     pub fn describe(self, config: &PageConfig) -> String {
         match self {
             Self::Runs => format!("more than {} runs (limit `runs`)", config.runs),
-            Self::Ranks => format!("more than {MOST_RANKS} ranks in a run (fixed limit)"),
+            Self::Ranks => format!("more than {MAX_RANKS} ranks in a run (fixed limit)"),
             Self::Gpus => format!("more than {} GPUs (limit `gpus`)", config.gpus),
             Self::SeriesOfRun => format!(
                 "more than {} series in a run (limit `series_per_run`)",
                 config.series_per_run
             ),
-            Self::SeriesOfGpu => format!("more than {MOST_GPU_SERIES} series of a GPU (fixed limit)"),
+            Self::SeriesOfGpu => format!("more than {MAX_GPU_SERIES} series of a GPU (fixed limit)"),
             Self::Metrics => {
-                format!("no metric name, or more than {MOST_METRICS} metrics (fixed limit)")
+                format!("no metric name, or more than {MAX_METRICS} metrics (fixed limit)")
             }
             Self::Late => "older than the newest point of their series".to_owned(),
             Self::NoValue => "no value: an absent number, or a histogram without a sum".to_owned(),
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_has_a_counter_of_its_own() {
+    fn every_rejection_reason_has_its_own_counter() {
         let mut refused = PageRejections::default();
         for (place, rejection) in PageRejection::ALL.into_iter().enumerate() {
             assert_eq!(rejection as usize, place);

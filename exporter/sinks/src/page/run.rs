@@ -231,12 +231,12 @@ impl RunHistory {
     }
 
     /// Returns the maximum number of stored steps.
-    pub(super) fn most_steps(&self, config: &PageConfig) -> usize {
+    pub(super) fn max_steps(&self, config: &PageConfig) -> usize {
         (config.steps >> self.thinned).max(8).min(config.steps)
     }
 
     /// Returns the maximum number of stored events.
-    pub(super) fn most_events(&self, config: &PageConfig) -> usize {
+    pub(super) fn max_events(&self, config: &PageConfig) -> usize {
         (config.events >> self.thinned).max(32).min(config.events)
     }
 
@@ -250,8 +250,8 @@ impl RunHistory {
                 newest: (capacity.newest / 2).max(1),
             });
         }
-        self.steps.shrink(self.most_steps(config));
-        self.events.shrink(self.most_events(config));
+        self.steps.shrink(self.max_steps(config));
+        self.events.shrink(self.max_events(config));
         self.shape += 1;
     }
 

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_series_keeps_its_bounds_its_spikes_and_its_nan() {
+    fn downsampled_series_keeps_its_bounds_spikes_and_nan() {
         let spike = |number| match number {
             1_234 => 1e6,
             5_000 => f64::NAN,
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn more_attempts_than_buckets_are_merged_in_the_end() {
+    fn buckets_of_different_attempts_are_merged_when_attempts_exceed_the_limit() {
         let mut series = Series::new(0, "", Capacity::of(16));
         for number in 0..500_u64 {
             series.push(Bucket::of(UnixNanos(number * 1_000_000), 0, 1.0, number as u16));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_point_is_refused_and_a_repeated_one_replaces() {
+    fn late_point_is_rejected_and_a_repeated_one_replaces_the_last() {
         let mut series = filled(2, 16, |_| 1.0);
         assert!(!series.push(Bucket::of(UnixNanos(50_000_000), 0, 9.0, 0)));
         assert!(series.push(Bucket::of(UnixNanos(100_000_000), 1, 2.0, 0)));

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use pulsetrain_pipeline::clock;
 use tokio::sync::mpsc::Receiver;
 
-use super::{PageStore, asset, feed::MOST_WATCHED, snapshot};
+use super::{PageStore, asset, feed::MAX_WATCHED, snapshot};
 
 /// The page loads nothing, sends nothing to other hosts, and cannot be embedded.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; \
@@ -85,7 +85,7 @@ impl PageStore {
 
     fn events_answer(&self, query: &Query) -> PageAnswer {
         let runs: BTreeSet<&str> = query.all("run").collect();
-        let watched = runs.into_iter().take(MOST_WATCHED).map(str::to_owned);
+        let watched = runs.into_iter().take(MAX_WATCHED).map(str::to_owned);
         match self.subscribe(watched.collect()) {
             Some(updates) => PageAnswer::updates(updates),
             None => PageAnswer::plain(

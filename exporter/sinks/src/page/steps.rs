@@ -10,13 +10,13 @@ use pulsetrain_otlp::UnixNanos;
 use super::events::bounded;
 
 /// The maximum number of stored ranks of one step.
-const MOST_RANKS: usize = 4_096;
+const MAX_RANKS: usize = 4_096;
 
 /// The maximum number of spans of one rank in one step.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 
 /// The maximum number of spans of one run that wait for the span of their step.
-const MOST_WAITING: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 
 /// The steps of a run, the oldest first.
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl StepWindow {
         if trace_id(ids.trace) == 0 {
             return;
         }
-        if self.waiting.len() >= MOST_WAITING {
+        if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
         }
         self.waiting.push_back(OrphanSpan {
@@ -314,7 +314,7 @@ impl Step {
     fn rank(&mut self, rank: i64) -> Option<&mut RankStep> {
         let place = match self.ranks.binary_search_by_key(&rank, |entry| entry.rank) {
             Ok(place) => place,
-            Err(_) if self.ranks.len() >= MOST_RANKS => return None,
+            Err(_) if self.ranks.len() >= MAX_RANKS => return None,
             Err(place) => {
                 self.ranks.insert(place, RankStep::new(rank));
                 place
@@ -341,7 +341,7 @@ impl RankStep {
         let count = self.parts.len();
         match self.parts.iter_mut().find(is_same) {
             Some(same) => *same = part,
-            None if count < MOST_PARTS => self.parts.push(part),
+            None if count < MAX_PARTS => self.parts.push(part),
             None => {}
         }
     }
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_name_no_step_wait_for_the_span_of_their_step() {
+    fn spans_without_a_step_number_wait_for_the_span_of_their_step() {
         let mut window = StepWindow::default();
         for rank in [0, 1] {
             window.wait(
@@ -454,10 +454,10 @@ mod tests {
     }
 
     #[test]
-    fn the_spans_that_wait_are_bounded_and_the_newest_remain() {
+    fn waiting_spans_are_limited_and_the_newest_are_kept() {
         let mut window = StepWindow::default();
         let name = |number: usize| format!("span_{number}");
-        for number in 0..MOST_WAITING + 10 {
+        for number in 0..MAX_WAITING + 10 {
             window.wait(
                 (0, 0),
                 ids(b"forward_", b"no_step_"),
@@ -466,12 +466,12 @@ mod tests {
                 AFTER_1_S,
             );
         }
-        assert_eq!(window.waiting.len(), MOST_WAITING);
+        assert_eq!(window.waiting.len(), MAX_WAITING);
         assert_eq!(*window.waiting[0].name, *name(10));
     }
 
     #[test]
-    fn points_count_where_there_are_no_spans() {
+    fn durations_come_from_points_if_there_are_no_spans() {
         let mut window = StepWindow::default();
         window.point(key(1, 0), None, 2.0, AFTER_1_S, 10);
         window.point(key(1, 0), Some("data"), 0.5, AFTER_1_S, 10);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_steps_remain_whatever_order_ranks_come_in() {
+    fn newest_steps_are_kept_for_any_arrival_order_of_the_ranks() {
         let mut window = StepWindow::default();
         for number in [1, 2, 3, 4, 2, 5, 1] {
             for rank in [7, 3] {

@@ -81,7 +81,7 @@ fn waiting(updates: &mut tokio::sync::mpsc::Receiver<bytes::Bytes>, kind: &str) 
 }
 
 #[tokio::test]
-async fn a_new_run_replaces_one_that_has_been_silent_and_never_one_that_reports() {
+async fn new_run_replaces_a_silent_run_and_never_a_reporting_one() {
     let config = PageConfig {
         runs: 2,
         ..PageConfig::default()
@@ -133,7 +133,7 @@ async fn series_beyond_the_limit_are_counted_and_not_kept() {
 }
 
 #[tokio::test]
-async fn memory_stays_within_its_bytes_and_the_silent_lose_resolution_first() {
+async fn memory_stays_within_its_limit_and_silent_runs_are_downsampled_first() {
     let config = PageConfig {
         bytes: 400_000,
         ..PageConfig::default()
@@ -202,7 +202,7 @@ async fn update_has_the_changes_and_a_slow_stream_is_closed() {
 }
 
 #[tokio::test]
-async fn further_streams_are_refused() {
+async fn streams_beyond_the_limit_are_rejected() {
     let config = PageConfig {
         clients: 2,
         ..PageConfig::default()
@@ -252,7 +252,7 @@ async fn ranks_beyond_the_limit_are_counted_and_not_kept() {
 }
 
 #[tokio::test]
-async fn an_update_has_the_ranks_and_series_that_the_page_shows_and_that_changed() {
+async fn update_contains_only_changed_ranks_and_displayed_series() {
     let store = PageStore::new(PageConfig::default());
     let mut sink = PageSink::new(store.clone());
     deliver(&mut sink, ranks("a", 0..8, 1)).await;
@@ -305,7 +305,7 @@ fn curve_of_loss(store: &PageStore) -> (Vec<f32>, Option<i64>, Vec<Change>) {
 }
 
 #[tokio::test]
-async fn the_curve_of_a_rank_that_has_ended_passes_to_the_lowest_that_reports() {
+async fn curve_of_an_ended_rank_passes_to_the_lowest_reporting_rank() {
     let store = PageStore::new(PageConfig::default());
     let mut sink = PageSink::new(store.clone());
     let value = |rank: i64, second: u64| Some(rank as f64 * 100.0 + second as f64);
@@ -341,7 +341,7 @@ async fn the_curve_of_a_rank_that_has_ended_passes_to_the_lowest_that_reports() 
 }
 
 #[tokio::test]
-async fn the_curve_passes_on_from_a_rank_that_is_silent() {
+async fn curve_of_a_silent_rank_passes_to_a_reporting_rank() {
     let store = PageStore::new(PageConfig::default());
     let mut sink = PageSink::new(store.clone());
     for (rank, second) in [(0, 1), (1, 1), (1, 61), (1, 62)] {
@@ -354,7 +354,7 @@ async fn the_curve_passes_on_from_a_rank_that_is_silent() {
 }
 
 #[tokio::test]
-async fn ranks_that_end_with_the_same_step_leave_the_curve_where_it_was() {
+async fn curve_keeps_its_owner_when_ranks_end_at_the_same_step() {
     let store = PageStore::new(PageConfig::default());
     let mut sink = PageSink::new(store.clone());
     for second in 1..=3 {
@@ -369,7 +369,7 @@ async fn ranks_that_end_with_the_same_step_leave_the_curve_where_it_was() {
 }
 
 #[tokio::test]
-async fn runs_that_ended_or_are_silent_are_forgotten_when_thinning_is_not_enough() {
+async fn silent_runs_are_evicted_if_downsampling_does_not_free_enough_memory() {
     let config = PageConfig {
         bytes: 20_000,
         ..PageConfig::default()
@@ -391,7 +391,7 @@ async fn runs_that_ended_or_are_silent_are_forgotten_when_thinning_is_not_enough
 }
 
 #[tokio::test]
-async fn a_run_that_has_ended_makes_room_before_one_that_is_silent() {
+async fn ended_run_is_evicted_before_a_silent_one() {
     let config = PageConfig {
         runs: 2,
         ..PageConfig::default()

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_people_write_them() {
+    fn values_are_formatted_with_human_readable_units() {
         assert_eq!(with_unit(0.4123, "1"), "41.2 %");
         assert_eq!(with_unit(0.0153, "s"), "15.3 ms");
         assert_eq!(with_unit(7_500.0, "s"), "2 h 05 min");

@@ -92,7 +92,7 @@ impl Default for PrometheusConfig {
 impl PrometheusConfig {
     /// Returns whether the series kept under these settings are those kept under `other`, which differs only
     /// in how they are served.
-    pub fn keeps_as(&self, other: &Self) -> bool {
+    pub fn has_same_series_settings(&self, other: &Self) -> bool {
         let Self {
             listen,
             exposure,
@@ -145,19 +145,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_are_kept_alike_where_only_the_page_moves() {
+    fn changed_address_or_path_keeps_the_series_and_a_changed_limit_does_not() {
         let kept = PrometheusConfig::default();
         let moved = PrometheusConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465),
             path: "/other".to_owned(),
             ..PrometheusConfig::default()
         };
-        assert!(kept.keeps_as(&moved));
+        assert!(kept.has_same_series_settings(&moved));
         let smaller = PrometheusConfig {
             series_limit: 7,
             ..moved
         };
-        assert!(!kept.keeps_as(&smaller));
+        assert!(!kept.has_same_series_settings(&smaller));
     }
 
     #[test]

@@ -38,14 +38,14 @@ use super::{
 };
 
 /// The maximum length of a series' labels in bytes.
-pub(super) const MOST_LABEL_BYTES: usize = 16 << 10;
+pub(super) const MAX_LABEL_BYTES: usize = 16 << 10;
 /// The tolerance for clock skew, one minute. A point further in the future gets its arrival time, because no
 /// other point of its series would count until then.
 const FUTURE: Duration = Duration::from_secs(60);
 /// The number of bucket layouts that are cached and shared by histograms.
 const REMEMBERED_BOUNDS: usize = 64;
 /// The maximum number of bounds in a shared layout.
-const MOST_SHARED_BOUNDS: usize = 256;
+const MAX_SHARED_BOUNDS: usize = 256;
 
 /// The number of rejected points, in the order of [`Rejection::ALL`].
 pub(super) type RejectedPoints = [u64; Rejection::ALL.len()];
@@ -389,7 +389,7 @@ fn shared(
     if let Some(bounds) = known.iter().find(|bounds| bounds.values() == values) {
         return Ok(Arc::clone(bounds));
     }
-    let is_shared = values.len() <= MOST_SHARED_BOUNDS;
+    let is_shared = values.len() <= MAX_SHARED_BOUNDS;
     let bounds = Arc::new(Bounds::charged(values, budget)?);
     if is_shared {
         if known.len() == REMEMBERED_BOUNDS {

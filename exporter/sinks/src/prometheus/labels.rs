@@ -21,7 +21,7 @@ pub(super) type Labels<'a> = Vec<(Arc<str>, Cow<'a, str>)>;
 const REMEMBERED_KEYS: usize = 4096;
 
 /// The maximum length of a cached key.
-const MOST_REMEMBERED_BYTES: usize = 256;
+const MAX_REMEMBERED_BYTES: usize = 256;
 
 /// Converts attributes to labels.
 pub(super) struct Labeller {
@@ -74,7 +74,7 @@ impl Labeller {
             return name.clone();
         }
         let name = names::label_name(self.translation, key).map(Arc::from);
-        if key.len() > MOST_REMEMBERED_BYTES {
+        if key.len() > MAX_REMEMBERED_BYTES {
             return name;
         }
         if self.names.len() == REMEMBERED_KEYS {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_that_are_written_are_read_back() {
+    fn written_labels_round_trip() {
         let labels = [
             ("a", "x"),
             ("b.c", "1\"2\\"),

@@ -25,11 +25,11 @@ use super::{
 use pulsetrain_otlp::json::value_text;
 
 /// The maximum number of buckets of a histogram, and of quantiles of a summary.
-const MOST_BUCKETS: usize = 10_000;
+const MAX_BUCKETS: usize = 10_000;
 /// The maximum number of exemplars of a native histogram.
-const MOST_NATIVE_EXEMPLARS: usize = 10;
+const MAX_NATIVE_EXEMPLARS: usize = 10;
 /// The maximum length of an exemplar's labels in characters (OpenMetrics 1.0, "Exemplars").
-const MOST_EXEMPLAR_CHARACTERS: usize = 128;
+const MAX_EXEMPLAR_CHARACTERS: usize = 128;
 /// The zero threshold of a native histogram whose point has none (Prometheus' own default for OTLP).
 const ZERO_THRESHOLD: f64 = 1e-128;
 const SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
@@ -71,7 +71,7 @@ pub(super) fn histogram(
     }
     let rising =
         bounds.windows(2).all(|pair| pair[0] < pair[1]) && !bounds.iter().any(|bound| bound.is_nan());
-    if buckets.len() != bounds.len() + 1 || buckets.len() > MOST_BUCKETS || !rising {
+    if buckets.len() != bounds.len() + 1 || buckets.len() > MAX_BUCKETS || !rising {
         return Err(MALFORMED);
     }
     merge_infinite(&mut bounds, &mut buckets);
@@ -141,7 +141,7 @@ fn side(buckets: Option<Buckets<'_>>, scale_down: u32) -> Result<Side, PointErro
     let mut counts: Vec<u64> = Vec::new();
     for (place, count) in buckets.bucket_counts.iter().enumerate() {
         let merged = (index(place) - first) as usize;
-        if place >= MOST_BUCKETS {
+        if place >= MAX_BUCKETS {
             return Err(MALFORMED);
         }
         counts.resize(counts.len().max(merged + 1), 0);
@@ -158,7 +158,7 @@ fn side(buckets: Option<Buckets<'_>>, scale_down: u32) -> Result<Side, PointErro
 }
 
 pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
-    if point.quantile_values.len() > MOST_BUCKETS {
+    if point.quantile_values.len() > MAX_BUCKETS {
         return Err(MALFORMED);
     }
     let mut quantiles: Vec<(f64, f64)> = point
@@ -205,7 +205,7 @@ pub(super) fn exemplars(
             value: number,
             unix_nanos: UnixNanos(exemplar.time_unix_nano),
         });
-        if kept.len() == MOST_NATIVE_EXEMPLARS && matches!(value, Value::Native(_)) {
+        if kept.len() == MAX_NATIVE_EXEMPLARS && matches!(value, Value::Native(_)) {
             break;
         }
     }
@@ -238,7 +238,7 @@ fn exemplar_labels(exemplar: &OtlpExemplar<'_>) -> Result<Box<str>, WireError> {
         .iter()
         .map(|(name, value)| name.chars().count() + value.chars().count())
         .sum();
-    if characters > MOST_EXEMPLAR_CHARACTERS {
+    if characters > MAX_EXEMPLAR_CHARACTERS {
         pairs.truncate(with_ids);
     }
     let mut text = String::new();

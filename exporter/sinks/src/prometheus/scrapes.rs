@@ -25,7 +25,7 @@ const RECENT_INTERVALS: usize = 4;
 
 /// The minimum time to wait for a scraper, so that a short stall of the machine does not lose the last
 /// points.
-const SHORTEST_WAIT: Duration = Duration::from_secs(5);
+const MIN_WAIT: Duration = Duration::from_secs(5);
 
 impl Default for Scrapes {
     fn default() -> Self {
@@ -60,7 +60,7 @@ impl Scrapes {
         let longest = before.intervals.into_iter().flatten().max();
         let patience = match longest {
             _ if before.has_scraper => limit,
-            Some(interval) => limit.min(SHORTEST_WAIT.max(interval * 3)),
+            Some(interval) => limit.min(MIN_WAIT.max(interval * 3)),
             None => return,
         };
         let next = scrapes.wait_for(|answered| answered.count >= before.count + 2);
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_periodic_scraper_is_waited_for() {
+    async fn final_wait_applies_only_to_a_periodic_scraper() {
         let scrapes = Scrapes::default();
         let long = Duration::from_secs(3600);
         scrapes.wait_for_next(long).await;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_scraper_by_its_header_is_waited_for_after_one_scrape() {
+    async fn scraper_identified_by_its_header_is_awaited_after_one_scrape() {
         let scrapes = Scrapes::default();
         scrapes.note_scraper();
         scrapes.count();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_scrapers_of_unequal_distance_are_waited_for() {
+    async fn two_scrapers_with_unequal_intervals_are_both_awaited() {
         let scrapes = Scrapes::default();
         for interval in [14, 1, 14, 1].map(Duration::from_secs) {
             scrapes.count();

@@ -147,7 +147,7 @@ async fn connection(
     let moves_nothing = async {
         tokio::select! {
             () = progress.stalled(idle_timeout) => {}
-            () = progress.gives_way(&places) => {}
+            () = progress.wait_until_slot_needed(&places) => {}
         }
     };
     tokio::pin!(moves_nothing);
@@ -165,7 +165,8 @@ async fn connection(
 
 /// Rejects the request of a connection.
 async fn refuse(stream: ServerStream) {
-    let service = service_fn(|_: Request<Incoming>| async { Ok::<_, Infallible>(answer::crowded()) });
+    let service =
+        service_fn(|_: Request<Incoming>| async { Ok::<_, Infallible>(answer::connection_limit_response()) });
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let _ = timeout(REFUSED, connection).await;
 }

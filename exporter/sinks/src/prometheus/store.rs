@@ -42,10 +42,10 @@ use super::{
 const EVICTED_AFTER_SECONDS: u32 = 300;
 
 /// The minimum number of series evicted at once, because an eviction scans all series.
-const LEAST_EVICTED: usize = 256;
+const MIN_EVICTED: usize = 256;
 
 /// The maximum interval between two expirations of stale series.
-const MOST_EXPIRY_MILLIS: u64 = 60_000;
+const MAX_EXPIRY_MILLIS: u64 = 60_000;
 
 /// The size of a family without its texts.
 const FAMILY_BYTES: usize = 1024;
@@ -157,7 +157,7 @@ impl PrometheusStore {
         let (now, looked) = (self.now_millis(), ended.looked_millis.load(Ordering::Relaxed));
         let stale_millis = u64::try_from(stale_after.as_millis()).unwrap_or(u64::MAX);
         // A scan of all series takes milliseconds, and the exact end does not matter.
-        if now.saturating_sub(looked) < (stale_millis / 20).min(MOST_EXPIRY_MILLIS) {
+        if now.saturating_sub(looked) < (stale_millis / 20).min(MAX_EXPIRY_MILLIS) {
             return;
         }
         ended.looked_millis.store(now, Ordering::Relaxed);
@@ -183,7 +183,7 @@ impl PrometheusStore {
             let arrivals = table.arrivals().filter(|(seen, _)| *seen < since);
             silent.extend(arrivals.map(|(seen, place)| (seen, number, place)));
         }
-        let count = LEAST_EVICTED.max(self.shared.config.series_limit / 100);
+        let count = MIN_EVICTED.max(self.shared.config.series_limit / 100);
         if silent.len() > count {
             silent.select_nth_unstable(count);
             silent.truncate(count);

@@ -73,7 +73,7 @@ async fn guarded(scheme: usize, accepted: &Arc<Mutex<String>>) -> Receiver {
 }
 
 #[tokio::test]
-async fn a_user_and_a_password_are_sent_as_basic() {
+async fn user_and_password_are_sent_as_basic_authorization() {
     let password = token_file("pass:word\r\n");
     for password in [
         Password::Text("pass:word".to_owned()),
@@ -97,7 +97,7 @@ async fn a_user_and_a_password_are_sent_as_basic() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_read_again_before_the_next_attempt() {
+async fn rejected_token_is_reloaded_before_the_next_attempt() {
     for (kind, (scheme, ..)) in KINDS.iter().enumerate() {
         let token = token_file("first\n");
         let accepted = Arc::new(Mutex::new("Bearer first".to_owned()));
@@ -154,7 +154,7 @@ async fn a_changed_token_is_sent_before_the_old_one_is_refused() {
 }
 
 #[tokio::test]
-async fn credentials_that_cannot_change_are_refused_for_good() {
+async fn rejection_of_static_credentials_is_permanent() {
     for (kind, (scheme, ..)) in KINDS.iter().enumerate() {
         let receiver = guarded(kind, &Arc::new(Mutex::new("never".to_owned()))).await;
         let password = Password::Text("s3cret".to_owned());
@@ -170,7 +170,7 @@ async fn credentials_that_cannot_change_are_refused_for_good() {
 }
 
 #[test]
-fn a_token_file_that_cannot_be_used_is_an_error_without_its_content() {
+fn unusable_token_file_is_an_error_that_hides_its_content() {
     let missing = NamedFile {
         variable: "bearer_token_file".to_owned(),
         path: "/not/there".into(),

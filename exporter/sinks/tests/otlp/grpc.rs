@@ -88,7 +88,7 @@ async fn zstd_inflates_to_the_batch() {
 }
 
 #[tokio::test]
-async fn an_answer_compressed_as_the_request_was_is_read_up_to_four_mebibytes_inflated() {
+async fn compressed_response_is_read_up_to_four_mebibytes_after_decompression() {
     let receiver = Receiver::start(|| grpc_gzip(THREE_REJECTED)).await;
     let delivery = receiver.deliver("grpc", &[("COMPRESSION", "gzip")]).await;
     assert_eq!(
@@ -105,7 +105,7 @@ async fn an_answer_compressed_as_the_request_was_is_read_up_to_four_mebibytes_in
 }
 
 #[tokio::test]
-async fn only_the_codes_of_the_specification_may_be_tried_again() {
+async fn only_the_grpc_codes_of_the_specification_are_retryable() {
     const RETRYABLE: [u8; 6] = [1, 4, 10, 11, 14, 15];
     const UNIMPLEMENTED: u8 = 12;
     for code in 1..=16 {
@@ -144,7 +144,7 @@ async fn retry_info_gives_the_delay_and_makes_an_exhausted_resource_retryable() 
 }
 
 #[tokio::test]
-async fn request_over_the_limit_of_its_receiver_is_to_be_divided() {
+async fn request_over_the_receiver_limit_is_reported_as_too_large() {
     // grpc-go, a receiver on tonic with a limit of one byte, and ours.
     let answers = [
         (
@@ -178,14 +178,14 @@ async fn partial_success_is_counted() {
 }
 
 #[tokio::test]
-async fn an_answer_over_four_mebibytes_is_a_failure_for_good() {
+async fn response_over_four_mebibytes_is_a_permanent_error() {
     let receiver = Receiver::start(|| grpc(&vec![0; (4 << 20) + 1], OK)).await;
     let message = refusal(receiver.deliver("grpc", &[]).await);
     assert!(message.contains("longer than 4194304 bytes"), "{message}");
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_end_in_time_may_be_tried_again() {
+async fn response_timeout_is_retryable() {
     let receiver = Receiver::start(|| endless("application/grpc")).await;
     let (_, message) = retry(receiver.deliver("grpc", &[("TIMEOUT", "100")]).await);
     assert!(message.contains("within 100ms"), "{message}");
@@ -193,7 +193,7 @@ async fn an_answer_that_does_not_end_in_time_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_answers_with_a_page_counts_by_its_http_status() {
+async fn html_response_of_a_proxy_is_classified_by_its_http_status() {
     for status in [429, 502, 503, 504] {
         let receiver = Receiver::start(move || http(status, "text/html", "<html>")).await;
         let (_, message) = retry(receiver.deliver("grpc", &[]).await);
@@ -208,7 +208,7 @@ async fn a_proxy_that_answers_with_a_page_counts_by_its_http_status() {
 }
 
 #[tokio::test]
-async fn a_web_page_in_place_of_an_answer_is_refused_with_a_hint() {
+async fn html_page_instead_of_a_grpc_response_is_refused_with_a_hint() {
     let receiver = Receiver::start(|| http(200, "text/html", "<html></html>")).await;
     let message = refusal(receiver.deliver("grpc", &[]).await);
     assert!(message.contains("usually 4318"), "{message}");

@@ -59,7 +59,7 @@ async fn each_signal_is_posted_to_its_path_byte_for_byte_on_one_connection_each(
 }
 
 #[tokio::test]
-async fn an_endpoint_of_one_signal_gets_that_signal_alone() {
+async fn signal_endpoint_receives_only_its_signal() {
     let own = Receiver::start(|| http(200, PROTOBUF, "")).await;
     let all = Receiver::start(|| http(200, PROTOBUF, "")).await;
     let variables = [
@@ -91,7 +91,7 @@ async fn json_is_sent_as_json() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_no_protobuf_cannot_be_json_and_is_refused_unsent() {
+async fn invalid_protobuf_batch_is_refused_before_it_is_sent_as_json() {
     let receiver = Receiver::start(|| http(200, JSON, "{}")).await;
     let mut sink = receiver.sink("http", &[("PROTOCOL", "http/json")]);
     let message = refusal(sink.deliver(&Batch::new(Signal::Logs, 1, &b"\x0a\x05"[..])).await);
@@ -119,7 +119,7 @@ async fn gzip_inflates_to_the_batch() {
 }
 
 #[tokio::test]
-async fn a_higher_level_makes_smaller_bodies_that_inflate_to_the_batch() {
+async fn higher_compression_level_produces_smaller_bodies_that_decompress_to_the_batch() {
     let bytes: Vec<u8> = (0..50_000_u32)
         .flat_map(|n| (n * n % 1009).to_le_bytes())
         .collect();
@@ -170,7 +170,7 @@ async fn headers_arrive_decoded_and_may_replace_the_user_agent() {
 }
 
 #[tokio::test]
-async fn only_four_statuses_may_be_tried_again() {
+async fn only_four_http_statuses_are_retryable() {
     let limited = ": busy; the receiver limits its clients or has no room: raise its limits, or send less";
     for (status, end) in [(429, limited), (502, ": busy"), (503, limited), (504, ": busy")] {
         let receiver = Receiver::start(move || http(status, "text/plain", "busy")).await;
@@ -199,7 +199,7 @@ async fn only_four_statuses_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn request_over_the_limit_of_its_receiver_is_to_be_divided() {
+async fn request_over_the_receiver_limit_is_reported_as_too_large() {
     let receiver = Receiver::start(|| http(413, "text/plain", "at most 1 MB")).await;
     let message = too_large(receiver.deliver("http", &[]).await);
     assert!(
@@ -209,7 +209,7 @@ async fn request_over_the_limit_of_its_receiver_is_to_be_divided() {
 }
 
 #[tokio::test]
-async fn rejection_of_every_request_differs_from_one_of_a_batch() {
+async fn http_403_denies_every_request_and_http_400_refuses_one_batch() {
     let receiver = Receiver::start(|| http(403, "text/plain", "")).await;
     assert!(matches!(
         receiver.deliver("http", &[]).await,
@@ -258,7 +258,7 @@ async fn rejection_has_the_receivers_message_and_advice() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_there_means_a_signal_that_is_not_supported() {
+async fn missing_path_means_an_unsupported_signal() {
     let receiver = Receiver::start(|| http(404, "text/plain", "404 page not found\n")).await;
     let message = unsupported(receiver.deliver("http", &[]).await);
     assert!(
@@ -316,13 +316,13 @@ async fn partial_success_is_counted_from_protobuf_and_json() {
 }
 
 #[tokio::test]
-async fn an_answer_without_content_type_is_read_in_the_form_of_the_request() {
+async fn response_without_content_type_is_parsed_in_the_request_format() {
     let receiver = Receiver::start(|| http_with(200, &[], THREE_REJECTED)).await;
     assert_eq!(receiver.deliver("http", &[]).await, partial(3, "bad"));
 }
 
 #[tokio::test]
-async fn an_answer_of_four_mebibytes_is_read_and_a_longer_one_is_a_failure_for_good() {
+async fn response_of_four_mebibytes_is_read_and_a_longer_one_is_a_permanent_error() {
     for status in [200, 503] {
         let receiver = Receiver::start(move || http(status, "text/plain", vec![b' '; (4 << 20) + 1])).await;
         let message = refusal(receiver.deliver("http", &[]).await);
@@ -333,7 +333,7 @@ async fn an_answer_of_four_mebibytes_is_read_and_a_longer_one_is_a_failure_for_g
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_end_in_time_may_be_tried_again() {
+async fn response_timeout_is_retryable() {
     let receiver = Receiver::start(|| endless(PROTOBUF)).await;
     let (_, message) = retry(receiver.deliver("http", &[("TIMEOUT", "100")]).await);
     assert!(
@@ -344,7 +344,7 @@ async fn an_answer_that_does_not_end_in_time_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn a_request_over_64_mebibytes_is_to_be_divided_unsent() {
+async fn request_over_64_mebibytes_is_reported_as_too_large_without_sending() {
     let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
     for scheme in ["http", "grpc"] {
         let mut sink = receiver.sink(scheme, &[("COMPRESSION", "gzip")]);

@@ -149,7 +149,7 @@ async fn tls_and_grpc_go_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn rejecting_proxy_is_named_with_advice() {
+async fn rejecting_proxy_is_reported_with_advice() {
     for (refusal, expected) in [
         (
             "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",

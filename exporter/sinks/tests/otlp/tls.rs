@@ -114,7 +114,7 @@ const KINDS: [Kind; 2] = [
 ];
 
 #[tokio::test]
-async fn a_certificate_of_a_named_authority_is_trusted() {
+async fn certificate_of_a_configured_authority_is_trusted() {
     let certificates = Certificates::make();
     for (scheme, answer) in KINDS {
         let receiver = Receiver::start_tls(certificates.server(false), answer).await;
@@ -126,7 +126,7 @@ async fn a_certificate_of_a_named_authority_is_trusted() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_shown_where_it_is_asked_for() {
+async fn client_certificate_is_presented_on_request() {
     let certificates = Certificates::make();
     for (scheme, answer) in KINDS {
         let receiver = Receiver::start_tls(certificates.server(true), answer).await;
@@ -179,7 +179,7 @@ async fn certificate_of_an_unknown_authority_is_reported_with_the_variable() {
 }
 
 #[tokio::test]
-async fn tls_to_a_plain_port_and_plain_to_a_tls_port_are_distinguished() {
+async fn tls_to_a_plaintext_port_and_plaintext_to_a_tls_port_are_distinguished() {
     let certificates = Certificates::make();
     let authority = certificates.text("ca.pem");
     for ((tls_scheme, answer), plain_scheme) in KINDS.into_iter().zip(["http", "grpc"]) {
@@ -197,7 +197,7 @@ async fn tls_to_a_plain_port_and_plain_to_a_tls_port_are_distinguished() {
 }
 
 #[test]
-fn a_pem_file_that_cannot_be_used_is_an_error_with_its_variable_and_path() {
+fn unusable_pem_file_is_an_error_with_its_variable_and_path() {
     let certificates = Certificates::make();
     certificates.write("empty.pem", "");
     let good = [
@@ -249,7 +249,7 @@ fn sink(scheme: &str, receiver: &Receiver, tls: &TlsFiles) -> OtlpSink {
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_is_accepted_by_that_name_or_unchecked() {
+async fn certificate_for_another_name_needs_server_name_or_disabled_verification() {
     let certificates = Certificates::make();
     let trusting = TlsFiles {
         authority: Some(certificates.named("tls.ca", "ca.pem")),
@@ -282,7 +282,7 @@ async fn a_certificate_for_another_name_is_accepted_by_that_name_or_unchecked() 
 }
 
 #[tokio::test]
-async fn an_expired_certificate_is_named() {
+async fn expired_certificate_is_reported() {
     let certificates = Certificates::make();
     let trusting = TlsFiles {
         authority: Some(certificates.named("tls.ca", "ca.pem")),

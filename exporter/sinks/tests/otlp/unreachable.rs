@@ -64,7 +64,7 @@ async fn unknown_host_is_reported() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_may_be_tried_again() {
+async fn truncated_response_is_retryable() {
     for answer in [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"] {
         let address = raw_server(answer).await;
         retry_message(&format!("http://{address}")).await;

@@ -26,7 +26,7 @@ impl ExtraFamilies for Own {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn extra_families_are_on_the_page_once() {
+async fn extra_families_are_exposed_exactly_once() {
     let mut site = Site::open(vec![Box::new(Own)]).await;
     site.fill("g", 1, 1.0).await;
     let page = site.get("/metrics", "").await;

@@ -13,7 +13,7 @@ use crate::site::Site;
 const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_scrapes_at_once_are_all_answered_while_points_come_in() {
+async fn thousand_concurrent_scrapes_are_answered_while_points_arrive() {
     let mut site = Site::open(Vec::new()).await;
     site.fill("g", 500, 1.0).await;
     let address = site.address;
@@ -38,7 +38,7 @@ async fn a_thousand_scrapes_at_once_are_all_answered_while_points_come_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_that_never_read_hold_up_neither_points_nor_other_readers_nor_the_end() {
+async fn stalled_clients_block_neither_points_nor_other_clients_nor_shutdown() {
     let mut site = Site::open(Vec::new()).await;
     // More than the buffers of the sockets.
     site.fill("g", 150_000, 0.123_456_789).await;
@@ -63,7 +63,7 @@ async fn readers_that_never_read_hold_up_neither_points_nor_other_readers_nor_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_is_being_read_when_the_server_stops_is_read_to_its_end() {
+async fn response_in_progress_is_completed_when_the_server_stops() {
     let mut site = Site::open(Vec::new()).await;
     site.fill("g", 100_000, 1.0).await;
     let mut stream = TcpStream::connect(site.address)

@@ -42,7 +42,7 @@ async fn page_has_the_requested_format_and_compression() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_paths_are_answered() {
+async fn head_requests_unknown_paths_and_post_requests_are_answered() {
     let site = Site::open(Vec::new()).await;
     let head = site.ask("HEAD", "/metrics", "").await;
     assert_eq!((head.status, head.body.len()), (200, 0));

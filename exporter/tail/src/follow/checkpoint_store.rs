@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_valid_file_all_entries_count_as_acknowledged_and_no_file_has_a_checkpoint() {
+    fn without_a_valid_checkpoint_file_all_entries_count_as_acknowledged() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(FILE_NAME), "{").unwrap();
         let (lost, notice) = load(folder.path()).unwrap();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_keeps_its_identity_while_it_grows_and_loses_it_when_its_leading_bytes_change() {
+    fn file_identity_survives_growth_but_not_a_change_of_its_leading_bytes() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"[\n  {\"log\": 1}").unwrap();
         let inode = Inode::of(&file.as_file().metadata().unwrap());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_the_same_head_is_another_one_if_its_last_bytes_differ_or_are_missing() {
+    fn files_with_equal_heads_but_different_last_bytes_have_different_identities() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let [first, second] = ["1", "2"].map(|run| [&"head ".repeat(HEAD), run, &"x".repeat(20)].concat());
         fs::write(file.path(), &first).unwrap();

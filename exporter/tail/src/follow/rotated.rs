@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_grow_with_age_and_other_files_are_ignored() {
+    fn rotated_files_are_ordered_by_number_and_other_files_are_ignored() {
         let (_folder, log) = folder(&[
             "train.log",
             "train.log.1",
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn files_after_a_file_follow_its_age_or_its_modification_time_if_it_is_deleted() {
+    fn newer_rotated_files_are_found_by_number_or_modification_time() {
         let (folder, log) = folder(&["train.log.3", "train.log.2", "train.log.1"]);
         let second = folder.path().join("train.log.2");
         assert_eq!(

@@ -157,7 +157,7 @@ async fn while_a_journal_is_incomplete_no_checkpoint_is_written_and_the_error_is
 }
 
 #[tokio::test]
-async fn checkpoints_are_written_after_their_outputs_are_on_disk_and_not_otherwise() {
+async fn checkpoints_are_written_only_after_their_outputs_are_synced() {
     let folder = tempfile::tempdir().unwrap();
     let checkpointer = Checkpointer::open(folder.path()).unwrap();
     let (pipeline, ingress, permits) = gated();
@@ -192,7 +192,7 @@ async fn checkpoints_are_written_after_their_outputs_are_on_disk_and_not_otherwi
 }
 
 #[tokio::test]
-async fn new_follower_resumes_after_the_data_in_flight() {
+async fn new_follower_resumes_after_in_flight_data() {
     let checkpointer = Checkpointer::in_memory();
     let (_pipeline, ingress, _permits) = gated();
     send(&checkpointer, &ingress, vec![batch()], read_to(100));
@@ -205,7 +205,7 @@ async fn new_follower_resumes_after_the_data_in_flight() {
 }
 
 #[test]
-fn an_output_is_recovered_once_in_a_process() {
+fn output_is_recovered_only_once_per_process() {
     let checkpointer = Checkpointer::in_memory();
     let modes = || ["a", "b"].map(|output| checkpointer.open_mode(output));
     assert_eq!(modes(), [OpenMode::Recover; 2]);

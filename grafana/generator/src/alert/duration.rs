@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_read_and_written() {
+    fn prometheus_duration_is_parsed_and_formatted() {
         assert_eq!(parse("1h30m"), Some(5_400_000));
         assert_eq!(parse("1d"), Some(86_400_000));
         assert_eq!(format(5_400_000), "1h30m");

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_duration_of_an_expression_is_divided() {
+    fn scaling_divides_every_duration_of_an_expression() {
         let text = "max_over_time(avg(rate(train_loss[5m] offset 1h))[1d:10m]) > 3";
         let scaled = scaled(text, 60.0).unwrap();
         assert_eq!(

@@ -308,7 +308,7 @@ mod tests {
             .join("; ")
     }
 
-    const RIGHT: &str = r#"
+    const VALID_ALERT: &str = r#"
   - name: TrainLossHigh
     expr: train_loss > 9
     for: 5m
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_complete_alert_has_no_errors() {
-        assert_eq!(errors("right", RIGHT), "");
+        assert_eq!(errors("right", VALID_ALERT), "");
     }
 
     #[test]
@@ -379,17 +379,17 @@ mod tests {
                 "too long for Grafana",
             ),
         ] {
-            let changed = RIGHT.replace(from, to);
-            assert_ne!(changed, RIGHT, "{name}");
+            let changed = VALID_ALERT.replace(from, to);
+            assert_ne!(changed, VALID_ALERT, "{name}");
             let errors = errors(name, &changed);
             assert!(errors.contains(expected), "{name}: {errors}");
         }
     }
 
     #[test]
-    fn a_group_that_is_too_large_for_mimir_is_refused() {
+    fn alert_group_over_the_mimir_limit_is_rejected() {
         let alerts: String = (0..=LARGEST_GROUP)
-            .map(|number| RIGHT.replace("TrainLossHigh", &format!("TrainLossHigh{number}")))
+            .map(|number| VALID_ALERT.replace("TrainLossHigh", &format!("TrainLossHigh{number}")))
             .collect();
         assert!(errors("large", &alerts).contains("Mimir accepts 20 in a group"));
     }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_the_alert_lacks_is_an_error() {
+    fn label_missing_from_the_alert_is_an_error() {
         assert!(render("{{ $labels.gpu }}", &BTreeMap::new(), 0.0).is_err());
         assert!(render("{{ $value }}", &BTreeMap::new(), 0.0).is_err());
         assert!(render("{{ $value", &BTreeMap::new(), 0.0).is_err());

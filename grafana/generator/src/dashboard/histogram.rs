@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_asks_for_classic_series_and_then_for_native_ones() {
+    fn mean_queries_classic_histograms_then_native_ones() {
         assert_eq!(
             of("{mean: 'h_seconds{a=\"b\"}', by: [x]}").unwrap(),
             "sum by (x) (rate(h_seconds_sum{a=\"b\"}[$__rate_interval])) \
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_since_the_start_has_no_rate() {
+    fn mean_since_the_start_uses_totals_without_rate() {
         assert_eq!(
             of("{mean: h_seconds, by: [x], since_start: true}").unwrap(),
             "sum by (x) (h_seconds_sum) / (sum by (x) (h_seconds_count) > 0) \
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_asks_for_classic_buckets_and_then_for_native_ones() {
+    fn quantile_queries_classic_histogram_buckets_then_native_ones() {
         assert_eq!(
             of("{quantile: 0.99, of: h_seconds, by: [x]}").unwrap(),
             "histogram_quantile(0.99, sum by (le, x) (rate(h_seconds_bucket[$__rate_interval]))) \
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_do_not_fit_together_are_refused() {
+    fn incompatible_histogram_query_keys_are_rejected() {
         for yaml in [
             "{}",
             "{expr: a, mean: b}",

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn panels_flow_and_a_full_line_begins_another() {
+    fn panels_flow_left_to_right_and_wrap_at_full_width() {
         let (positions, height) = flow(&[
             panel("stat", ", height: 6"),
             panel("timeseries", ""),

@@ -62,7 +62,7 @@ fn the_dashboards_of_the_repository_have_no_errors() {
 }
 
 #[test]
-fn a_panel_that_lacks_something_is_refused_with_its_place() {
+fn invalid_panel_is_rejected_with_its_location() {
     let panel = "dashboards/moe.yaml: Load imbalance: ";
     for (old, new, message) in [
         (
@@ -123,7 +123,7 @@ fn a_panel_that_lacks_something_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_query_that_no_data_can_answer_is_refused() {
+fn invalid_panel_query_is_rejected_with_the_reason() {
     for (old, new, message) in [
         (
             "moe_load_imbalance{",
@@ -167,7 +167,7 @@ fn names_in_a_dashboard_exist_and_are_used() {
 }
 
 #[test]
-fn the_states_of_a_timeline_are_those_of_the_registry() {
+fn state_timeline_expands_to_the_registry_states() {
     let file = "dashboards/run-overview.yaml";
     let wrong = errors(&Copy::new().replace(file, "states: train.phase", "states: train.phases"));
     assert!(wrong.contains("no attribute `train.phases`"), "{wrong}");
@@ -187,7 +187,7 @@ fn the_states_of_a_timeline_are_those_of_the_registry() {
 }
 
 #[test]
-fn every_metric_is_either_shown_or_excused() {
+fn every_metric_is_shown_or_listed_with_a_reason() {
     let no_longer_shown = errors_of_moe("moe_load_cv{", "moe_z_loss{");
     assert!(
         no_longer_shown.contains("moe.load_cv: no panel shows this metric"),
@@ -216,7 +216,7 @@ fn texts<'a>(json: &'a Value, key: &str, found: &mut BTreeSet<&'a str>) {
 }
 
 #[test]
-fn perses_has_the_queries_of_grafana() {
+fn perses_and_grafana_dashboards_have_the_same_queries() {
     for dashboard in Copy::new().load().unwrap() {
         let (grafana, perses) = (grafana::write(&dashboard), perses::write(&dashboard));
         let (mut of_grafana, mut of_perses) = (BTreeSet::new(), BTreeSet::new());
@@ -285,7 +285,7 @@ fn entry_of_readme() -> String {
 }
 
 #[test]
-fn the_entry_that_the_readme_adds_is_a_panel_of_both_dashboards() {
+fn readme_example_panel_appears_in_grafana_and_perses() {
     let row = "  - title: Is it learning?\n    panels:\n";
     let with_entry = format!("{row}{}", entry_of_readme());
     let dashboards = Copy::new()
@@ -305,7 +305,7 @@ fn the_entry_that_the_readme_adds_is_a_panel_of_both_dashboards() {
 }
 
 #[test]
-fn the_queries_of_the_provisioned_tempo_are_of_the_conventions() {
+fn provisioned_tempo_queries_use_only_known_names() {
     let path = repository().join("../provisioning/datasources/pulsetrain.yaml");
     let text = fs::read_to_string(path).unwrap();
     let queries: Vec<_> = text

@@ -38,7 +38,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn names_of_the_conventions_pass_and_others_do_not() {
+    fn traceql_names_outside_the_conventions_are_errors() {
         let query = r#"{ name = "train.step" && resource.train.run.id =~ "$run" && duration > 1s } | select(span.train.step)"#;
         assert_eq!(check(query), [""; 0]);
         assert_eq!(check(r#"{ name = "train.stepp" }"#).len(), 1);

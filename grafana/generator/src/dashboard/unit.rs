@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_of_the_registry_has_one_on_pages() {
+    fn every_registry_unit_has_a_dashboard_unit() {
         let unknown: Vec<_> = metric::ALL
             .iter()
             .filter(|metric| Unit::of(metric.unit).is_none())
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_is_not_in_the_list_is_refused() {
+    fn unit_outside_the_dashboard_list_is_rejected() {
         for ucum in ["", "{}", "ms", "{token}/{step}", "token"] {
             assert_eq!(Unit::of(ucum), None, "{ucum}");
         }

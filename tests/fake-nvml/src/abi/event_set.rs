@@ -77,10 +77,10 @@ pub unsafe extern "C" fn nvmlEventSetWait_v2(
 ) -> nvmlReturn_t {
     answer("nvmlEventSetWait_v2", |world, _| {
         let timeout = Duration::from_millis(timeout_ms.into());
-        let next_news = |second| world.scenario.next_change(second);
+        let next_change_after = |second| world.scenario.next_change(second);
         let news = world
             .clock
-            .wait_for(timeout, next_news, || look(world, set.addr()));
+            .wait_for(timeout, next_change_after, || look(world, set.addr()));
         let news = news.ok_or(TIMEOUT)??;
         // SAFETY: by NVML's contract the pointer is null or points to the structure.
         unsafe { put(data, news) }

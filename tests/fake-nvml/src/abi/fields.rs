@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_driver_is_asked_for_its_own_ids() {
+    fn newer_driver_uses_renumbered_field_ids() {
         assert_eq!(id_before_580_82("570.86.15", 251), 251);
         assert_eq!(id_before_580_82("580.65.06", 251), 251);
         let later: Vec<_> = (250..=274).map(|id| id_before_580_82("580.82.07", id)).collect();
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn no_id_stands_for_two_readings() {
+    fn field_ids_are_unique_across_readings() {
         let mut ids: Vec<_> = FIELDS.iter().map(|field| field.id).collect();
         for (first, sixth, ..) in PER_LINK {
             ids.extend((first..first + 6).chain(sixth..sixth + 6));

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gpu_is_what_all_are_with_its_own_on_top() {
+    fn gpu_settings_override_the_settings_of_all_gpus() {
         let all =
             json!({"uuid": "GPU-{place:02x}", "readings": {"a": 1, "b": {"ramp": {"from": 0}}, "c": 3}});
         let own = json!({"readings": {"a": null, "b": {"ramp": {"to": 5}}, "c": 4}});
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_of_one_gpu_still_takes_away_after_files_are_merged() {
+    fn null_in_a_gpu_patch_still_removes_keys_after_merging() {
         let mut file = json!({"each": {"0": {"x": 1}}, "gone": 1, "f": {"sine": {"mean": 1}}});
         patch(
             &mut file,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_the_reading_of_that_name() {
+    fn reading_given_as_a_name_refers_to_that_reading() {
         let all = json!({"readings": {"power": 7, "same": "power", "energy": {"counter": {"rate": "same"}}}});
         assert_eq!(
             gpu(&all, None, 0).expect("a GPU")["readings"],

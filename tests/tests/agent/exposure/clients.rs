@@ -56,7 +56,7 @@ impl Python<'_> {
 }
 
 #[test]
-fn the_python_sdk_needs_a_certificate_and_a_token_over_both_protocols() {
+fn python_sdk_requires_a_certificate_and_a_token_over_both_protocols() {
     let Some(program) = Judge::PythonSdk.require_or_skip() else {
         return;
     };
@@ -148,7 +148,7 @@ fn the_python_sdk_needs_a_certificate_and_a_token_over_both_protocols() {
 }
 
 #[test]
-fn the_python_sdk_names_an_expired_certificate_of_the_server() {
+fn python_sdk_reports_an_expired_server_certificate() {
     let Some(program) = Judge::PythonSdk.require_or_skip() else {
         return;
     };

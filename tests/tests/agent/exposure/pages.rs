@@ -16,7 +16,7 @@ fn job(name: &str, port: u16, keys: &str) -> String {
 }
 
 #[test]
-fn prometheus_scrapes_with_certificates_and_credentials_and_is_refused_without() {
+fn prometheus_scrapes_only_with_certificates_and_credentials() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -125,7 +125,7 @@ fn prometheus_scrapes_with_certificates_and_credentials_and_is_refused_without()
 }
 
 #[test]
-fn health_and_traces_need_the_token_and_pages_a_host_of_this_machine() {
+fn health_and_traces_require_the_token_and_pages_a_local_host_header() {
     let folder = secrets(&Certificates::generate(), "secret");
     let root: &Path = folder.path();
     let auth = bearer(root);

@@ -25,7 +25,7 @@ fn page_of(folder: &Folder, lines: &str) -> String {
 }
 
 #[test]
-fn a_live_run_moves_without_errors() {
+fn live_run_updates_the_page_without_errors() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };
@@ -67,7 +67,7 @@ fn a_live_run_moves_without_errors() {
 }
 
 #[test]
-fn a_diverged_run_has_a_gap_and_a_mark_where_its_loss_is_nan() {
+fn nan_losses_are_drawn_as_a_gap_with_a_marker() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };
@@ -104,7 +104,7 @@ fn a_diverged_run_has_a_gap_and_a_mark_where_its_loss_is_nan() {
 }
 
 #[test]
-fn sixty_four_ranks_have_a_row_each() {
+fn sixty_four_ranks_get_one_row_each() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };
@@ -152,7 +152,7 @@ fn a_hundred_runs_are_listed_and_filtered() {
 }
 
 #[test]
-fn an_hour_at_ten_steps_a_second_is_drawn_from_its_first_to_its_last_step() {
+fn hour_at_ten_steps_per_second_is_drawn_from_first_to_last_step() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };
@@ -185,7 +185,7 @@ fn an_hour_at_ten_steps_a_second_is_drawn_from_its_first_to_its_last_step() {
 }
 
 #[test]
-fn a_page_without_a_run_explains_what_it_waits_for() {
+fn page_without_a_run_shows_a_waiting_message() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };
@@ -244,7 +244,7 @@ fn keys_move_between_runs_and_axes() {
 }
 
 #[test]
-fn text_of_a_run_is_shown_and_never_run() {
+fn text_of_a_run_is_displayed_and_never_executed() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };
@@ -253,7 +253,7 @@ fn text_of_a_run_is_shown_and_never_run() {
 }
 
 #[test]
-fn a_rank_that_ends_leaves_its_curve_to_the_next_with_a_break_and_a_mark() {
+fn curve_of_an_ended_rank_continues_with_a_gap_and_a_marker() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };

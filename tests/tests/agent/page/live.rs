@@ -100,7 +100,7 @@ fn steps_have_their_phases_by_rank_and_gpus_their_readings() {
 }
 
 #[test]
-fn a_name_of_another_machine_is_refused_and_no_other_origin_reads() {
+fn foreign_host_header_is_rejected_and_other_origins_cannot_read() {
     let demo = Demo::start(&["--rate", "20"]);
     for path in ["/", "/api/overview", "/events"] {
         let answer = get(demo.port, path, "Host: evil.example\r\n");
@@ -115,7 +115,7 @@ fn a_name_of_another_machine_is_refused_and_no_other_origin_reads() {
 }
 
 #[test]
-fn the_page_is_compressed_for_whoever_takes_it() {
+fn page_is_compressed_for_clients_that_accept_gzip() {
     let demo = Demo::start(&["--rate", "20"]);
     let plain = get(demo.port, "/", "");
     let gzip = get(demo.port, "/", "Accept-Encoding: gzip\r\n");
@@ -178,7 +178,7 @@ const MOST_MEMORY_KIB: u64 = 96 << 10;
 const MOST_UNREAD: usize = 32 << 20;
 
 #[test]
-fn streams_that_are_not_read_are_closed_and_hold_up_nobody() {
+fn unread_event_streams_are_closed_without_blocking_others() {
     let agent = Agent::start(", idle_timeout: 1s");
     for run in 0..RUNS {
         agent.send(&run_with_verdicts(&format!("r{run}"), 200));

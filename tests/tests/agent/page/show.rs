@@ -36,7 +36,7 @@ fn embedded(html: &str) -> Value {
 }
 
 #[test]
-fn every_folder_of_the_corpus_is_shown_or_refused_with_its_reason() {
+fn every_corpus_folder_is_shown_or_rejected_with_a_reason() {
     let folders = fs::read_dir(corpus(""))
         .expect("the corpus can be listed")
         .flatten();
@@ -99,7 +99,7 @@ fn the_file_holds_every_step_with_its_loss() {
 }
 
 #[test]
-fn an_input_and_a_file_that_cannot_be_replaced_stay_as_they_were() {
+fn inputs_and_unreplaceable_files_are_never_overwritten() {
     let folder = Folder::new();
     let (log, out) = (folder.path("training.json"), folder.path("out.html"));
     fs::copy(corpus("surogate/training_dense.json"), &log).expect("the log can be copied");
@@ -125,7 +125,7 @@ fn an_input_and_a_file_that_cannot_be_replaced_stay_as_they_were() {
 }
 
 #[test]
-fn runs_are_printed_without_colors_where_there_is_no_terminal() {
+fn runs_are_printed_without_colors_outside_a_terminal() {
     let folder = Folder::new();
     let nan = folder.file(
         "nan.jsonl",
@@ -177,7 +177,7 @@ fn without_derived(telemetry: &str) -> String {
 }
 
 #[test]
-fn verdicts_are_derived_where_a_file_has_none_and_never_twice() {
+fn verdicts_are_derived_only_for_files_without_verdicts() {
     let folder = Folder::new();
     let telemetry = demo_with_nan(&folder);
     let plain = folder.file("plain.jsonl", without_derived(&telemetry));
@@ -210,7 +210,7 @@ fn rotated_files_are_read_in_order_of_time() {
 }
 
 #[test]
-fn several_runs_are_in_one_view() {
+fn several_runs_are_shown_in_one_view() {
     let folder = Folder::new();
     for name in ["one", "two", "three"] {
         folder.file(&format!("{name}.jsonl"), run_of(name, 20, |_| 1.0));
@@ -232,7 +232,7 @@ fn several_runs_are_in_one_view() {
 }
 
 #[test]
-fn bad_input_is_named_with_what_to_do() {
+fn invalid_show_input_is_reported_with_the_fix() {
     let folder = Folder::new();
     let notes = folder.file("notes.txt", "buy milk\n").display().to_string();
     let empty = folder.file("empty.json", "").display().to_string();
@@ -276,7 +276,7 @@ fn bad_input_is_named_with_what_to_do() {
 }
 
 #[test]
-fn points_that_are_not_shown_are_counted_with_their_reason() {
+fn hidden_points_are_counted_with_their_reason() {
     let folder = Folder::new();
     let file = folder
         .file("run.jsonl", run_of("a", 50, |_| 1.0))
@@ -305,7 +305,7 @@ fn points_that_are_not_shown_are_counted_with_their_reason() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn show_on_a_used_port_reports_the_address() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = taken.local_addr().expect("an address").to_string();
     let log = corpus("surogate/training_dense.json").display().to_string();
@@ -315,7 +315,7 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
-fn without_a_browser_the_address_is_printed() {
+fn url_is_printed_when_no_browser_is_available() {
     let port = free_port();
     let mut command = command(["show", "--listen"]);
     for display in ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"] {
@@ -335,7 +335,7 @@ fn without_a_browser_the_address_is_printed() {
 }
 
 #[test]
-fn the_file_has_no_text_of_a_run_outside_of_its_data() {
+fn html_file_contains_run_text_only_in_its_data() {
     let folder = Folder::new();
     let html = folder.path("run.html");
     let lines = folder.file("runs.jsonl", hostile_run()).display().to_string();

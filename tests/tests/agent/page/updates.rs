@@ -91,7 +91,7 @@ fn an_open_page_shows_the_run_of_a_demo_that_was_restarted() {
 }
 
 #[test]
-fn text_of_a_live_run_is_shown_and_never_run() {
+fn text_of_a_live_run_is_displayed_and_never_executed() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };

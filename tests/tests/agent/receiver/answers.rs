@@ -34,7 +34,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn protobuf_and_json_come_through_as_the_same_bytes_however_they_are_compressed() {
+fn protobuf_and_json_in_every_compression_are_forwarded_as_the_same_bytes() {
     let inside = Inside::open(ReceiverConfig::default());
     let zstd = zstd::encode_all(&span()[..], 1).unwrap();
     for (headers, body, answer) in [
@@ -60,7 +60,7 @@ fn protobuf_and_json_come_through_as_the_same_bytes_however_they_are_compressed(
 }
 
 #[test]
-fn what_will_never_be_taken_is_answered_with_why_and_not_to_be_sent_again() {
+fn unacceptable_requests_get_a_permanent_error_with_the_reason() {
     let small = ReceiverConfig {
         max_message: 1000,
         ..ReceiverConfig::default()
@@ -147,7 +147,7 @@ fn what_will_never_be_taken_is_answered_with_why_and_not_to_be_sent_again() {
 }
 
 #[test]
-fn while_no_sink_has_room_clients_of_both_protocols_are_asked_to_come_again_and_nothing_is_lost() {
+fn full_sinks_ask_clients_of_both_protocols_to_retry_and_lose_nothing() {
     let inside = Inside::closed(ReceiverConfig::default(), 2);
     let post = || inside.post("/v1/traces", PROTOBUF, &span());
     for _ in 0..2 {
@@ -180,7 +180,7 @@ fn while_no_sink_has_room_clients_of_both_protocols_are_asked_to_come_again_and_
 }
 
 #[test]
-fn a_message_that_is_too_long_for_grpc_is_refused_for_good() {
+fn grpc_message_above_the_limit_is_rejected_permanently() {
     let small = ReceiverConfig {
         max_message: 50,
         ..ReceiverConfig::default()
@@ -195,7 +195,7 @@ fn a_message_that_is_too_long_for_grpc_is_refused_for_good() {
 }
 
 #[test]
-fn it_ends_though_a_client_keeps_its_connection_and_one_sends_half_a_message() {
+fn receiver_stops_despite_idle_and_half_sent_connections() {
     let inside = Inside::open(ReceiverConfig::default());
     let mut half = std::net::TcpStream::connect(inside.address).unwrap();
     half.write_all(b"POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\nContent-Length: 100\r\n\r\nhalf")
@@ -211,7 +211,7 @@ fn it_ends_though_a_client_keeps_its_connection_and_one_sends_half_a_message() {
 }
 
 #[test]
-fn an_address_that_others_can_reach_has_to_be_allowed() {
+fn remote_listen_address_requires_allow_remote() {
     let remote = || ReceiverConfig {
         listen: vec!["0.0.0.0:0".parse().expect("it is an address")],
         ..ReceiverConfig::default()
@@ -231,7 +231,7 @@ fn an_address_that_others_can_reach_has_to_be_allowed() {
 }
 
 #[test]
-fn credentials_that_clients_on_other_machines_would_send_in_clear_are_reported() {
+fn remote_listener_with_plaintext_credentials_is_reported() {
     let folder = Folder::new();
     let bind = |listen: &str| {
         let config = ReceiverConfig {
@@ -269,7 +269,7 @@ fn grpc(inside: &Inside) -> OtlpSink {
 
 /// A number with two bytes in JSON has eight bytes in protobuf.
 #[test]
-fn json_that_grows_over_the_limit_is_refused_and_reaches_no_sink() {
+fn json_that_exceeds_the_limit_as_protobuf_is_rejected() {
     let small = ReceiverConfig {
         max_message: 10_000,
         ..ReceiverConfig::default()
@@ -295,7 +295,7 @@ fn json_that_grows_over_the_limit_is_refused_and_reaches_no_sink() {
 
 /// A connection that is closed while its client writes is reset, and the client cannot read the response.
 #[test]
-fn a_client_that_writes_a_long_refused_body_reads_the_answer() {
+fn client_reads_the_error_response_after_sending_a_long_body() {
     let small = ReceiverConfig {
         max_message: 1000,
         ..ReceiverConfig::default()

@@ -18,7 +18,7 @@ const PROTOBUF: &str = "Content-Type: application/x-protobuf\r\n";
 const CONNECTIONS: usize = 256;
 
 #[test]
-fn silent_connections_are_closed_and_others_are_refused_with_an_answer_meanwhile() {
+fn idle_connections_are_closed_and_excess_ones_get_an_error_response() {
     let inside = Inside::open(ReceiverConfig::default());
     let connect = |_| TcpStream::connect(inside.address).expect("the receiver listens");
     // An idle connection is eventually closed in favour of a waiting client, so on a busy machine the client may be served
@@ -51,7 +51,7 @@ fn silent_connections_are_closed_and_others_are_refused_with_an_answer_meanwhile
 }
 
 #[test]
-fn slow_bodies_hold_up_nobody_else() {
+fn slow_request_bodies_do_not_block_other_clients() {
     let inside = Inside::open(ReceiverConfig::default());
     let slow: Vec<TcpStream> = (0..64)
         .map(|_| {

@@ -13,17 +13,17 @@ use tempfile::TempDir;
 const SAMPLE: &str = "written/tunix_otel.jsonl";
 
 #[test]
-fn metrics_that_tunix_sends_over_grpc_come_out_under_our_names() {
+fn tunix_metrics_over_grpc_are_renamed_to_registry_names() {
     sent_is_as_imported("grpc", "");
 }
 
 #[test]
-fn metrics_that_tunix_sends_over_http_come_out_under_our_names() {
+fn tunix_metrics_over_http_are_renamed_to_registry_names() {
     sent_is_as_imported("http", "");
 }
 
 #[test]
-fn if_the_configuration_asks_they_keep_the_names_that_tunix_gave_them() {
+fn tunix_metrics_keep_their_names_with_rename_disabled() {
     let Some(sent) = Sent::through("grpc", ", rename_tunix: false") else {
         return;
     };

@@ -12,7 +12,7 @@ use pulsetrain_tests::{Answer, FakeEndpoint, Items, command, corpus, free_port, 
 use crate::run::world::{folder, run, sent};
 
 #[test]
-fn a_dead_endpoint_changes_nothing_for_the_trainer() {
+fn dead_endpoint_does_not_affect_the_trainer() {
     let hanging = FakeEndpoint::start([], Answer::Hang);
     let log = fs::read(corpus("maxtext/demo.stderr")).unwrap();
     for endpoint in [
@@ -41,7 +41,7 @@ fn a_dead_endpoint_changes_nothing_for_the_trainer() {
 }
 
 #[test]
-fn a_port_that_another_program_has_is_reported_with_its_name_and_the_trainer_runs() {
+fn used_port_is_reported_with_its_owner_and_the_trainer_runs() {
     let folder = folder();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = folder.path().join("run.yaml");
@@ -106,7 +106,7 @@ fn the_page_and_the_metrics_are_served_without_a_configuration() {
 }
 
 #[test]
-fn an_address_of_the_page_that_is_in_use_is_named_and_the_trainer_runs() {
+fn used_page_address_is_reported_and_the_trainer_runs() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let output = command(["run", "--no-gpu", "--listen", &address, "--", "echo", "done"]).output();
@@ -147,7 +147,7 @@ fn every_target_gets_everything() {
 }
 
 #[test]
-fn a_file_that_another_program_writes_is_left_out_and_the_trainer_runs() {
+fn locked_output_file_is_skipped_and_the_trainer_runs() {
     let folder = folder();
     let out = sent(&folder);
     let held = fs::File::create(&out).unwrap();

@@ -13,7 +13,7 @@ values:
 
 /// The trainer prints a step only after the test has found the previous one at the sink.
 #[test]
-fn each_step_of_an_own_format_is_at_the_sink_before_the_next_is_printed() {
+fn each_step_of_a_custom_format_is_delivered_before_the_next_is_printed() {
     let folder = folder();
     let [mapping, gate] = ["m.yaml", "gate"].map(|name| folder.path().join(name));
     fs::write(&mapping, MAPPING).unwrap();

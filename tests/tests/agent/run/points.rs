@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::run::world::{folder, run, sent};
 
 #[test]
-fn what_a_trainer_prints_gives_the_points_of_an_import() {
+fn printed_output_gives_the_same_points_as_an_import() {
     let folder = folder();
     let log = corpus("maxtext/demo.stderr");
     let imported = folder.path().join("imported.jsonl");
@@ -32,7 +32,7 @@ fn what_a_trainer_prints_gives_the_points_of_an_import() {
 
 /// The sample, and more steps of the same run.
 #[test]
-fn twenty_thousand_lines_a_second_come_to_every_point_of_an_import() {
+fn twenty_thousand_lines_per_second_give_every_point_of_an_import() {
     const LINES: usize = 1_200;
     let folder = folder();
     let log = folder.path().join("log");
@@ -62,7 +62,7 @@ fn twenty_thousand_lines_a_second_come_to_every_point_of_an_import() {
 
 /// MaxText prints the name of its run in its configuration, seconds after other lines.
 #[test]
-fn a_run_has_its_name_however_late_the_trainer_gives_it() {
+fn run_name_is_applied_however_late_the_trainer_prints_it() {
     let folder = folder();
     let log = corpus("maxtext/demo.stderr");
     let imported = folder.path().join("imported.jsonl");
@@ -85,7 +85,7 @@ fn a_run_has_its_name_however_late_the_trainer_gives_it() {
 }
 
 #[test]
-fn a_log_that_is_written_besides_is_read_to_its_end() {
+fn followed_log_of_a_trainer_is_read_to_its_end() {
     let folder = folder();
     let imported = folder.path().join("imported.jsonl");
     let log = corpus("surogate/training_dense.json");

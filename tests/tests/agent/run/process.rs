@@ -14,14 +14,14 @@ use crate::run::world::{folder, line, run, sent};
 const ODD_TRAINER: &str = r"printf 'a\377\r10%%\r20%%\033[1mb'; printf 'warning\n\376' >&2; exit 7";
 
 #[test]
-fn what_is_printed_and_the_exit_code_are_those_of_the_trainer() {
+fn output_and_exit_code_are_those_of_the_trainer() {
     let (bare, run) = bare_and_run(ODD_TRAINER);
     assert_eq!((run.status.code(), bare.status.code()), (Some(7), Some(7)));
     assert_eq!((run.stdout, run.stderr), (bare.stdout, bare.stderr));
 }
 
 #[test]
-fn what_cannot_be_read_is_reported_after_the_output_of_the_trainer() {
+fn unparsable_output_is_reported_after_the_output_of_the_trainer() {
     let (bare, run) = bare_and_run(r"printf 'a\000\n'; printf 'warning' >&2");
     assert_eq!(run.stdout, bare.stdout);
     let ours = run.stderr.strip_prefix(&bare.stderr[..]);
@@ -37,7 +37,7 @@ fn bare_and_run(script: &str) -> (Output, Output) {
 }
 
 #[test]
-fn a_torrent_of_output_is_passed_on_completely() {
+fn heavy_output_is_passed_through_completely() {
     let folder = folder();
     let script = "i=0; while [ $i -lt 40 ]; do head -c 1000000 /dev/zero; i=$((i+1)); done";
     let run = run(&folder, "sh", &["-c", script]).output();
@@ -53,7 +53,7 @@ fn the_signal_that_ends_a_trainer_is_in_the_exit_code() {
 }
 
 #[test]
-fn a_trainer_that_cannot_be_started_is_reported_as_a_shell_does() {
+fn unstartable_trainer_has_the_exit_code_of_a_shell() {
     let folder = folder();
     assert_eq!(
         run(&folder, "no-such-trainer", &[]).output().status.code(),
@@ -63,7 +63,7 @@ fn a_trainer_that_cannot_be_started_is_reported_as_a_shell_does() {
 }
 
 #[test]
-fn a_trainer_whose_reader_has_gone_learns_it() {
+fn trainer_gets_sigpipe_when_its_reader_is_gone() {
     let folder = folder();
     let mut child = run(&folder, "yes", &[]).spawn();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -73,7 +73,7 @@ fn a_trainer_whose_reader_has_gone_learns_it() {
 }
 
 #[test]
-fn the_standard_input_is_that_of_the_trainer() {
+fn stdin_is_passed_to_the_trainer() {
     let folder = folder();
     let mut run = run(
         &folder,
@@ -102,7 +102,7 @@ fn the_standard_input_is_that_of_the_trainer() {
 }
 
 #[test]
-fn without_a_question_nothing_is_reported_of_a_run_that_went_well() {
+fn successful_run_prints_nothing_without_summary_flag() {
     let folder = folder();
     let log = corpus("maxtext/demo.stderr");
     let quiet = run(&folder, "cat", &[log.to_str().unwrap()]).output();

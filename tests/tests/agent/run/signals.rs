@@ -13,7 +13,7 @@ use pulsetrain_tests::{command, wait_until};
 use crate::run::world::{folder, line, pid, run, sent};
 
 #[test]
-fn signals_are_passed_on_to_the_trainer() {
+fn signals_are_forwarded_to_the_trainer() {
     let folder = folder();
     for (signal, name) in [
         (Signal::SIGUSR1, "USR1"),
@@ -38,7 +38,7 @@ fn signals_are_passed_on_to_the_trainer() {
 
 /// With pipes the trainer is in our process group, which a shell suspends; other senders signal only our process.
 #[test]
-fn whoever_suspends_us_suspends_the_trainer_until_we_are_woken() {
+fn suspending_run_suspends_the_trainer_until_it_is_continued() {
     let folder = folder();
     let mut run = run(&folder, "sh", &["-c", "echo $$; while :; do :; done"]);
     run.ours.process_group(0).stdin(Stdio::null());
@@ -68,7 +68,7 @@ fn is_stopped(process: i32) -> bool {
 }
 
 #[test]
-fn a_trainer_that_is_to_outlive_its_terminal_does() {
+fn trainer_that_inherits_an_ignored_sighup_survives_it() {
     let folder = folder();
     let run = command(["run", "--to"]);
     let mut shell = Command::new("sh");

@@ -15,7 +15,7 @@ fn a_trainer_on_a_terminal_has_a_terminal_of_the_same_size() {
 }
 
 #[test]
-fn a_window_that_gets_another_size_is_reported_to_the_trainer() {
+fn terminal_resize_is_forwarded_to_the_trainer() {
     let script = "trap 'stty size; exit 6' WINCH; stty size; echo ready; while :; do sleep 0.05; done";
     let (code, printed) = script_on_terminal(script, |terminal, printed| {
         if printed.ends_with("ready\r\n") {
@@ -27,7 +27,7 @@ fn a_window_that_gets_another_size_is_reported_to_the_trainer() {
 }
 
 #[test]
-fn a_key_that_interrupts_reaches_the_trainer_once() {
+fn interrupt_key_reaches_the_trainer_once() {
     let script = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n -eq 0 ]; do sleep 0.05; done; sleep 0.2; echo $n times; exit 5";
     let (code, printed) = script_on_terminal(script, |keys, printed| {
         if printed.ends_with("ready\r\n") {
@@ -40,7 +40,7 @@ fn a_key_that_interrupts_reaches_the_trainer_once() {
 
 /// A shell starts us, Ctrl-Z is typed, the shell checks the state, lets the trainer finish, and resumes us in the foreground.
 #[test]
-fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
+fn suspend_key_stops_the_trainer_until_it_is_foregrounded() {
     let printed = suspended("echo ready;", |keys, printed| {
         if printed.ends_with("ready\r\n") {
             keys.write_all(b"\x1a").unwrap();
@@ -51,7 +51,7 @@ fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
 
 /// As above, without typing: a signal is sent only to our process.
 #[test]
-fn a_signal_that_suspends_us_stops_the_trainer_until_the_shell_fetches_it_back() {
+fn suspend_signal_stops_the_trainer_until_it_is_foregrounded() {
     let printed = suspended("kill -TSTP $PPID;", |_, _| {});
     assert_suspended_and_fetched_back(&printed);
 }
@@ -86,7 +86,7 @@ fn assert_suspended_and_fetched_back(printed: &str) {
 
 /// Keys are passed to the trainer if its terminal is in raw mode.
 #[test]
-fn a_trainer_that_takes_every_key_is_not_suspended() {
+fn trainer_in_raw_mode_receives_the_suspend_key() {
     let script = "stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -tx1; exit 2";
     let (code, printed) = script_on_terminal(script, |keys, printed| {
         if printed.trim_end().ends_with("ready") {

@@ -99,7 +99,7 @@ fn write(log: &Path, records: &[String]) {
 }
 
 #[test]
-fn a_log_that_is_emptied_and_begins_with_the_same_record_is_followed_as_the_next_attempt() {
+fn truncated_log_with_the_same_first_record_is_the_next_attempt() {
     let [first, second] = surogate_runs();
     let steps = steps_of(&first);
     let world = World::new("training.json");
@@ -113,7 +113,7 @@ fn a_log_that_is_emptied_and_begins_with_the_same_record_is_followed_as_the_next
 }
 
 #[test]
-fn a_log_that_starts_over_while_nobody_follows_it_is_the_next_attempt() {
+fn log_rewritten_while_not_followed_is_the_next_attempt() {
     let [first, second] = surogate_runs();
     let steps = steps_of(&first);
     // Shorter than the part that was read, and longer.
@@ -171,7 +171,7 @@ fn append(log: &Path, text: &str) {
 }
 
 #[test]
-fn a_restarted_script_that_empties_its_log_is_the_next_attempt() {
+fn restarted_script_that_truncates_its_log_is_the_next_attempt() {
     for steps in [1, 30] {
         let world = World::new("train.log").with("--format=keyvalue");
         let log = world.path("train.log");
@@ -186,7 +186,7 @@ fn a_restarted_script_that_empties_its_log_is_the_next_attempt() {
 }
 
 #[test]
-fn a_restarted_script_that_appends_to_its_log_is_the_next_attempt_through_kills() {
+fn restarted_script_that_appends_to_its_log_is_the_next_attempt_despite_kills() {
     let world = World::new("train.log").with("--format=keyvalue");
     let log = world.path("train.log");
     let mut expected = Vec::new();
@@ -209,7 +209,7 @@ fn a_restarted_script_that_appends_to_its_log_is_the_next_attempt_through_kills(
 }
 
 #[test]
-fn a_log_that_is_rotated_stays_one_attempt() {
+fn rotated_log_remains_one_attempt() {
     let world = World::new("train.log").with("--format=keyvalue");
     let log = world.path("train.log");
     let (text, half) = (script(1, 40), script(1, 20));
@@ -227,7 +227,7 @@ fn a_log_that_is_rotated_stays_one_attempt() {
 }
 
 #[test]
-fn an_import_of_a_log_with_two_runs_distinguishes_their_attempts() {
+fn import_of_a_log_with_two_runs_gives_them_distinct_attempts() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
     append(&log, &script(1, 10));

@@ -44,7 +44,7 @@ fn awkward_places(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn logs_that_are_torn_within_colours_bars_and_characters_give_what_the_finished_ones_do() {
+fn logs_torn_in_escape_sequences_bars_and_characters_give_the_same_items() {
     let world = World::new("*.log").with("--poll-interval=0.1");
     let finished = tempfile::tempdir().expect("a temporary folder can be made");
     let logs = logs();
@@ -79,7 +79,7 @@ fn logs_that_are_torn_within_colours_bars_and_characters_give_what_the_finished_
 
 /// Every follower except the last is killed where the log is split, and the next one reads the rest.
 #[test]
-fn followers_that_are_killed_within_colours_bars_and_characters_lose_and_repeat_nothing() {
+fn kills_within_escapes_bars_and_characters_neither_lose_nor_duplicate_items() {
     for (name, bytes) in logs() {
         let world = World::new(name).with("--poll-interval=0.1");
         let finished = tempfile::tempdir().expect("a temporary folder can be made");

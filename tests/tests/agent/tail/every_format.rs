@@ -25,7 +25,7 @@ const BY_RULES: [&str; 2] = ["text", "csv"];
 
 /// Formats whose files are rewritten completely instead of appended to: `tunix` and `trainer_state` test them with rewrites,
 /// truncation and kills.
-const WRITTEN_ANEW: [&str; 2] = ["tunix-trace-v2", "hf-trainer-state"];
+const REWRITTEN_FORMATS: [&str; 2] = ["tunix-trace-v2", "hf-trainer-state"];
 
 /// A log that grows.
 struct Growing {
@@ -154,7 +154,7 @@ fn sample_of(format: &LogFormat) -> PathBuf {
 fn every_format_is_followed_through_torn_writes_a_kill_and_a_rotation() {
     let logs: Vec<Growing> = FORMATS
         .iter()
-        .filter(|format| !format.takes_mapping() && !WRITTEN_ANEW.contains(&format.name))
+        .filter(|format| !format.takes_mapping() && !REWRITTEN_FORMATS.contains(&format.name))
         .map(|format| Growing::of(format, sample_of(format)))
         .collect();
     assert!(logs.len() >= 15, "only {} formats", logs.len());
@@ -164,7 +164,7 @@ fn every_format_is_followed_through_torn_writes_a_kill_and_a_rotation() {
 }
 
 #[test]
-fn formats_that_take_a_mapping_are_followed_alike() {
+fn formats_with_a_mapping_are_followed_like_built_in_ones() {
     let mapped: Vec<&str> = FORMATS
         .iter()
         .filter(|format| format.takes_mapping() && !BY_RULES.contains(&format.name))

@@ -7,7 +7,7 @@ use pulsetrain_tests::{Process, SmallDisk, SurogateWriter, corpus, surogate_reco
 use crate::tail::world::{World, imported};
 
 #[test]
-fn positions_that_find_no_room_are_reported_once_and_nothing_is_lost_or_repeated() {
+fn checkpoints_on_a_full_disk_are_reported_once_without_loss_or_duplicates() {
     let world = World::new("training.json");
     fs::create_dir(world.path("state")).expect("a folder can be made");
     let Some(disk) = SmallDisk::mount(&world.path("state"), "64k") else {

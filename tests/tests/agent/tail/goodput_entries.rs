@@ -85,7 +85,7 @@ impl Growing {
 }
 
 #[test]
-fn an_export_that_is_followed_is_complete_in_either_order() {
+fn followed_goodput_export_is_complete_in_either_entry_order() {
     let growing = Growing::new(3);
     growing.grow(0);
     let follower = growing.world.follow();
@@ -101,7 +101,7 @@ fn an_export_that_is_followed_is_complete_in_either_order() {
 }
 
 #[test]
-fn an_export_is_reported_once_in_either_order_however_often_the_follower_is_killed() {
+fn goodput_export_is_emitted_once_in_either_order_despite_kills() {
     let growing = Growing::new(KILLS + 1);
     let world = &growing.world;
     let mut random = Rng::with_seed(20_261_121);
@@ -127,7 +127,7 @@ fn list(lines: &[&str], newest_first: bool) -> String {
 }
 
 #[test]
-fn a_list_that_is_exported_again_gives_only_what_is_new_also_after_a_kill() {
+fn reexported_goodput_list_emits_only_new_entries_even_after_a_kill() {
     let lines = fs::read_to_string(corpus("written/goodput_entries.jsonl")).expect("the sample can be read");
     let lines: Vec<&str> = lines.lines().collect();
     let mut random = Rng::with_seed(20_261_122);

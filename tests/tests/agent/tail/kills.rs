@@ -10,7 +10,7 @@ use crate::tail::world::{World, imported};
 const KILLS: usize = 50;
 
 #[test]
-fn fifty_kills_at_random_moments_lose_nothing_and_repeat_nothing() {
+fn fifty_kills_at_random_moments_neither_lose_nor_duplicate_items() {
     const EMPTIED_BEFORE: usize = 20;
     const RENAMED_BEFORE: usize = 35;
     let mut random = Rng::with_seed(20_261_121);
@@ -39,7 +39,7 @@ fn fifty_kills_at_random_moments_lose_nothing_and_repeat_nothing() {
 }
 
 #[test]
-fn a_receiver_gets_again_after_a_kill_only_what_its_ids_and_times_identify() {
+fn duplicates_after_a_kill_are_identifiable_by_ids_and_times() {
     let mut random = Rng::with_seed(7);
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let world = World::new("training.json");

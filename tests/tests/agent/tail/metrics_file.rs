@@ -13,7 +13,7 @@ use crate::tail::{
 };
 
 #[test]
-fn a_metrics_file_that_is_emptied_at_every_evaluation_is_one_run() {
+fn metrics_file_truncated_at_every_evaluation_is_one_run() {
     let original = corpus("maxtext/demo.metrics.jsonl");
     let text = fs::read_to_string(&original).expect("the corpus can be read");
     let world = World::new("metrics.jsonl").with("--poll-interval=0.1");

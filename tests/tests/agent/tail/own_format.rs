@@ -46,7 +46,7 @@ fn append(path: &Path, text: &str) {
 }
 
 #[test]
-fn a_log_whose_records_only_the_mapping_knows_is_followed_live() {
+fn log_that_only_a_mapping_can_parse_is_followed_live() {
     let world = world();
     fs::write(world.path("own.log"), "starting\n").unwrap();
     let follower = world.follow();
@@ -59,7 +59,7 @@ fn a_log_whose_records_only_the_mapping_knows_is_followed_live() {
 }
 
 #[test]
-fn a_long_preamble_does_not_keep_an_own_format_from_being_followed() {
+fn log_of_a_custom_format_is_followed_after_a_long_preamble() {
     let world = world();
     let preamble = "a line of the framework\n".repeat(20_000);
     fs::write(world.path("own.log"), preamble + "step 1 | loss 2.5\n").unwrap();
@@ -69,7 +69,7 @@ fn a_long_preamble_does_not_keep_an_own_format_from_being_followed() {
 }
 
 #[test]
-fn unrelated_logs_of_an_own_format_have_runs_of_their_own() {
+fn unrelated_logs_of_a_custom_format_are_separate_runs() {
     let world = world();
     fs::write(world.path("own_a.log"), "step 1 | loss 2.5\n").unwrap();
     fs::write(world.path("own_b.log"), "step 1 | loss 3.5\n").unwrap();

@@ -11,14 +11,14 @@ use pulsetrain_tests::{Process, SurogateWriter, corpus, surogate_records, wait_u
 use crate::tail::world::{World, imported};
 
 /// The name of the file descriptor of inotify.
-const TELLER: &str = "anon_inode:inotify";
+const INOTIFY_FD: &str = "anon_inode:inotify";
 
 /// Runs a program in a namespace without inotify instances, which the follower detects at its start.
-const NOBODY_TELLS: &str = r#"echo 0 > /proc/sys/user/max_inotify_instances && exec "$@""#;
+const WITHOUT_INOTIFY: &str = r#"echo 0 > /proc/sys/user/max_inotify_instances && exec "$@""#;
 
 #[test]
-fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotation() {
-    if !may_go_without() {
+fn logs_are_followed_through_truncation_and_rotation_without_inotify() {
+    if !can_disable_inotify() {
         writeln!(
             io::stderr(),
             "SKIPPED: right to go without inotify not found (unshare --map-root-user)"
@@ -28,7 +28,7 @@ fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotat
     }
     let world = World::new("runs/*/training.json").with("--poll-interval=0.05");
     let ordinary = world.follow();
-    wait_until("who may asks the system", || asks_the_system(&ordinary));
+    wait_until("who may asks the system", || uses_inotify(&ordinary));
     drop(ordinary);
     let follow = world.follow_command();
     let mut without = unshared();
@@ -45,7 +45,7 @@ fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotat
     early.iter().for_each(|record| writer.append(record));
     let half = imported([log.as_path()], &[]).len();
     wait_until("the first half has come", || world.delivered().len() >= half);
-    assert!(!asks_the_system(&follower));
+    assert!(!uses_inotify(&follower));
     late.iter().for_each(|record| writer.append(record));
     let complete = imported([log.as_path()], &[]).len();
     wait_until("the rest has come", || world.delivered().len() >= complete);
@@ -62,19 +62,19 @@ fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotat
 }
 
 /// Returns whether a process uses inotify.
-fn asks_the_system(process: &Process) -> bool {
+fn uses_inotify(process: &Process) -> bool {
     let open = fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("the process is ours");
     let mut links = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    links.any(|link| link.as_os_str() == TELLER)
+    links.any(|link| link.as_os_str() == INOTIFY_FD)
 }
 
-fn may_go_without() -> bool {
+fn can_disable_inotify() -> bool {
     let tried = unshared().arg("true").output();
     tried.is_ok_and(|output| output.status.success())
 }
 
 fn unshared() -> Command {
     let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "sh", "-c", NOBODY_TELLS, "sh"]);
+    command.args(["--map-root-user", "sh", "-c", WITHOUT_INOTIFY, "sh"]);
     command
 }

@@ -9,7 +9,7 @@ use pulsetrain_tests::{
 use crate::tail::world::{World, imported};
 
 #[test]
-fn positions_that_make_no_sense_are_put_aside_and_nothing_is_lost_or_repeated() {
+fn invalid_checkpoint_file_is_set_aside_without_loss_or_duplicates() {
     for nonsense in ["{\"version\":", "", "\0\0\0\0\0\0\0\0", "[]"] {
         let (world, mut writer, expected) = delivered_world();
         fs::write(world.positions(), nonsense).expect("positions can be spoilt");
@@ -26,7 +26,7 @@ fn positions_that_make_no_sense_are_put_aside_and_nothing_is_lost_or_repeated() 
 }
 
 #[test]
-fn positions_that_are_cut_anywhere_are_put_aside_and_nothing_is_lost_or_repeated() {
+fn truncated_checkpoint_file_is_set_aside_without_loss_or_duplicates() {
     let (world, _, expected) = delivered_world();
     let complete = fs::read(world.positions()).expect("there are positions");
     for cut in [1, complete.len() / 2, complete.len() - 3] {
@@ -39,7 +39,7 @@ fn positions_that_are_cut_anywhere_are_put_aside_and_nothing_is_lost_or_repeated
 }
 
 #[test]
-fn where_all_positions_make_no_sense_what_was_delivered_stays() {
+fn output_is_kept_when_all_checkpoint_files_are_invalid() {
     let (world, mut writer, expected) = delivered_world();
     fs::write(world.positions(), "{").expect("positions can be spoilt");
     fs::write(world.path("state/positions.json.before"), "{").expect("positions can be spoilt");
@@ -67,7 +67,7 @@ fn where_all_positions_make_no_sense_what_was_delivered_stays() {
 }
 
 #[test]
-fn positions_that_may_not_be_read_end_the_program_and_change_nothing() {
+fn unreadable_checkpoint_file_stops_the_program_and_is_left_unchanged() {
     let (world, _, _) = delivered_world();
     for name in ["", "state", "state/lock", "out.jsonl"] {
         open_to_all(&world.path(name));
@@ -82,7 +82,7 @@ fn positions_that_may_not_be_read_end_the_program_and_change_nothing() {
 }
 
 #[test]
-fn positions_of_a_later_version_end_the_program_and_change_nothing() {
+fn checkpoint_file_of_a_newer_version_stops_the_program_and_is_left_unchanged() {
     let (world, _, _) = delivered_world();
     let text = "{\"version\":2,\"places\":[]}";
     fs::write(world.positions(), text).expect("positions can be replaced");

@@ -46,7 +46,7 @@ fn items_of(world: &World, parts: &[String]) -> usize {
 }
 
 #[test]
-fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
+fn log_is_followed_through_rename_and_copytruncate_rotation() {
     let parts = parts();
     // The pattern also matches the renamed file.
     let world = World::new("train.log*").with("--poll-interval=0.1");
@@ -78,7 +78,7 @@ fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
 }
 
 #[test]
-fn a_log_that_turns_into_a_directory_is_reported_and_followed_when_it_is_a_log_again() {
+fn log_replaced_by_a_directory_is_reported_and_followed_after_it_returns() {
     let original = corpus("surogate/training_dense.json");
     let expected = imported([original.as_path()], &[]);
     let world = World::new("training.json").with("--poll-interval=0.1");
@@ -102,7 +102,7 @@ fn a_log_that_turns_into_a_directory_is_reported_and_followed_when_it_is_a_log_a
 
 /// Not every file system reuses inodes at once, so the test writes the inode of the new log into the checkpoint.
 #[test]
-fn a_log_that_has_the_inode_of_the_one_before_it_is_another_run() {
+fn new_log_with_a_reused_inode_is_another_run() {
     let originals = ["surogate/training_dense.json", "surogate/training_moe.json"].map(corpus);
     let world = World::new("training.json");
     let log = world.path("training.json");
@@ -126,7 +126,7 @@ fn a_log_that_has_the_inode_of_the_one_before_it_is_another_run() {
 }
 
 #[test]
-fn a_link_that_is_set_to_another_log_is_another_run() {
+fn symlink_retargeted_to_another_log_is_another_run() {
     let logs = [
         corpus("surogate/training_dense.json"),
         corpus("surogate/training_moe.json"),
@@ -145,7 +145,7 @@ fn a_link_that_is_set_to_another_log_is_another_run() {
 
 /// A log is not read before its run name, which comes late; but a log without a writer never gets one.
 #[test]
-fn a_log_that_ended_before_its_run_had_a_name_is_read_all_the_same() {
+fn finished_log_without_a_run_name_is_still_read() {
     let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
     let (nameless, _) = text
         .split_once("Config param run_name")

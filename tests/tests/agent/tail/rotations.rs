@@ -68,7 +68,7 @@ fn expect_complete(world: &World, parts: &[String]) {
 }
 
 #[test]
-fn what_was_rotated_several_times_while_nobody_followed_is_read_in_its_order() {
+fn files_rotated_several_times_while_not_followed_are_read_in_order() {
     // The pattern also matches the rotated files: each is still read once.
     for input in ["train.log", "train.log*"] {
         let parts = parts();
@@ -87,7 +87,7 @@ fn what_was_rotated_several_times_while_nobody_followed_is_read_in_its_order() {
 }
 
 #[test]
-fn where_the_followed_file_is_rotated_away_those_that_came_after_it_are_read() {
+fn later_files_are_read_when_the_followed_file_was_rotated_and_removed() {
     let parts = parts();
     let world = World::new("train.log").with("--poll-interval=0.1");
     fs::write(world.path("train.log.7"), "of a time before\n").expect("a file can be written");
@@ -119,7 +119,7 @@ fn where_the_followed_file_is_rotated_away_those_that_came_after_it_are_read() {
 }
 
 #[test]
-fn what_was_copied_and_emptied_while_nobody_followed_is_read_from_the_copy() {
+fn data_copytruncated_while_not_followed_is_read_from_the_copy() {
     let parts = parts();
     let world = World::new("train.log").with("--poll-interval=0.1");
     begin(&world, &parts[0]);
@@ -131,7 +131,7 @@ fn what_was_copied_and_emptied_while_nobody_followed_is_read_from_the_copy() {
 }
 
 #[test]
-fn a_rotated_file_that_is_compressed_is_reported_and_the_others_are_read() {
+fn compressed_rotated_file_is_reported_and_the_others_are_read() {
     let parts = parts();
     let world = World::new("train.log").with("--poll-interval=0.1");
     begin(&world, &parts[0]);
@@ -157,7 +157,7 @@ fn a_rotated_file_that_is_compressed_is_reported_and_the_others_are_read() {
 
 /// A log in which each file is a separate run.
 #[test]
-fn runs_that_were_rotated_while_nobody_followed_are_read_each() {
+fn every_run_rotated_while_not_followed_is_read() {
     let world = World::new("train.log").with("--poll-interval=0.1");
     let log = world.path("train.log");
     let originals = ["dense", "moe", "dense"].map(|kind| corpus(&format!("surogate/training_{kind}.json")));

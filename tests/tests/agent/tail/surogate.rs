@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::tail::world::{World, imported};
 
 #[test]
-fn the_writer_of_the_tests_writes_what_surogate_wrote() {
+fn surogate_writer_reproduces_the_original_log() {
     let original = corpus("surogate/training_dense.json");
     let world = World::new("training.json");
     let mut writer = SurogateWriter::create(&world.path("training.json"));
@@ -23,7 +23,7 @@ fn the_writer_of_the_tests_writes_what_surogate_wrote() {
 }
 
 #[test]
-fn a_log_is_followed_from_before_its_beginning_through_torn_writes() {
+fn log_is_followed_from_before_its_creation_through_torn_writes() {
     let original = corpus("surogate/training_dense.json");
     let world = World::new("training.json");
     let follower = world.follow();
@@ -42,7 +42,7 @@ fn a_log_is_followed_from_before_its_beginning_through_torn_writes() {
 }
 
 #[test]
-fn a_run_that_starts_again_empties_its_log_and_is_another_run() {
+fn restarted_run_that_truncates_its_log_is_another_run() {
     let (first, second) = (
         corpus("surogate/training_dense.json"),
         corpus("surogate/training_moe.json"),
@@ -83,7 +83,7 @@ fn a_run_that_starts_again_empties_its_log_and_is_another_run() {
 
 /// A log that is still empty has no checkpoint: a restart finds that of the previous log.
 #[test]
-fn a_run_that_has_ended_does_not_end_again_after_a_restart() {
+fn series_of_an_ended_run_are_not_ended_again_after_a_restart() {
     let world = World::new("training.json");
     let (log, old) = (world.path("training.json"), world.path("old.json"));
     let mut writer = SurogateWriter::create(&log);
@@ -124,7 +124,7 @@ fn time(item: &Value) -> u64 {
 }
 
 #[test]
-fn a_run_with_a_name_of_its_own_that_starts_again_is_its_next_attempt() {
+fn restarted_run_with_an_explicit_id_is_its_next_attempt() {
     let (first, second) = (
         corpus("surogate/training_dense.json"),
         corpus("surogate/training_moe.json"),
@@ -169,7 +169,7 @@ fn attempts(world: &World) -> Vec<i64> {
 }
 
 #[test]
-fn patterns_find_runs_that_begin_later() {
+fn glob_patterns_find_runs_that_start_later() {
     let original = corpus("surogate/training_dense.json");
     let world = World::new("runs/*/training.json").with("--poll-interval=0.1");
     let follower = world.follow();

@@ -28,7 +28,7 @@ fn write(to: &Path, from: &str) {
 }
 
 #[test]
-fn a_folder_of_event_files_is_followed_with_the_runs_that_come() {
+fn folder_of_event_files_is_followed_including_new_runs() {
     let world = World::new("runs").with("--poll-interval=0.1");
     let runs = world.path("runs");
     let [first, second, third] = [

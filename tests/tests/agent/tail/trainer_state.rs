@@ -125,7 +125,7 @@ fn history(items: &Items) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_state_that_is_saved_again_and_again_is_reported_once_through_kills_at_any_moment() {
+fn repeatedly_saved_state_is_emitted_once_despite_random_kills() {
     let mut random = Rng::with_seed(20_261_121);
     let saved = Saved::new();
     for entries in 1..=ALL {
@@ -139,7 +139,7 @@ fn a_state_that_is_saved_again_and_again_is_reported_once_through_kills_at_any_m
 }
 
 #[test]
-fn a_state_that_was_saved_without_a_follower_gives_only_what_is_new() {
+fn state_saved_while_not_followed_emits_only_new_entries() {
     for renames in [false, true] {
         let saved = Saved::new();
         saved.save(&state(3, same), renames);
@@ -152,7 +152,7 @@ fn a_state_that_was_saved_without_a_follower_gives_only_what_is_new() {
 }
 
 #[test]
-fn a_state_that_nobody_saved_again_is_not_reported_again() {
+fn unchanged_trainer_state_is_not_emitted_again() {
     let saved = Saved::new();
     let complete = state(ALL, same);
     saved.save(&complete, false);
@@ -170,7 +170,7 @@ fn a_state_that_nobody_saved_again_is_not_reported_again() {
 }
 
 #[test]
-fn the_state_of_another_run_is_reported_from_its_beginning() {
+fn state_of_another_run_is_emitted_from_its_start() {
     for is_followed in [false, true] {
         let saved = Saved::new();
         let (first, second) = (state(5, same), state(ALL, of_another_run));
@@ -192,7 +192,7 @@ fn the_state_of_another_run_is_reported_from_its_beginning() {
 }
 
 #[test]
-fn a_run_that_continues_from_an_earlier_checkpoint_is_reported_from_there() {
+fn run_resumed_from_an_earlier_checkpoint_is_emitted_from_there() {
     let saved = Saved::new();
     saved.save(&state(4, same), false);
     saved.emit_and_kill();
@@ -211,7 +211,7 @@ fn a_run_that_continues_from_an_earlier_checkpoint_is_reported_from_there() {
 }
 
 #[test]
-fn a_state_that_is_being_saved_is_reported_once_wherever_a_follower_finds_it_torn() {
+fn partially_saved_state_is_emitted_once_wherever_it_is_torn() {
     let mut random = Rng::with_seed(7);
     let (first, complete) = (state(4, same), state(ALL, same));
     let history = complete.find("log_history").expect("there is a history");
@@ -245,7 +245,7 @@ fn a_state_that_is_being_saved_is_reported_once_wherever_a_follower_finds_it_tor
 
 /// The Trainer saves a state into each checkpoint, including the history of all earlier ones.
 #[test]
-fn the_states_of_all_checkpoints_of_a_run_are_reported_as_one_through_kills_at_any_moment() {
+fn states_of_all_checkpoints_are_emitted_as_one_despite_random_kills() {
     let mut random = Rng::with_seed(11);
     let world = World::new("run/*/trainer_state.json").with("--poll-interval=0.1");
     let complete = state(ALL, same);
@@ -273,7 +273,7 @@ fn the_states_of_all_checkpoints_of_a_run_are_reported_as_one_through_kills_at_a
 }
 
 #[test]
-fn checkpoint_without_its_history_is_reported_and_nothing_is_lost() {
+fn checkpoint_without_emitted_history_is_reported_and_loses_nothing() {
     let tear = |reported: &mut Value| reported["entries"] = json!("torn");
     let forget = |reported: &mut Value| *reported = Value::Null;
     for spoil in [tear, forget] {

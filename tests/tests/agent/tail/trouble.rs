@@ -11,7 +11,7 @@ use pulsetrain_tests::{Process, SurogateWriter, as_unprivileged, corpus, surogat
 use crate::tail::world::{World, imported};
 
 #[test]
-fn a_log_and_a_folder_that_may_not_be_read_for_a_while_are_reported_and_followed_again() {
+fn temporarily_unreadable_log_and_folder_are_reported_and_followed_again() {
     let world = World::new("logs/training.json").with("--poll-interval=0.1");
     allow(&world.path(""), 0o777);
     let (folder, log) = (world.path("logs"), world.path("logs/training.json"));
@@ -48,7 +48,7 @@ fn a_log_and_a_folder_that_may_not_be_read_for_a_while_are_reported_and_followed
 }
 
 #[test]
-fn a_followed_log_that_is_compressed_or_in_utf_16_is_reported_and_one_with_a_mark_is_read() {
+fn followed_compressed_or_utf_16_log_is_reported_and_utf_8_bom_is_accepted() {
     let world = World::new("logs").with("--poll-interval=0.1");
     let text = fs::read_to_string(corpus("written/maxtext.log")).expect("the corpus can be read");
     let units = std::iter::once(0xfeff).chain(text.encode_utf16());

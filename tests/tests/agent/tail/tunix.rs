@@ -35,7 +35,7 @@ fn write_in_pieces(log: &Path, mut bytes: &[u8], random: &mut Rng) {
 }
 
 #[test]
-fn a_trace_that_grows_is_reported_once_however_often_the_follower_is_killed() {
+fn growing_tunix_trace_is_emitted_once_despite_kills() {
     // Forty steps: the runs of the sample one after another.
     let bytes = sample(FIRST).repeat(5);
     let world = World::new(FIRST);
@@ -83,7 +83,7 @@ fn next_packet(trace: &[u8], at: usize) -> usize {
 }
 
 #[test]
-fn a_trace_that_is_rewritten_with_every_step_is_reported_once() {
+fn tunix_trace_rewritten_at_every_step_is_emitted_once() {
     let bytes = sample(SECOND);
     let steps = steps(&bytes);
     assert_eq!(steps.len(), 7);
@@ -159,7 +159,7 @@ fn written_at(trace: &[u8], time: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_trace_that_is_rewritten_is_reported_once_however_often_the_follower_is_killed() {
+fn rewritten_tunix_trace_is_emitted_once_despite_kills() {
     let bytes = sample(SECOND);
     let times: Vec<u64> = packets(&bytes)
         .iter()

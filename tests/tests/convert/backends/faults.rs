@@ -28,7 +28,7 @@ fn by_id(store: &FakeEndpoint, arguments: &[&str]) -> (Conversion, Finished) {
 }
 
 #[test]
-fn a_store_that_is_busy_is_asked_again() {
+fn busy_trace_store_is_retried() {
     let busy = [Answer::Busy(0), Answer::Refuse(429), Answer::Refuse(502)];
     let store = FakeEndpoint::start(busy, Answer::Say(response("")));
     let (conversion, finished) = by_id(&store, &[]);
@@ -39,7 +39,7 @@ fn a_store_that_is_busy_is_asked_again() {
 }
 
 #[test]
-fn a_store_that_stays_busy_is_given_up_with_its_words() {
+fn store_that_stays_busy_fails_with_its_status_and_message() {
     let store = FakeEndpoint::start([], Answer::Busy(0));
     let (_, finished) = by_id(&store, &[]);
     let printed = problems(&finished.expect_code(1));
@@ -48,7 +48,7 @@ fn a_store_that_stays_busy_is_given_up_with_its_words() {
 }
 
 #[test]
-fn a_store_that_hangs_is_given_up_in_time_and_not_asked_for_the_rest() {
+fn hung_store_times_out_and_receives_no_further_requests() {
     let store = FakeEndpoint::start([], Answer::Hang);
     let more = ["--trace-id", "1,2,3,4", "--timeout", "300ms", "--parallel", "1"];
     let (_, finished) = by_id(&store, &more);
@@ -62,7 +62,7 @@ fn a_store_that_hangs_is_given_up_in_time_and_not_asked_for_the_rest() {
 }
 
 #[test]
-fn what_is_no_answer_of_such_a_store_is_called_that() {
+fn response_of_another_server_is_reported_as_unexpected() {
     let store = FakeEndpoint::start([], Answer::Say("<html>a page</html>".to_owned()));
     let (_, finished) = by_id(&store, &[]);
     let printed = problems(&finished.expect_code(1));
@@ -87,7 +87,7 @@ fn what_is_no_answer_of_such_a_store_is_called_that() {
 }
 
 #[test]
-fn a_part_of_a_trace_is_taken_and_reported_as_one() {
+fn partial_trace_is_converted_and_reported_as_partial() {
     // `status` is PARTIAL, `message` is the reason.
     let store = FakeEndpoint::start([], Answer::Say(response("\u{18}\u{1}\"\u{9}too large")));
     let (conversion, finished) = by_id(&store, &[]);
@@ -100,7 +100,7 @@ fn a_part_of_a_trace_is_taken_and_reported_as_one() {
 }
 
 #[test]
-fn a_broken_answer_is_asked_for_again() {
+fn corrupt_response_is_requested_again() {
     let store = FakeEndpoint::start([Answer::BrokenGzip], Answer::Say(response("")));
     let (conversion, finished) = by_id(&store, &[]);
     finished.expect_code(0);
@@ -109,7 +109,7 @@ fn a_broken_answer_is_asked_for_again() {
 }
 
 #[test]
-fn a_trace_whose_answer_stays_broken_does_not_stop_the_others() {
+fn trace_with_a_corrupt_response_does_not_stop_other_traces() {
     let broken = format!("{:032x}", 2);
     let path: &'static str = format!("/api/v2/traces/{broken}").leak();
     let other: &'static str = format!("/api/v2/traces/{:032x}", 3).leak();
@@ -133,7 +133,7 @@ fn a_trace_whose_answer_stays_broken_does_not_stop_the_others() {
 }
 
 #[test]
-fn an_old_tempo_is_asked_by_its_old_path() {
+fn old_tempo_is_queried_with_the_v1_path() {
     let trace = response("");
     // The response without its first two bytes is the trace itself.
     let store = FakeEndpoint::start([Answer::Refuse(404)], Answer::Say(trace[2..].to_owned()));
@@ -148,7 +148,7 @@ fn an_old_tempo_is_asked_by_its_old_path() {
 }
 
 #[test]
-fn a_search_that_a_store_refuses_reports_what_to_do() {
+fn rejected_store_search_is_reported_with_the_fix() {
     for (status, word) in [
         (401, "--tenant"),
         (404, "base address"),
@@ -164,7 +164,7 @@ fn a_search_that_a_store_refuses_reports_what_to_do() {
 }
 
 #[test]
-fn an_address_where_nobody_is_reports_it() {
+fn unreachable_store_is_reported() {
     let url = format!("http://127.0.0.1:{}", free_port());
     Conversion::of(&["--tempo", &url, "--query", "{}"])
         .run("out.jsonl")
@@ -173,7 +173,7 @@ fn an_address_where_nobody_is_reports_it() {
 }
 
 #[test]
-fn a_command_line_that_lacks_something_is_a_usage_error() {
+fn incomplete_backend_arguments_are_a_usage_error() {
     let url = "http://127.0.0.1:9";
     for (arguments, word) in [
         (&["--tempo", url][..], "--query"),

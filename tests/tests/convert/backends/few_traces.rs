@@ -9,7 +9,7 @@ use crate::backends::world::Conversion;
 const RESPONSE: &str = "\u{a}\u{9}\u{a}\u{7}\u{12}\u{5}\u{12}\u{3}\u{2a}\u{1}a";
 
 #[test]
-fn few_traces_have_a_row_each_unless_processes_are_asked_for() {
+fn few_traces_get_a_track_each_unless_process_tracks_are_requested() {
     let ids: Vec<String> = (1..=11).map(|id| format!("{id:x}")).collect();
     for (ids, options, by_trace) in [
         (&ids[..1], &[][..], true),

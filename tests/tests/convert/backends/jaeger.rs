@@ -5,7 +5,7 @@ use pulsetrain_tests::{Items, Jaeger, Judge, wait_until};
 use crate::backends::world::{Conversion, RANKS, SPANS, Steps, problems, trace_id};
 
 #[test]
-fn every_trace_of_a_service_is_there_to_the_nanosecond() {
+fn every_jaeger_trace_of_a_service_is_fetched_with_exact_timestamps() {
     let Some(program) = Judge::Jaeger.require_or_skip() else {
         return;
     };
@@ -50,7 +50,7 @@ fn every_trace_of_a_service_is_there_to_the_nanosecond() {
 }
 
 #[test]
-fn traces_come_by_their_ids_and_one_that_is_not_there_is_reported() {
+fn traces_are_fetched_by_id_and_a_missing_one_is_reported() {
     let Some(program) = Judge::Jaeger.require_or_skip() else {
         return;
     };

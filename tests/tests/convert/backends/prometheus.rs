@@ -42,7 +42,7 @@ fn with_losses(program: &Path, steps: &Steps) -> Prometheus {
 }
 
 #[test]
-fn samples_of_the_time_of_the_spans_become_counters_of_the_process_that_they_are_of() {
+fn prometheus_samples_in_the_span_window_become_counters_of_their_process() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -97,7 +97,7 @@ fn samples_of_the_time_of_the_spans_become_counters_of_the_process_that_they_are
 }
 
 #[test]
-fn what_matches_nothing_is_reported_and_an_expression_is_evaluated() {
+fn empty_prometheus_match_is_reported_and_expressions_are_evaluated() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

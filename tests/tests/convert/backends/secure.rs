@@ -85,7 +85,7 @@ fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
 }
 
 #[test]
-fn a_real_tempo_with_tls_gives_every_step_to_whom_it_knows() {
+fn tempo_behind_mutual_tls_returns_every_step() {
     let Some(program) = Judge::Tempo.require_or_skip() else {
         return;
     };
@@ -99,7 +99,7 @@ fn a_real_tempo_with_tls_gives_every_step_to_whom_it_knows() {
 }
 
 #[test]
-fn a_real_jaeger_with_tls_gives_every_step_to_whom_it_knows() {
+fn jaeger_behind_mutual_tls_returns_every_step() {
     let Some(program) = Judge::Jaeger.require_or_skip() else {
         return;
     };
@@ -114,7 +114,7 @@ fn a_real_jaeger_with_tls_gives_every_step_to_whom_it_knows() {
 }
 
 #[test]
-fn every_store_is_asked_by_tls_with_the_users_authority_certificate_and_token() {
+fn store_requests_use_the_configured_ca_client_certificate_and_token() {
     let certificates = Certificates::generate();
     let (authority, (certificate, key)) = (certificates.authority(), certificates.client());
     for (store, what, says) in STORES {
@@ -145,7 +145,7 @@ fn every_store_is_asked_by_tls_with_the_users_authority_certificate_and_token() 
 }
 
 #[test]
-fn what_tls_refuses_is_reported_with_what_to_do() {
+fn tls_failures_of_store_requests_are_reported_with_the_fix() {
     let certificates = Certificates::generate();
     let server = FakeEndpoint::start([], Answer::Refuse(500));
     let (open, asking) = (
@@ -183,7 +183,7 @@ fn what_tls_refuses_is_reported_with_what_to_do() {
 }
 
 #[test]
-fn a_real_prometheus_with_tls_gives_its_samples_to_whom_it_knows() {
+fn prometheus_behind_mutual_tls_returns_its_samples() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

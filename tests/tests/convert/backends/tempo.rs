@@ -20,7 +20,7 @@ fn tempo_with(steps: &Steps, count: usize) -> Option<Tempo> {
 }
 
 #[test]
-fn every_step_that_a_query_finds_is_there_to_the_nanosecond() {
+fn every_step_found_by_a_tempo_query_is_fetched_with_exact_timestamps() {
     let steps = Steps::new("trainer", 12);
     let Some(tempo) = tempo_with(&steps, 12) else {
         return;
@@ -70,7 +70,7 @@ fn every_step_that_a_query_finds_is_there_to_the_nanosecond() {
 }
 
 #[test]
-fn traces_come_by_their_ids_and_one_that_is_not_there_is_reported() {
+fn traces_are_fetched_by_id_and_a_missing_one_is_reported() {
     let steps = Steps::new("trainer", 3);
     let Some(tempo) = tempo_with(&steps, 3) else {
         return;
@@ -88,7 +88,7 @@ fn traces_come_by_their_ids_and_one_that_is_not_there_is_reported() {
 }
 
 #[test]
-fn what_a_limit_or_a_window_leaves_out_is_reported() {
+fn traces_excluded_by_a_limit_or_window_are_reported() {
     let steps = Steps::new("trainer", 6);
     let Some(tempo) = tempo_with(&steps, 6) else {
         return;
@@ -138,7 +138,7 @@ fn late_traces_that_only_the_complete_window_returns_are_fetched() {
 }
 
 #[test]
-fn a_query_that_makes_no_sense_is_answered_in_tempos_words() {
+fn invalid_traceql_query_reports_the_error_of_tempo() {
     let Some(program) = Judge::Tempo.require_or_skip() else {
         return;
     };
@@ -151,7 +151,7 @@ fn a_query_that_makes_no_sense_is_answered_in_tempos_words() {
 }
 
 #[test]
-fn a_tenant_sees_its_own_traces_and_nobody_elses() {
+fn tenant_sees_only_its_own_traces() {
     let Some(program) = Judge::Tempo.require_or_skip() else {
         return;
     };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::large::input::{NOON, message, span};
 
 #[test]
-fn short_spans_are_drawn_together_and_what_failed_is_kept() {
+fn short_spans_are_merged_and_failed_spans_are_kept() {
     let folder = Folder::new();
     let mut spans: Vec<Value> = vec![span(1, 0, 0, 100_000)];
     spans.extend((1..=20).map(|number| span(1, number, number * 100, number * 100 + 60)));
@@ -53,7 +53,7 @@ fn short_spans_are_drawn_together_and_what_failed_is_kept() {
 }
 
 #[test]
-fn nesting_beyond_what_viewers_draw_continues_on_another_track() {
+fn nesting_beyond_the_viewer_limit_continues_on_another_track() {
     let folder = Folder::new();
     let chain = (0..1_200_u64).map(|depth| {
         let mut span = span(7, depth, depth, 10_000 - depth);
@@ -85,7 +85,7 @@ fn nesting_beyond_what_viewers_draw_continues_on_another_track() {
 }
 
 #[test]
-fn devices_have_rows_of_their_own_and_a_phase_is_a_state() {
+fn devices_get_separate_tracks_and_phases_are_state_slices() {
     let folder = Folder::new();
     let mut spans = vec![span(1, 0, 0, 1_000)];
     for (number, device) in [(1, "0"), (2, "1")] {

@@ -12,7 +12,7 @@ use super::input::one_tree;
 const OLD: &str = "the file of before";
 
 #[test]
-fn a_full_temporary_folder_is_named_in_both_directions() {
+fn full_temporary_folder_is_reported_in_both_directions() {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", one_tree(3_000, 400));
     let trace = folder.path("in.pftrace");
@@ -48,7 +48,7 @@ fn partial(folder: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_conversion_that_is_killed_or_interrupted_leaves_the_file_of_before() {
+fn killed_or_interrupted_conversion_keeps_the_previous_file() {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", one_tree(3_000, 400));
     for name in ["out.pftrace", "out.pftrace.gz", "out.binpb"] {
@@ -75,7 +75,7 @@ fn a_conversion_that_is_killed_or_interrupted_leaves_the_file_of_before() {
 }
 
 #[test]
-fn a_full_disk_and_a_missing_input_leave_the_file_of_before() {
+fn full_disk_or_missing_input_keeps_the_previous_file() {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", one_tree(3_000, 400));
     let small = tempfile::tempdir().expect("a temporary folder can be made");

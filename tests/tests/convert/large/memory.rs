@@ -19,7 +19,7 @@ const SHOWN: [&str; 4] = [
 ];
 
 #[test]
-fn what_goes_through_temporary_files_is_drawn_as_what_stays_in_memory() {
+fn spilled_conversion_draws_the_same_trace_as_in_memory() {
     let folder = Folder::new();
     let input = folder.file("steps.jsonl", steps());
     let (held, spilled) = (folder.path("held.pftrace"), folder.path("spilled.pftrace"));
@@ -62,7 +62,7 @@ const EVENTS: &str = "select count(*) as n, sum(e.depth) as depth, sum(e.ts % 10
                       where e.name = 'saved'";
 
 #[test]
-fn one_trace_with_one_tree_that_is_larger_than_memory_is_drawn_as_in_memory() {
+fn spilled_single_tree_is_drawn_the_same_as_in_memory() {
     let folder = Folder::new();
     let input = folder.file("one.jsonl", one_tree(300, 700));
     let (held, spilled) = (folder.path("held.pftrace"), folder.path("spilled.pftrace"));

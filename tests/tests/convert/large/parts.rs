@@ -14,7 +14,7 @@ fn written(summary: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_tree_that_is_larger_than_a_part_continues_in_the_next_with_true_times() {
+fn tree_larger_than_a_part_continues_in_the_next_part_with_exact_times() {
     let folder = Folder::new();
     let input = folder.file("one.jsonl", one_tree(100, 300));
     for (memory, name) in [("128MiB", "held.pftrace"), ("64KiB", "spilled.pftrace")] {
@@ -62,7 +62,7 @@ fn a_tree_that_is_larger_than_a_part_continues_in_the_next_with_true_times() {
 }
 
 #[test]
-fn a_part_that_one_span_makes_too_large_is_named() {
+fn part_that_one_tree_makes_too_large_is_reported() {
     let folder = Folder::new();
     let input = folder.file("one.jsonl", one_tree(3, 20_000));
     let output = folder.path("large.pftrace");
@@ -72,7 +72,7 @@ fn a_part_that_one_span_makes_too_large_is_named() {
 }
 
 #[test]
-fn a_split_trace_is_a_row_of_traces_that_open_by_themselves() {
+fn each_part_of_a_split_trace_opens_on_its_own() {
     let folder = Folder::new();
     let input = folder.file("steps.jsonl", steps());
     let output = folder.path("steps.pftrace.gz");

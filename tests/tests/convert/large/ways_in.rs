@@ -12,7 +12,7 @@ use pulsetrain_tests::{Finished, Folder, command, convert};
 use crate::large::input::{TRACES, steps};
 
 #[test]
-fn every_way_in_gives_the_same_trace() {
+fn binary_gzip_and_split_inputs_give_the_same_trace() {
     let folder = Folder::new();
     let text = steps();
     let input = folder.file("steps.jsonl", &text);
@@ -51,7 +51,7 @@ fn every_way_in_gives_the_same_trace() {
 }
 
 #[test]
-fn what_is_torn_or_mixed_is_read_as_far_as_it_goes_and_reported_with_its_place() {
+fn torn_or_mixed_input_is_read_partially_and_reported_by_line() {
     let folder = Folder::new();
     let text = steps();
     let lines: Vec<&str> = text.lines().collect();

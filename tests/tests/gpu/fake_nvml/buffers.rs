@@ -12,7 +12,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::connect;
 
 #[test]
-fn samples_are_the_readings_of_their_own_times() {
+fn fake_samples_are_the_readings_at_their_timestamps() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -31,7 +31,7 @@ fn samples_are_the_readings_of_their_own_times() {
 }
 
 #[test]
-fn a_buffer_is_drained_from_the_last_seen_sample_on() {
+fn sample_buffer_returns_samples_after_the_last_seen_timestamp() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -54,7 +54,7 @@ fn a_buffer_is_drained_from_the_last_seen_sample_on() {
 }
 
 #[test]
-fn a_full_buffer_keeps_the_newest() {
+fn full_sample_buffer_keeps_the_newest_samples() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     fake.at(100.0);
@@ -69,7 +69,7 @@ fn a_full_buffer_keeps_the_newest() {
 }
 
 #[test]
-fn processes_are_measured_once_a_second_and_come_and_go() {
+fn process_utilization_is_sampled_every_second_as_processes_start_and_stop() {
     let fake = FakeNvml::start("unseen_processes");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -97,7 +97,7 @@ fn processes_are_measured_once_a_second_and_come_and_go() {
 }
 
 #[test]
-fn a_process_that_does_nothing_is_listed_and_not_measured() {
+fn idle_process_is_listed_without_utilization_samples() {
     let idle = "gpus: {each: {\"0\": {processes: [{pid: 1, sm_percent: 0}, {pid: 2, sm_percent: 7}]}}}";
     let fake = FakeNvml::with("h100x8", idle);
     let nvml = connect(&fake);
@@ -109,7 +109,7 @@ fn a_process_that_does_nothing_is_listed_and_not_measured() {
 }
 
 #[test]
-fn accounting_reports_what_a_process_has_had_where_it_is_on() {
+fn accounting_reports_past_usage_of_a_process_when_enabled() {
     let on = "gpus: {all: {readings: {mode.accounting: 1}}}";
     let (fake, off) = (
         FakeNvml::with("unseen_processes", on),

@@ -6,7 +6,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::connect;
 
 #[test]
-fn a_burst_of_one_code_is_reported_as_often_as_it_happened() {
+fn burst_of_one_xid_code_yields_one_event_per_occurrence() {
     let fake = FakeNvml::start("xid_burst");
     let nvml = connect(&fake);
     let set = listen(&nvml, 0);
@@ -23,7 +23,7 @@ fn a_burst_of_one_code_is_reported_as_often_as_it_happened() {
 }
 
 #[test]
-fn codes_that_nobody_waited_for_keep_their_own() {
+fn queued_events_keep_their_own_xid_codes() {
     let fake = FakeNvml::start("xid_burst");
     let nvml = connect(&fake);
     let set = listen(&nvml, 0);
@@ -38,7 +38,7 @@ fn codes_that_nobody_waited_for_keep_their_own() {
 }
 
 #[test]
-fn a_set_hears_of_what_comes_after_it_listens() {
+fn event_set_receives_only_events_after_registration() {
     let fake = FakeNvml::start("xid_burst");
     let nvml = connect(&fake);
     fake.at(15.0);
@@ -49,7 +49,7 @@ fn a_set_hears_of_what_comes_after_it_listens() {
 }
 
 #[test]
-fn a_set_with_a_lost_gpu_reports_it() {
+fn event_set_with_a_lost_gpu_returns_gpu_lost() {
     let fake = FakeNvml::start("gpu_lost");
     let nvml = connect(&fake);
     let set = listen(&nvml, 3);

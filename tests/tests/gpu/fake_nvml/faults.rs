@@ -12,7 +12,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::{connect, try_connect};
 
 #[test]
-fn a_driver_that_hangs_answers_when_it_is_over() {
+fn hung_fake_driver_responds_when_the_fault_ends() {
     let fake = FakeNvml::start("hang");
     fake.at(10.0);
     let (answered, answer) = sync_channel(1);
@@ -33,7 +33,7 @@ fn a_driver_that_hangs_answers_when_it_is_over() {
 }
 
 #[test]
-fn who_hangs_is_let_go_when_the_driver_ends() {
+fn blocked_caller_is_released_when_the_fake_driver_is_dropped() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: hangs, from: 10, calls: [nvmlDeviceGetCount_v2]}]",
@@ -46,7 +46,7 @@ fn who_hangs_is_let_go_when_the_driver_ends() {
 }
 
 #[test]
-fn a_lost_gpu_is_lost_by_every_way_to_it_and_comes_back() {
+fn lost_gpu_fails_in_every_call_until_it_recovers() {
     let fake = FakeNvml::start("gpu_lost");
     let nvml = connect(&fake);
     let lost = nvml.device_by_index(3).unwrap();
@@ -66,7 +66,7 @@ fn a_lost_gpu_is_lost_by_every_way_to_it_and_comes_back() {
 }
 
 #[test]
-fn a_reloaded_driver_knows_nobody_until_they_connect_again() {
+fn reloaded_driver_rejects_clients_until_they_reinitialize() {
     let fake = FakeNvml::start("driver_reload");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -102,7 +102,7 @@ fn a_reloaded_driver_knows_nobody_until_they_connect_again() {
 }
 
 #[test]
-fn gpus_come_and_go_and_the_indices_move_up() {
+fn added_and_removed_gpus_shift_the_indices() {
     let fake = FakeNvml::start("hot_plug");
     let nvml = connect(&fake);
     let second = nvml.device_by_index(1).unwrap();
@@ -128,7 +128,7 @@ fn gpus_come_and_go_and_the_indices_move_up() {
 }
 
 #[test]
-fn calls_and_fields_answer_the_errors_of_the_scenario() {
+fn calls_and_fields_return_the_errors_of_the_scenario() {
     let fake = FakeNvml::start("not_supported");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -165,7 +165,7 @@ fn calls_and_fields_answer_the_errors_of_the_scenario() {
 }
 
 #[test]
-fn a_missing_symbol_is_not_found_and_the_others_are() {
+fn missing_symbol_is_not_exported_and_the_others_are() {
     let fake = FakeNvml::start("missing_symbols");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -192,7 +192,7 @@ fn a_missing_symbol_is_not_found_and_the_others_are() {
 }
 
 #[test]
-fn calls_take_their_time_and_are_recorded() {
+fn calls_have_the_configured_latency_and_are_recorded() {
     let slow = "{record_calls: true, latency: {calls_us: {nvmlDeviceGetName: 30000}}}";
     let fake = FakeNvml::with(
         "h100x8",

@@ -13,7 +13,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::{connect, scoped};
 
 #[test]
-fn eight_gpus_are_found_by_index_uuid_and_bus() {
+fn fake_gpus_are_found_by_index_uuid_and_pci_bus_id() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     assert_eq!(nvml.device_count().unwrap(), 8);
@@ -39,7 +39,7 @@ fn eight_gpus_are_found_by_index_uuid_and_bus() {
 }
 
 #[test]
-fn numbers_are_the_declared_functions_of_the_second() {
+fn readings_follow_the_declared_functions_of_time() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(3).unwrap();
@@ -97,7 +97,7 @@ fn field_values_carry_their_type_and_time() {
 }
 
 #[test]
-fn a_negative_field_is_signed_which_the_wrapper_cannot_read() {
+fn negative_field_value_has_the_signed_type_that_nvml_wrapper_rejects() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -113,7 +113,7 @@ fn a_negative_field_is_signed_which_the_wrapper_cannot_read() {
 }
 
 #[test]
-fn the_scope_names_the_link_and_the_power() {
+fn field_scope_selects_the_link_and_the_power_sensor() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {all: {readings: {power.module.average_mw: 620000}}}",
@@ -152,7 +152,7 @@ fn the_scope_names_the_link_and_the_power() {
 }
 
 #[test]
-fn processes_are_those_of_their_gpu() {
+fn process_list_contains_the_processes_of_that_gpu() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let processes = nvml
@@ -181,7 +181,7 @@ fn processes_are_those_of_their_gpu() {
 }
 
 #[test]
-fn two_drivers_at_once_have_clocks_of_their_own() {
+fn two_fake_drivers_have_independent_clocks() {
     let (one, other) = (FakeNvml::start("h100x8"), FakeNvml::start("h100x8"));
     let (nvml_one, nvml_other) = (connect(&one), connect(&other));
     one.at(60.0);

@@ -9,7 +9,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::{connect, scoped, try_connect};
 
 #[test]
-fn a_gpu_that_cannot_be_opened_is_counted_and_has_no_handle() {
+fn unopenable_gpu_is_counted_but_has_no_handle() {
     for (error, expected) in [
         ("UNKNOWN", "Unknown"),
         ("NO_PERMISSION", "NoPermission"),
@@ -32,7 +32,7 @@ fn a_gpu_that_cannot_be_opened_is_counted_and_has_no_handle() {
 }
 
 #[test]
-fn a_gpu_that_hangs_hangs_at_its_handle_too_and_holds_up_no_other() {
+fn hung_gpu_blocks_opening_its_handle_but_not_other_gpus() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: hangs, from: 10, until: 70, gpus: [1]}]",
@@ -51,7 +51,7 @@ fn a_gpu_that_hangs_hangs_at_its_handle_too_and_holds_up_no_other() {
 }
 
 #[test]
-fn a_driver_that_a_client_holds_is_not_unloaded() {
+fn driver_with_an_open_client_is_not_unloaded() {
     let reload = "faults: [{what: driver_reload, from: 10, until: 20}]";
     let (held, free) = (FakeNvml::with("h100x8", reload), FakeNvml::with("h100x8", reload));
     let nvml = connect(&held);
@@ -70,7 +70,7 @@ fn a_driver_that_a_client_holds_is_not_unloaded() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how long a call takes is measured")]
-fn fields_take_their_own_time_and_report_it() {
+fn fields_have_the_configured_latency_and_report_it() {
     let fake = FakeNvml::with("h100x8", "latency: {fields_us: {185: 20000}}");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();

@@ -12,7 +12,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::connect;
 
 #[test]
-fn memory_errors_are_reported_by_kind_time_and_place() {
+fn memory_errors_are_reported_by_type_period_and_location() {
     let changes = "gpus: {all: {readings: {ecc.corrected.volatile: {counter: {rate: 2}}}}}";
     let fake = FakeNvml::with("h100x8", changes);
     let nvml = connect(&fake);
@@ -31,7 +31,7 @@ fn memory_errors_are_reported_by_kind_time_and_place() {
 }
 
 #[test]
-fn pages_retire_where_rows_are_not_remapped() {
+fn pages_are_retired_on_gpus_without_row_remapping() {
     let pages = "retired_pages: [{cause: 1, address: 4096}, {cause: 1, address: 8192, at: 10}]";
     let older = format!("gpus: {{all: {{{pages}, readings: {{retired_pages.pending: 1}}}}}}");
     let fake = FakeNvml::with("h100x8", &older);
@@ -57,7 +57,7 @@ fn pages_retire_where_rows_are_not_remapped() {
 }
 
 #[test]
-fn throttle_time_grows_while_the_reason_holds() {
+fn throttle_time_grows_while_the_reason_is_active() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -71,7 +71,7 @@ fn throttle_time_grows_while_the_reason_holds() {
 }
 
 #[test]
-fn fields_from_251_on_have_the_drivers_own_numbers() {
+fn fields_from_251_use_the_numbering_of_the_driver() {
     for scenario in ["h100x8", "later_field_ids"] {
         let fake = FakeNvml::start(scenario);
         let nvml = connect(&fake);

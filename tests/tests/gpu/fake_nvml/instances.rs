@@ -6,7 +6,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::connect;
 
 #[test]
-fn instances_know_their_parent_and_have_their_own_memory() {
+fn mig_instances_have_a_parent_and_separate_memory() {
     let fake = FakeNvml::start("mig");
     let nvml = connect(&fake);
     let gpu = nvml.device_by_index(0).unwrap();
@@ -35,7 +35,7 @@ fn instances_know_their_parent_and_have_their_own_memory() {
 }
 
 #[test]
-fn a_process_is_seen_on_its_gpu_and_on_its_instance() {
+fn process_is_listed_on_its_gpu_and_its_mig_instance() {
     let fake = FakeNvml::start("mig");
     let nvml = connect(&fake);
     let gpu = nvml.device_by_index(0).unwrap();
@@ -51,7 +51,7 @@ fn a_process_is_seen_on_its_gpu_and_on_its_instance() {
 }
 
 #[test]
-fn an_instance_is_destroyed_and_another_takes_its_index() {
+fn index_of_a_destroyed_mig_instance_is_reused() {
     let fake = FakeNvml::start("mig_reshape");
     let nvml = connect(&fake);
     let gpu = nvml.device_by_index(0).unwrap();

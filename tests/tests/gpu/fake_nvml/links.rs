@@ -11,7 +11,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::{connect, scoped};
 
 #[test]
-fn a_counter_of_32_bits_wraps_at_its_second() {
+fn fake_32_bit_counter_wraps_at_the_expected_time() {
     let fake = FakeNvml::start("counter_wrap");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -42,7 +42,7 @@ fn a_pcie_byte_counter_wraps_many_times_a_second_on_a_busy_link() {
 }
 
 #[test]
-fn energy_moves_ten_times_a_second_and_rests_between() {
+fn energy_counter_updates_ten_times_per_second() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -56,7 +56,7 @@ fn energy_moves_ten_times_a_second_and_rests_between() {
 }
 
 #[test]
-fn a_counter_that_is_reset_begins_from_zero() {
+fn reset_counter_restarts_from_zero() {
     let fake = FakeNvml::start("counter_reset");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -70,7 +70,7 @@ fn a_counter_that_is_reset_begins_from_zero() {
 }
 
 #[test]
-fn each_link_has_a_state_and_errors_of_its_own() {
+fn each_nvlink_has_a_separate_state_and_error_count() {
     let changes =
         "gpus: {all: {readings: {nvlink.5.state: 0, nvlink.5.replays: 17, nvlink.5.crc_flit_errors: 9}}}";
     let fake = FakeNvml::with("h100x8", changes);
@@ -99,7 +99,7 @@ fn each_link_has_a_state_and_errors_of_its_own() {
 }
 
 #[test]
-fn the_call_that_measures_bytes_for_20_ms_takes_them() {
+fn pcie_throughput_call_returns_the_measured_rate() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();

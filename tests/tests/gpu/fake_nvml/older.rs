@@ -9,7 +9,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::connect;
 
 #[test]
-fn an_older_card_answers_what_it_knows_and_refuses_the_rest() {
+fn older_card_supports_basic_calls_and_rejects_the_rest() {
     let fake = FakeNvml::start("geforce");
     let nvml = connect(&fake);
     fake.at(6.0);

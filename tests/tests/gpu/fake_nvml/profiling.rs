@@ -6,7 +6,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::connect;
 
 #[test]
-fn a_metric_is_the_mean_between_its_two_samples() {
+fn gpm_metric_is_the_mean_between_its_two_samples() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -26,7 +26,7 @@ fn a_metric_is_the_mean_between_its_two_samples() {
 }
 
 #[test]
-fn traffic_is_in_mebibytes_a_second() {
+fn gpm_traffic_is_in_mebibytes_per_second() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -39,7 +39,7 @@ fn traffic_is_in_mebibytes_a_second() {
 }
 
 #[test]
-fn two_samples_that_are_too_close_give_no_rate() {
+fn gpm_samples_too_close_together_yield_no_data() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
@@ -56,7 +56,7 @@ fn two_samples_that_are_too_close_give_no_rate() {
 }
 
 #[test]
-fn an_instance_has_means_of_its_own() {
+fn mig_instance_has_separate_gpm_metrics() {
     let fake = FakeNvml::start("mig");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();

@@ -8,7 +8,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::{connect, try_connect};
 
 #[test]
-fn every_scenario_has_gpus_with_a_name_and_an_id_of_their_own() {
+fn every_scenario_has_gpus_with_names_and_unique_ids() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-nvml/scenarios");
     let mut seen = 0;
     for entry in fs::read_dir(folder).unwrap() {
@@ -32,7 +32,7 @@ fn every_scenario_has_gpus_with_a_name_and_an_id_of_their_own() {
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_is_no_driver() {
+fn invalid_scenario_fails_to_initialize_the_driver() {
     for nonsense in [
         "gpus: {count: many}",
         "faults: [{what: explodes}]",

@@ -24,14 +24,14 @@ fn assert_failed(changes: &str, experiment: u64, words: &[&str]) {
 }
 
 #[test]
-fn another_name_than_that_of_nvidia_smi_fails() {
+fn check_fails_when_an_identity_differs_from_nvidia_smi() {
     // The second response of the driver differs from its scenario.
     let renamed = "faults: [{what: answers, error: NOT_SUPPORTED, calls: [nvmlDeviceGetSerial]}]";
     assert_failed(renamed, 1, &["serial"]);
 }
 
 #[test]
-fn a_value_that_the_driver_refuses_us_alone_fails() {
+fn check_fails_when_only_pulsetrain_is_denied_a_value() {
     let refused = "faults: [{what: answers, error: UNKNOWN, calls: [nvmlDeviceGetPerformanceState]}]";
     assert_failed(
         refused,
@@ -45,26 +45,26 @@ fn a_value_that_the_driver_refuses_us_alone_fails() {
 }
 
 #[test]
-fn energy_that_is_not_the_sum_of_the_power_fails() {
+fn check_fails_when_energy_is_not_the_integral_of_power() {
     let more = "gpus: {all: {readings: {energy_mj: {counter: {rate: 800000}}}}}";
     assert_failed(more, 4, &["idle", "load"]);
 }
 
 #[test]
-fn an_energy_counter_that_moves_every_second_fails() {
+fn check_fails_when_the_energy_counter_updates_only_every_second() {
     let slow = "gpus: {all: {readings: {energy_mj: {counter: {updates_every: 1}}}}}";
     let check = run("gpu_check", slow, "5");
     assert_eq!(check.code, Some(1), "{}", check.output);
 }
 
 #[test]
-fn performance_counters_in_another_unit_fail() {
+fn check_fails_when_performance_counters_have_the_wrong_unit() {
     let bytes = "gpus: {all: {readings: {gpm.pcie_rx_mib_per_second: {steps: [[0, 0], [2000, 3000000000], [4000, 0]]}}}}";
     assert_failed(bytes, 8, &["h2d: receive"]);
 }
 
 #[test]
-fn bytes_that_are_plausible_and_wrong_fail() {
+fn check_fails_when_bytes_are_plausible_but_wrong() {
     let half =
         "gpus: {all: {readings: {gpm.pcie_rx_mib_per_second: {steps: [[0, 0], [2000, 1430], [4000, 0]]}}}}";
     assert_failed(
@@ -81,7 +81,7 @@ fn bytes_that_are_plausible_and_wrong_fail() {
 }
 
 #[test]
-fn processes_that_the_driver_hides_from_us_fail() {
+fn check_fails_when_the_driver_hides_processes() {
     let hidden = "faults: [{what: answers, error: NO_PERMISSION, calls: \
                   [nvmlDeviceGetComputeRunningProcesses_v3, nvmlDeviceGetMPSComputeRunningProcesses_v3]}]";
     let check = run("gpu_check", hidden, "13");

@@ -31,7 +31,7 @@ fn energy_of_steps_agrees_with_windows_of_the_trainer() {
 }
 
 #[test]
-fn bytes_over_links_are_those_that_were_copied() {
+fn link_bytes_match_the_copied_bytes() {
     run("gpu_check", "", "7-10").assert_passed(&[7, 8, 9, 10]);
 }
 
@@ -48,22 +48,22 @@ fn performance_counters_agree_with_the_work_and_leave_room_for_a_profiler() {
 }
 
 #[test]
-fn processes_are_those_of_the_driver_and_ranks_never_those_of_a_stranger() {
+fn processes_match_the_driver_and_ranks_are_never_misattributed() {
     run("gpu_check", "", "13-16").assert_passed(&[13, 14, 15, 16]);
 }
 
 #[test]
-fn instances_of_a_split_gpu_have_their_memory_and_end() {
+fn mig_instances_report_their_memory_and_end() {
     run("gpu_check_mig", "", "17").assert_passed(&[17]);
 }
 
 #[test]
-fn a_reset_needs_a_release_and_errors_of_programs_are_counted() {
+fn gpu_reset_requires_a_driver_release_and_program_errors_are_counted() {
     run("gpu_check", "", "18,19").assert_passed(&[18, 19]);
 }
 
 #[test]
-fn a_gpu_that_fails_or_hangs_in_its_library_costs_no_other_gpu_a_point() {
+fn failing_or_hung_gpu_causes_no_missing_points_on_other_gpus() {
     run("gpu_check", "", "20,25").assert_passed(&[20, 25]);
 }
 
@@ -89,7 +89,7 @@ fn cost_is_measured_by_threads_and_passes() {
 }
 
 #[test]
-fn what_a_machine_lacks_is_skipped_with_the_reason() {
+fn experiments_with_missing_prerequisites_are_skipped_with_a_reason() {
     let check = run_with("gpu_check", "gpus: {count: 1}", "4,6,7,14,20", false);
     assert_eq!(check.code, Some(0), "{}", check.output);
     for (experiment, reason) in [
@@ -107,7 +107,7 @@ fn what_a_machine_lacks_is_skipped_with_the_reason() {
 }
 
 #[test]
-fn the_documented_experiments_are_those_of_the_program() {
+fn documented_experiments_match_the_check_program() {
     let program = workspace_path("tests/gpu-check");
     let listed = Command::new("python3")
         .arg(program)

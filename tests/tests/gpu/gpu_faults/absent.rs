@@ -5,7 +5,7 @@ use pulsetrain_tests::{free_port, wait_until};
 use crate::gpu_faults::{page::fetch, world::start_agent};
 
 #[test]
-fn without_a_driver_the_agent_runs_and_reports_why_gpus_are_not_observed() {
+fn agent_without_a_driver_runs_and_reports_why_gpus_are_not_observed() {
     let folder = tempfile::tempdir().unwrap();
     let page = free_port();
     let library = folder.path().join("libnvidia-ml.so.1");

@@ -41,7 +41,7 @@ fn start(machine: &FakeSysfs, folder: &Folder, page: u16, keys: &str) -> Process
 }
 
 #[test]
-fn each_amd_gpu_has_the_metrics_of_its_table() {
+fn each_amd_gpu_model_has_its_expected_series() {
     for (name, model, revision) in MODELS {
         let (machine, folder, page) = (FakeSysfs::with(model, 1), Folder::new(), free_port());
         machine.set_process(0, 4711, 1 << 30);

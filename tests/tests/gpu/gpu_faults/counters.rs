@@ -7,7 +7,7 @@ use crate::gpu_faults::world::World;
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
-fn a_counter_that_is_reset_has_a_new_start_and_no_negative_rate() {
+fn reset_counter_gets_a_new_start_time_and_no_negative_rate() {
     let Some(world) = World::start("counter_reset", "gpus: {count: 1}") else {
         return;
     };
@@ -25,7 +25,7 @@ fn a_counter_that_is_reset_has_a_new_start_and_no_negative_rate() {
 }
 
 #[test]
-fn a_counter_that_wraps_continues() {
+fn wrapped_counter_continues_in_prometheus_and_otlp() {
     let Some(world) = World::start("counter_wrap", "gpus: {count: 1}") else {
         return;
     };
@@ -44,7 +44,7 @@ fn a_counter_that_wraps_continues() {
 }
 
 #[test]
-fn a_thousand_errors_with_one_code_are_a_thousand() {
+fn thousand_xid_errors_of_one_code_are_all_counted() {
     let Some(world) = World::start("xid_burst", "gpus: {count: 6}") else {
         return;
     };

@@ -5,7 +5,7 @@ use crate::gpu_faults::world::World;
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
-fn a_driver_that_is_reloaded_is_read_again_and_its_counters_continue() {
+fn series_resume_after_a_driver_reload_with_a_counter_reset() {
     let Some(world) = World::start("driver_reload", "gpus: {count: 2}") else {
         return;
     };
@@ -24,7 +24,7 @@ fn a_driver_that_is_reloaded_is_read_again_and_its_counters_continue() {
 }
 
 #[test]
-fn calls_that_a_driver_lacks_are_reasons_and_the_rest_is_there() {
+fn missing_driver_calls_are_reported_and_other_metrics_are_present() {
     let Some(world) = World::start("missing_symbols", "gpus: {count: 1}") else {
         return;
     };
@@ -61,7 +61,7 @@ fn calls_that_a_driver_lacks_are_reasons_and_the_rest_is_there() {
 }
 
 #[test]
-fn what_is_refused_is_a_reason_and_what_fails_once_is_back_soon() {
+fn unsupported_calls_are_reported_and_transient_failures_recover() {
     let Some(world) = World::start("not_supported", "gpus: {count: 3}") else {
         return;
     };
@@ -89,7 +89,7 @@ fn what_is_refused_is_a_reason_and_what_fails_once_is_back_soon() {
 }
 
 #[test]
-fn fields_are_the_same_by_the_later_numbers() {
+fn metrics_are_the_same_with_renumbered_field_ids() {
     let Some(world) = World::start("later_field_ids", "gpus: {count: 1}") else {
         return;
     };

@@ -15,12 +15,12 @@ type Key = (String, BTreeMap<String, String>);
 type Series = BTreeMap<Key, f64>;
 
 #[test]
-fn one_tick_of_eight_gpus_is_the_same_in_the_file_and_on_the_page() {
+fn one_tick_of_eight_gpus_is_equal_in_the_file_and_on_the_page() {
     assert_equal("gpu", "gpu.memory.used", 2_000);
 }
 
 #[test]
-fn one_tick_is_the_same_by_the_standard_names_too() {
+fn one_tick_with_hw_semconv_is_equal_in_the_file_and_on_the_page() {
     assert_equal("both", "hw.gpu.memory.usage", 2_500);
 }
 

@@ -3,7 +3,7 @@
 use crate::gpu_faults::world::World;
 
 #[test]
-fn a_lost_gpu_is_a_fault_with_a_code_its_series_end_and_it_comes_back() {
+fn lost_gpu_reports_a_fault_and_xid_ends_its_series_and_recovers() {
     let Some(world) = World::start("gpu_lost", "gpus: {count: 4}") else {
         return;
     };
@@ -31,7 +31,7 @@ fn a_lost_gpu_is_a_fault_with_a_code_its_series_end_and_it_comes_back() {
 }
 
 #[test]
-fn a_gpu_that_comes_is_seen_and_one_that_goes_is_forgotten() {
+fn added_gpu_is_reported_and_series_of_a_removed_gpu_end() {
     let Some(world) = World::start("hot_plug", "") else {
         return;
     };

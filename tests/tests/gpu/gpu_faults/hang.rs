@@ -12,7 +12,7 @@ const SCRAPES: usize = 200;
 const SLOWEST: Duration = Duration::from_millis(250);
 
 #[test]
-fn a_driver_that_hangs_ends_its_series_and_they_come_back() {
+fn series_of_a_hung_driver_end_and_return() {
     let Some(world) = World::start("hang", "") else {
         return;
     };

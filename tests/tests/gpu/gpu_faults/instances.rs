@@ -3,7 +3,7 @@
 use crate::gpu_faults::world::World;
 
 #[test]
-fn an_instance_that_is_destroyed_ends_and_one_that_is_made_begins() {
+fn series_of_a_destroyed_mig_instance_end_and_those_of_a_new_one_start() {
     let Some(world) = World::start("mig_reshape", "") else {
         return;
     };
@@ -26,7 +26,7 @@ fn an_instance_that_is_destroyed_ends_and_one_that_is_made_begins() {
 }
 
 #[test]
-fn processes_of_another_namespace_are_counted_come_and_go() {
+fn processes_of_another_namespace_are_reported_as_they_start_and_stop() {
     let Some(world) = World::start("unseen_processes", "gpus: {count: 1}") else {
         return;
     };

@@ -30,7 +30,7 @@ fn ask(world: &World, request: &str, headers: &str) -> String {
 }
 
 #[test]
-fn the_driver_is_unloaded_after_a_release_and_read_again_after_it_is_loaded() {
+fn driver_can_be_unloaded_after_a_release_and_is_read_again_after_loading() {
     let Some(world) = World::start("h100x8", UNLOADS) else {
         return;
     };

@@ -31,7 +31,7 @@ const MODELS: [(&str, u32); 9] = [
 ];
 
 #[test]
-fn the_page_of_each_model_is_valid_and_has_what_the_model_has() {
+fn page_of_each_gpu_model_is_valid_and_has_its_expected_series() {
     let Some(prometheus) = Judge::Prometheus.require_or_skip() else {
         return;
     };

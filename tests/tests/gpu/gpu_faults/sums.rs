@@ -42,7 +42,7 @@ fn wait_value(world: &World, query: &str, expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn power_and_errors_of_eight_gpus_add_up_to_what_they_draw_and_have() {
+fn power_and_errors_of_eight_gpus_add_up_in_prometheus() {
     let Some(world) = World::start("h100x8", UNEVEN) else {
         return;
     };
@@ -68,7 +68,7 @@ fn power_and_errors_of_eight_gpus_add_up_to_what_they_draw_and_have() {
 }
 
 #[test]
-fn energy_of_eight_gpus_grows_by_what_they_draw() {
+fn energy_rate_of_eight_gpus_equals_their_power() {
     let Some(world) = World::start("h100x8", UNEVEN) else {
         return;
     };
@@ -91,7 +91,7 @@ fn energy_of_eight_gpus_grows_by_what_they_draw() {
 }
 
 #[test]
-fn memory_of_a_gpu_that_is_split_is_counted_once() {
+fn memory_of_a_mig_gpu_is_counted_once() {
     let Some(world) = World::start("mig", "") else {
         return;
     };

@@ -24,7 +24,7 @@ const BORDERS: [f64; 10] = [4.5, 4.617, 5.31, 5.313, 5.9, 6.24, 8.0, 8.4, 8.41, 
 const STEPS: usize = BORDERS.len() - 1;
 
 #[test]
-fn steps_of_a_log_that_grows_add_up_to_what_the_counters_of_their_gpus_grew_by() {
+fn step_energies_of_a_growing_log_add_up_to_the_gpu_counters() {
     let trainer = OnGpu::of_run("ours", 0, 1);
     let world = World::start(&[("ours", "training.json")], &[&[&trainer], &[&trainer]]);
     log_steps(&world.driver, &[&world.path("training.json")], &BORDERS);
@@ -96,7 +96,7 @@ fn steps_of_a_log_that_grows_add_up_to_what_the_counters_of_their_gpus_grew_by()
 }
 
 #[test]
-fn of_ranks_that_each_log_the_same_steps_the_first_has_the_joules() {
+fn only_the_first_of_ranks_logging_the_same_steps_gets_the_energy() {
     let ranks = [OnGpu::of_run("ours", 0, 2), OnGpu::of_run("ours", 1, 2)];
     let logs = [("ours", "rank0.json"), ("ours", "rank1.json")];
     let world = World::start(&logs, &[&[&ranks[0]], &[&ranks[1]]]);
@@ -129,7 +129,7 @@ fn of_ranks_that_each_log_the_same_steps_the_first_has_the_joules() {
 }
 
 #[test]
-fn a_gpu_that_two_runs_share_is_nobodys_and_each_has_its_own() {
+fn energy_of_a_gpu_shared_by_two_runs_is_not_attributed() {
     let (one, other) = (OnGpu::of_run("one", 0, 1), OnGpu::of_run("other", 0, 1));
     let logs = [("one", "one.json"), ("other", "other.json")];
     let world = World::start(&logs, &[&[&one, &other]]);

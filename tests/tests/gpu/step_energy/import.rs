@@ -8,7 +8,7 @@ use crate::step_energy::{
 };
 
 #[test]
-fn an_import_reports_the_energy_of_steps_by_recorded_readings_of_the_gpu() {
+fn import_computes_step_energy_from_recorded_gpu_readings() {
     const WATTS: f64 = 300.0;
     const BEGIN: u64 = 1_790_000_000_000_000_000;
     let folder = tempfile::TempDir::new().expect("a folder");

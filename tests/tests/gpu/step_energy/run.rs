@@ -21,7 +21,7 @@ for step in range(10):
 "#;
 
 #[test]
-fn run_reports_the_energy_that_steps_took_of_the_gpus_of_its_trainer() {
+fn run_reports_the_step_energy_of_the_gpus_of_its_trainer() {
     let driver = FakeNvml::with("uneven_power", ALONE);
     driver.run_from(0.0);
     let folder = tempfile::TempDir::new().expect("a folder");

@@ -28,7 +28,7 @@ use crate::step_energy::{
 const BORDERS: [f64; 7] = [0.5, 0.617, 1.31, 1.313, 1.9, 2.24, 2.9];
 
 #[test]
-fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
+fn step_energies_add_up_to_the_gpu_energy_within_their_error_bounds() {
     let driver = FakeNvml::with("uneven_power", ALONE);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

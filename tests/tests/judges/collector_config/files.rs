@@ -41,7 +41,7 @@ fn collector_files() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_file_has_its_use_and_is_in_the_table() {
+fn every_config_file_states_its_use_case_and_is_listed_in_the_readme() {
     let readme = fs::read_to_string(config("README.md")).expect("there is a README");
     for name in all_names() {
         let text = fs::read_to_string(config(&name)).expect("the file is there");
@@ -91,7 +91,7 @@ fn the_collector_accepts_every_file() {
 
 /// Connections to other machines are encrypted unless the URL or a variable disables it.
 #[test]
-fn no_collector_file_turns_tls_off() {
+fn no_collector_config_disables_tls() {
     for file in collector_files() {
         let text = fs::read_to_string(&file).expect("the file is there");
         // The targets of local/collector.yaml are on loopback.
@@ -103,7 +103,7 @@ fn no_collector_file_turns_tls_off() {
 
 /// Prometheus and Mimir reject samples that are older than the newest one of the series, outside of a window.
 #[test]
-fn metrics_are_sent_by_one_request_at_a_time() {
+fn metrics_exporters_send_one_request_at_a_time() {
     for file in collector_files() {
         let config = yaml(&file);
         let pipelines = config["service"]["pipelines"].as_object().expect("pipelines");
@@ -125,7 +125,7 @@ fn metrics_are_sent_by_one_request_at_a_time() {
 
 /// A component that no file uses only costs build time.
 #[test]
-fn the_manifest_has_what_the_files_use_and_nothing_else() {
+fn collector_manifest_lists_exactly_the_used_components() {
     let plain = |name: &str| name.replace('_', "");
     let mut used = BTreeSet::new();
     for file in collector_files() {

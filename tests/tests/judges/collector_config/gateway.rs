@@ -16,7 +16,7 @@ fn traces(items: &Items) -> BTreeSet<&str> {
 }
 
 #[test]
-fn all_ranks_of_a_step_meet_in_one_sampler() {
+fn all_ranks_of_a_step_are_routed_to_one_sampler() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -107,7 +107,7 @@ fn calls_by_series(measured: &Items) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn slow_steps_errors_and_what_is_not_a_step_are_kept_and_all_is_measured() {
+fn sampler_keeps_slow_failed_and_non_step_traces_and_measures_all() {
     const SLOW_MILLIS: u64 = 24;
     const FAILED: &str = "0102030405060708090a0b0c0d0e0f10";
     let Some(program) = Judge::Collector.require_or_skip() else {

@@ -47,7 +47,7 @@ fn get(port: u16, path: &str) -> Value {
 }
 
 #[test]
-fn one_command_starts_the_stack_which_answers_and_leaves_nothing() {
+fn start_script_runs_the_local_stack_and_leaves_no_processes() {
     for judge in [Judge::Prometheus, Judge::Tempo, Judge::Jaeger, Judge::Collector] {
         if judge.require_or_skip().is_none() {
             return;
@@ -124,7 +124,7 @@ fn one_command_starts_the_stack_which_answers_and_leaves_nothing() {
 }
 
 #[test]
-fn a_program_that_is_missing_is_named_with_where_to_get_it() {
+fn missing_program_is_reported_with_its_download_url() {
     let folder = Folder::new();
     let mut command = Command::new(config("local/start"));
     command
@@ -144,7 +144,7 @@ fn a_program_that_is_missing_is_named_with_where_to_get_it() {
 }
 
 #[test]
-fn a_port_in_use_is_named_before_anything_starts() {
+fn port_in_use_is_reported_before_the_stack_starts() {
     for judge in [Judge::Prometheus, Judge::Tempo, Judge::Jaeger, Judge::Collector] {
         if judge.require_or_skip().is_none() {
             return;

@@ -94,7 +94,7 @@ fn a_gateway_gets_the_log_over_tls_with_a_token() {
 }
 
 #[test]
-fn traces_and_metrics_go_their_ways_without_a_collector() {
+fn direct_config_delivers_traces_and_metrics_without_a_collector() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -123,7 +123,7 @@ fn traces_and_metrics_go_their_ways_without_a_collector() {
 }
 
 #[test]
-fn the_endpoint_has_the_log_and_traces_and_events_are_files() {
+fn prometheus_config_serves_metrics_and_writes_traces_and_events_to_files() {
     let folder = Folder::new();
     let port = free_port();
     let mut agent = agent("prometheus.yaml", &folder);

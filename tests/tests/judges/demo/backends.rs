@@ -37,7 +37,7 @@ fn prometheus_has_every_point_that_it_received_as_otlp() {
 /// Prometheus writes `target_info` with the newest time of each OTLP request, and rejects a request whose newest time is older
 /// than the previous one. The derived series themselves are in order: remote write, which has no such sample, loses none.
 #[test]
-fn prometheus_without_a_window_refuses_derived_points_by_otlp_and_none_by_remote_write() {
+fn without_an_out_of_order_window_otlp_loses_derived_points_and_remote_write_none() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

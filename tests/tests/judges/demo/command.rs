@@ -15,7 +15,7 @@ fn for_people(folder: &Folder, arguments: &[&str]) -> Finished {
 }
 
 #[test]
-fn without_options_there_are_a_page_and_files_and_their_places_are_printed() {
+fn demo_without_options_prints_the_page_url_and_the_output_folder() {
     let folder = Folder::new();
     let finished = for_people(&folder, &["--rate", "25", "--steps", "50"]).expect_code(0);
     finished.expect_words(&[
@@ -43,7 +43,7 @@ fn without_options_there_are_a_page_and_files_and_their_places_are_printed() {
 }
 
 #[test]
-fn a_taken_port_is_replaced_unless_it_was_asked_for() {
+fn default_port_in_use_is_replaced_but_a_requested_port_fails() {
     // The test also works if another program has the port.
     let _usual = TcpListener::bind("127.0.0.1:9464");
     let folder = Folder::new();
@@ -56,7 +56,7 @@ fn a_taken_port_is_replaced_unless_it_was_asked_for() {
 }
 
 #[test]
-fn a_command_line_that_makes_no_sense_is_refused_with_what_to_write() {
+fn invalid_demo_arguments_are_rejected_with_the_expected_value() {
     let folder = Folder::new();
     for (arguments, words) in [
         (
@@ -78,7 +78,7 @@ fn a_command_line_that_makes_no_sense_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn a_folder_with_files_is_not_written_into() {
+fn demo_refuses_a_non_empty_output_folder() {
     let folder = Folder::new();
     folder.file("notes.txt", "mine");
     let root = folder.root().to_str().unwrap();
@@ -87,7 +87,7 @@ fn a_folder_with_files_is_not_written_into() {
 }
 
 #[test]
-fn an_interrupt_ends_the_demo_with_complete_files() {
+fn interrupted_demo_leaves_complete_files() {
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
     let demo = demo(["--to", file.to_str().unwrap()]);
@@ -130,7 +130,7 @@ fn steps(items: &Items) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_past_is_written_with_its_own_times() {
+fn history_is_written_with_past_timestamps() {
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
     let past = ["--history", "10m", "--steps", "260", "--ranks", "2"];
@@ -153,7 +153,7 @@ fn the_past_is_written_with_its_own_times() {
 }
 
 #[test]
-fn a_job_with_a_past_continues_without_a_gap() {
+fn job_with_history_continues_live_without_a_gap() {
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
     let to = [

@@ -19,22 +19,22 @@ fn check(arguments: &[&str]) {
 }
 
 #[test]
-fn a_healthy_job_is_counted_and_is_as_the_registry_has_it() {
+fn healthy_demo_is_counted_and_conforms_to_the_registry() {
     check(&["--steps", "120"]);
 }
 
 #[test]
-fn reinforcement_learning_is_counted_and_is_as_the_registry_has_it() {
+fn reinforcement_learning_demo_is_counted_and_conforms_to_the_registry() {
     check(&["--steps", "60", "--workload", "rl", "--ranks", "9"]);
 }
 
 #[test]
-fn a_restart_is_counted_and_is_as_the_registry_has_it() {
+fn demo_with_a_restart_is_counted_and_conforms_to_the_registry() {
     check(&["--steps", "80", "--fault", "gpu-lost@60", "--fault", "xid@20"]);
 }
 
 #[test]
-fn the_summary_names_what_went_wrong() {
+fn demo_summary_lists_the_injected_faults() {
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
     let arguments = ["--steps", "40", "--fault", "straggler@20:rank=2", "--to"];

@@ -80,7 +80,7 @@ fn every_alert_passes_its_unit_tests() {
 }
 
 #[test]
-fn a_rule_that_never_fires_fails_its_unit_tests() {
+fn alert_rule_that_never_fires_fails_its_unit_tests() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -176,7 +176,7 @@ fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
 }
 
 #[test]
-fn every_runbook_has_its_sections_and_queries_of_known_metrics() {
+fn every_runbook_has_all_sections_and_queries_known_metrics() {
     let vocabulary = vocabulary();
     for path in files(&grafana().join("alerts/runbooks"), "md") {
         let text = fs::read_to_string(&path).expect("a runbook can be read");

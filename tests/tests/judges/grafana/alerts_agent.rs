@@ -123,7 +123,7 @@ fn every_alert_on_telemetry_fires_for_its_fault_and_resolves() {
 
 /// Each alert of the group names a fault of an agent, or of the demo.
 #[test]
-fn no_alert_on_telemetry_is_without_a_fault() {
+fn every_telemetry_alert_has_a_fault_that_triggers_it() {
     for group in rules().groups.iter().filter(|group| group.name == GROUP) {
         for alert in &group.alerts {
             let has_fault = alert.agent.is_some() || !alert.demo.faults.is_empty();

@@ -110,7 +110,7 @@ fn alerts_are_silent_on_a_healthy_day_and_follow_the_faults_of_the_demo() {
 /// Six steps of a spike are three seconds at two steps per second, and the verdict lasts for seven: at the usual intervals most
 /// scrapes miss it.
 #[test]
-fn a_spike_between_two_scrapes_is_an_alert() {
+fn spike_between_two_scrapes_fires_an_alert() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

@@ -27,7 +27,7 @@ fn yaml(path: &Path) -> Value {
 
 /// The exceptions are in `grafana/dashboards/.lint` with their reasons.
 #[test]
-fn dashboard_linter_finds_nothing() {
+fn dashboard_linter_reports_no_problems() {
     let Some(linter) = Judge::DashboardLinter.require_or_skip() else {
         return;
     };
@@ -41,7 +41,7 @@ fn dashboard_linter_finds_nothing() {
 }
 
 #[test]
-fn dashboards_have_the_types_of_grafana() {
+fn dashboards_conform_to_the_grafana_schema() {
     let Some(checker) = Judge::GrafanaSchema.require_or_skip() else {
         return;
     };
@@ -57,7 +57,7 @@ fn dashboards_have_the_types_of_grafana() {
 
 /// Data sources refer to each other by uid, and every environment variable has a value in `grafana.env`.
 #[test]
-fn provisioning_refers_to_what_exists() {
+fn provisioning_references_existing_data_sources_and_variables() {
     let folder = grafana().join("provisioning");
     let sources = yaml(&folder.join("datasources/pulsetrain.yaml"));
     let uids: BTreeSet<String> = list(&sources["datasources"])
@@ -125,7 +125,7 @@ fn alerts_and_panels_link_to_dashboards_that_exist() {
 
 /// Both dashboards of a definition have the same panels, and every PromQL query in Perses is also in Grafana.
 #[test]
-fn a_perses_dashboard_asks_what_its_grafana_twin_asks() {
+fn perses_dashboard_has_the_queries_of_its_grafana_dashboard() {
     for (name, dashboard) in dashboards() {
         let path = grafana().join(format!("perses/{name}.json"));
         let twin: Value =

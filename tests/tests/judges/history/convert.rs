@@ -7,7 +7,7 @@ use pulsetrain_tests::{Finished, Folder, Import, command, convert};
 use crate::history::world::Run;
 
 #[test]
-fn a_log_is_named_with_its_command_and_leaves_the_output_as_it_was() {
+fn converting_a_log_suggests_import_and_keeps_the_output_file() {
     let folder = Folder::new();
     let run = Run::finished(&folder);
     for name in ["run.pftrace", "run.jsonl", "run.om"] {
@@ -40,7 +40,7 @@ fn a_log_is_named_with_its_command_and_leaves_the_output_as_it_was() {
 }
 
 #[test]
-fn otlp_becomes_the_history_that_its_log_becomes() {
+fn openmetrics_of_otlp_equals_openmetrics_of_its_log() {
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let [otlp, imported, converted] =

@@ -7,7 +7,7 @@ use pulsetrain_tests::{Folder, Import, Judge, Prometheus, corpus, promtool};
 use crate::history::world::Run;
 
 #[test]
-fn every_loss_is_at_its_own_time_after_promtool_made_blocks() {
+fn every_loss_has_its_own_timestamp_in_promtool_blocks() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -50,7 +50,7 @@ fn every_loss_is_at_its_own_time_after_promtool_made_blocks() {
 
 /// The shipped sample has 30 steps in 0.2 ms, which Prometheus cannot distinguish.
 #[test]
-fn points_of_one_millisecond_are_counted_and_the_last_is_kept() {
+fn of_points_in_one_millisecond_the_last_is_kept_and_the_rest_counted() {
     let folder = Folder::new();
     let file = folder.path("run.om");
     let finished = Import::for_people(corpus("surogate/training_dense.json"))
@@ -64,7 +64,7 @@ fn points_of_one_millisecond_are_counted_and_the_last_is_kept() {
 }
 
 #[test]
-fn an_output_that_fails_leaves_no_file() {
+fn failed_output_leaves_no_file() {
     let folder = Folder::new();
     let log = folder.file("notes.txt", "nothing of any format\n");
     for name in ["run.om", "run.pftrace", "run.pftrace.gz"] {

@@ -7,7 +7,7 @@ use pulsetrain_tests::{Finished, Folder, Import, Judge, Prometheus};
 use crate::history::world::{Run, WINDOW};
 
 #[test]
-fn every_loss_is_at_its_own_time_where_samples_out_of_order_are_allowed() {
+fn otlp_import_keeps_every_timestamp_with_an_out_of_order_window() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -20,7 +20,7 @@ fn every_loss_is_at_its_own_time_where_samples_out_of_order_are_allowed() {
 }
 
 #[test]
-fn a_prometheus_without_a_window_refuses_and_the_message_names_the_setting_and_the_file() {
+fn otlp_import_without_an_out_of_order_window_names_the_setting() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

@@ -8,7 +8,7 @@ use pulsetrain_tests::{Folder, Import, convert};
 use crate::history::world::Run;
 
 #[test]
-fn a_log_becomes_the_trace_that_its_otlp_becomes() {
+fn trace_of_a_log_equals_the_trace_of_its_otlp() {
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let [otlp, direct, gzip, converted] = [
@@ -38,7 +38,7 @@ fn a_log_becomes_the_trace_that_its_otlp_becomes() {
 }
 
 #[test]
-fn a_trace_has_the_signals_that_were_asked_for() {
+fn trace_contains_only_the_selected_signals() {
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let [spans, back] = ["spans.pftrace", "back.jsonl"].map(|name| folder.path(name));

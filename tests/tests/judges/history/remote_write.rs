@@ -5,7 +5,7 @@ use pulsetrain_tests::{Folder, Import, Judge, Prometheus};
 use crate::history::world::{Run, WINDOW};
 
 #[test]
-fn every_loss_is_at_its_own_time_by_remote_write() {
+fn remote_write_keeps_the_timestamp_of_every_loss() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -25,7 +25,7 @@ fn every_loss_is_at_its_own_time_by_remote_write() {
 }
 
 #[test]
-fn a_prometheus_without_a_window_and_one_without_a_receiver_are_named_with_the_setting() {
+fn rejected_remote_write_names_the_prometheus_setting_to_change() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

@@ -19,7 +19,7 @@ const ROUNDED: f64 = 0.004;
 /// A step is written after the page of the agent shows the previous one. A scrape thus stores the last step that was on the
 /// page before the scrape, or one that was written before the end of the scrape: at most one step is in flight.
 #[test]
-fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step() {
+fn agent_scrapes_have_the_latest_step_and_otlp_has_every_step() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -114,7 +114,7 @@ fn doctor(url: &str) -> [String; 2] {
 
 /// A Prometheus that scrapes text requests unescaped names. One that scrapes protobuf, for native histograms, does not.
 #[test]
-fn names_with_dots_come_to_prometheus_where_they_are_not_translated() {
+fn untranslated_metric_names_reach_prometheus_with_dots() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -139,7 +139,7 @@ fn names_with_dots_come_to_prometheus_where_they_are_not_translated() {
 
 /// The next run in the same log ends the previous one, without the wait for staleness.
 #[test]
-fn a_run_ends_at_once_when_a_restarted_trainer_empties_its_log() {
+fn run_ends_immediately_when_a_restarted_trainer_truncates_its_log() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -167,7 +167,7 @@ fn a_run_ends_at_once_when_a_restarted_trainer_empties_its_log() {
 
 /// Runs that stop silently, as killed runs do, one after another.
 #[test]
-fn runs_that_end_leave_nothing_on_the_page_of_the_agent() {
+fn ended_runs_are_removed_from_the_metrics_page() {
     let mut following = Following::start("      stale_after: 1s\n", "");
     let of_runs = |page: &str| page.lines().any(|line| line.contains("train_run_id=\""));
     for run in 0..3 {
@@ -188,7 +188,7 @@ fn runs_that_end_leave_nothing_on_the_page_of_the_agent() {
 fn assert_stored_are_the_last_before(prometheus: &Prometheus, steps: &[Written]) {
     let stored = samples(prometheus, "train_loss[5m]");
     let durations = samples(prometheus, "scrape_duration_seconds{via=\"ours\"}[5m]");
-    let mut told_apart = 0;
+    let mut distinguishable_scrapes = 0;
     for (time, loss) in &stored {
         let of_scrape = durations.iter().find(|(other, _)| other == time);
         let (_, took) = of_scrape.expect("each scrape has a duration");
@@ -198,9 +198,13 @@ fn assert_stored_are_the_last_before(prometheus: &Prometheus, steps: &[Written])
             steps[possible.clone()].iter().any(is_one),
             "{loss} at {time} is not one of the steps {possible:?}"
         );
-        told_apart += usize::from(possible.end() - possible.start() <= 1);
+        distinguishable_scrapes += usize::from(possible.end() - possible.start() <= 1);
     }
-    assert!(2 * told_apart > stored.len(), "{told_apart} of {}", stored.len());
+    assert!(
+        2 * distinguishable_scrapes > stored.len(),
+        "{distinguishable_scrapes} of {}",
+        stored.len()
+    );
 }
 
 /// Returns the range from the last step on the page before a scrape to the last step that was written before its end.

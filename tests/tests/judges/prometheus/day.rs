@@ -44,7 +44,7 @@ enum End {
 const ENDS: [End; AT_ONCE] = [End::Silent, End::Torn, End::Deleted, End::Restarted];
 
 #[test]
-fn a_day_of_runs_leaves_nothing_in_the_agent_and_nothing_in_prometheus() {
+fn a_day_of_runs_leaves_no_series_in_agent_or_prometheus() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

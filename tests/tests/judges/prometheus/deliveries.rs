@@ -8,7 +8,7 @@ const DURATION: &str = "pulsetrain_export_duration_seconds";
 const TO_PAGE: &str = "pulsetrain_signal=\"metrics\",pulsetrain_sink_name=\"page\"";
 
 #[test]
-fn quantiles_of_deliveries_come_from_a_native_histogram() {
+fn delivery_quantiles_are_computed_from_a_native_histogram() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -59,7 +59,7 @@ fn quantiles_of_deliveries_come_from_a_native_histogram() {
 
 /// Text has no exponential buckets: classic buckets have their values, as exactly as their bounds allow.
 #[test]
-fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
+fn delivery_quantiles_are_computed_from_classic_buckets_in_text_scrapes() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

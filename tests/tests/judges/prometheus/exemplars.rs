@@ -10,7 +10,7 @@ use crate::prometheus::following::Following;
 const BUCKETS: &str = "train_step_duration_seconds_bucket";
 
 #[test]
-fn the_exemplar_of_a_duration_is_the_span_of_its_step() {
+fn step_duration_exemplar_is_the_span_of_its_step() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

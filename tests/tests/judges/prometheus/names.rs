@@ -32,7 +32,7 @@ const RESOURCE: [(&str, &str); 5] = [
 type Series = BTreeMap<String, String>;
 
 #[test]
-fn every_metric_of_the_registry_has_the_same_series_by_every_way() {
+fn every_registry_metric_has_the_same_series_via_scrape_and_collector() {
     let (Some(program), Some(collector)) = (
         Judge::Prometheus.require_or_skip(),
         Judge::Collector.require_or_skip(),

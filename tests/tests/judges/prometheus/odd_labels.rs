@@ -16,7 +16,7 @@ use crate::prometheus::{
 const NAME: &[u8] = b"the \\\"first\\\" \\ run\nof \xff all";
 
 #[test]
-fn a_name_in_a_log_reaches_prometheus_as_it_is() {
+fn unusual_run_name_reaches_prometheus_unchanged() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -42,7 +42,7 @@ fn a_name_in_a_log_reaches_prometheus_as_it_is() {
 
 /// The same with `run`, whose resource has the attributes of a variable; two of them map to the same label name.
 #[test]
-fn attributes_of_a_variable_come_to_prometheus_with_those_that_collide_in_one_label() {
+fn colliding_resource_attributes_reach_prometheus_in_one_label() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -84,7 +84,7 @@ fn attributes_of_a_variable_come_to_prometheus_with_those_that_collide_in_one_la
 }
 
 #[test]
-fn a_variable_that_makes_no_sense_is_reported_and_the_trainer_runs() {
+fn invalid_resource_attributes_variable_is_reported_and_the_trainer_runs() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for odd in ["team", "team=%FF"] {
         let mut run = command(["run", "--format=maxtext", "--no-gpu", "--to"]);
@@ -107,7 +107,7 @@ fn a_variable_that_makes_no_sense_is_reported_and_the_trainer_runs() {
 }
 
 #[test]
-fn labels_that_hide_a_name_or_come_out_twice_leave_the_target_up() {
+fn hostile_or_duplicate_labels_leave_the_scrape_target_up() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -155,7 +155,7 @@ fn labels_that_hide_a_name_or_come_out_twice_leave_the_target_up() {
 /// The first metric keeps the name; the non-conflicting attributes of the other are added, and the rest is rejected with a
 /// message.
 #[test]
-fn metrics_whose_names_collide_share_one_that_promtool_and_prometheus_take() {
+fn colliding_metric_names_share_one_name_that_prometheus_accepts() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

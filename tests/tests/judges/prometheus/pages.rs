@@ -69,7 +69,7 @@ fn fill(sink: &mut PrometheusSink, bytes: &mut Bytes<'_>, mut each: impl FnMut(&
 }
 
 #[test]
-fn the_reader_finds_what_is_wrong_with_a_page() {
+fn exposition_checker_rejects_invalid_pages() {
     let text = [
         "a 1\n",
         "# TYPE a gauge\na 1",
@@ -120,16 +120,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn every_page_is_valid_whatever_is_sent(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
+    fn every_page_is_valid_for_arbitrary_input(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
         let mut bytes = Bytes(&bytes);
         let mut sink = PrometheusSink::new(&bytes.config());
         fill(&mut sink, &mut bytes, |sink| assert_every_page_is_valid(&sink.store()));
     }
 }
 
-/// As [`every_page_is_valid_whatever_is_sent`], checked with the programs themselves.
+/// As [`every_page_is_valid_for_arbitrary_input`], checked with the programs themselves.
 #[test]
-fn promtool_and_prometheus_read_every_page_whatever_is_sent() {
+fn promtool_and_prometheus_accept_every_page_for_arbitrary_input() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

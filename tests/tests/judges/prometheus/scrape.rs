@@ -29,7 +29,7 @@ fn start() -> Option<(Endpoint, Prometheus)> {
 }
 
 #[test]
-fn every_scrape_has_the_value_of_the_last_step_before_it() {
+fn every_scrape_has_the_value_of_the_latest_step() {
     let Some((mut endpoint, prometheus)) = start() else {
         return;
     };
@@ -77,7 +77,7 @@ fn every_scrape_has_the_value_of_the_last_step_before_it() {
 }
 
 #[test]
-fn values_that_are_no_numbers_arrive_and_an_ended_series_ends() {
+fn non_finite_values_reach_prometheus_and_an_ended_series_goes_stale() {
     let Some((mut endpoint, prometheus)) = start() else {
         return;
     };
@@ -178,7 +178,7 @@ fn exemplars_and_native_histograms_arrive() {
 }
 
 #[test]
-fn promtool_has_no_complaint_about_the_page() {
+fn promtool_accepts_the_page_without_warnings() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

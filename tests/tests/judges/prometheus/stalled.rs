@@ -30,7 +30,7 @@ const SENT: [&str; 4] = [
 const MOST_MEMORY_KIB: u64 = 128 << 10;
 
 #[test]
-fn scrapers_that_stall_hold_up_nobody_and_are_cut_off() {
+fn stalled_scrapers_are_disconnected_without_blocking_others() {
     let mut following = Following::start("      idle_timeout: 6s\n", "");
     following.append(&allocator());
     following.write_step(9.0);

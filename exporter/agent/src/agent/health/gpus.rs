@@ -33,7 +33,7 @@ pub(super) async fn answer<B>(request: &Request<B>, gpus: &GpuControl) -> Answer
     if *request.method() != Method::POST {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "only POST\n");
     }
-    if is_from_a_page(request.headers()) {
+    if is_from_browser(request.headers()) {
         return plain(
             StatusCode::FORBIDDEN,
             "web pages cannot control the driver: use curl\n",
@@ -70,7 +70,7 @@ async fn release(gpus: &GpuControl, time: Duration) -> Answer {
 }
 
 /// Returns whether a browser sends the request on behalf of a web page.
-fn is_from_a_page(headers: &HeaderMap) -> bool {
+fn is_from_browser(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site")
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_post_that_is_not_from_a_web_page_releases_the_driver() {
+    async fn driver_release_requires_a_post_without_browser_origin() {
         assert_eq!(status("GET", "/gpu/release", None).await, 405);
         assert_eq!(
             status("POST", "/gpu/release", Some("http://elsewhere")).await,

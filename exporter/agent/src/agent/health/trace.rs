@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn there_is_no_trace_without_a_recorder() {
+    async fn trace_request_without_a_recorder_gets_404() {
         let none = Recorders::default();
         assert_eq!(answer(None, &none).await.status(), 404);
         assert_eq!(answer(Some("last=soon"), &none).await.status(), 400);

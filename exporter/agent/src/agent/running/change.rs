@@ -47,7 +47,7 @@ impl Running {
         if old.gpu != new.gpu {
             self.start_gpus();
         }
-        self.change_ourselves(&old, &new).await;
+        self.apply_own_sections(&old, &new).await;
         self.note_readiness();
     }
 
@@ -95,7 +95,7 @@ impl Running {
                 self.unopened.remove(&name);
                 continue;
             };
-            if sink.is_exclusive() && self.leaving.holds_something() {
+            if sink.is_exclusive() && self.leaving.has_exclusive_sink() {
                 continue;
             }
             let opened = self.open_sink(&name, &sink).await;
@@ -121,7 +121,7 @@ impl Running {
     }
 
     /// Applies changes of the agent's own sections, as far as that is possible without a restart.
-    async fn change_ourselves(&mut self, old: &Config, new: &Config) {
+    async fn apply_own_sections(&mut self, old: &Config, new: &Config) {
         if old.health != new.health {
             if let Some(health) = self.health.take() {
                 health.end().await;

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_queue_has_a_folder_of_its_own() {
+    fn each_disk_queue_has_a_distinct_folder_name() {
         assert_eq!(file_name("tempo-1_a.b"), "tempo-1_a.b");
         assert_eq!(file_name("o (http://h:1)"), "o%20%28http%3A%2F%2Fh%3A1%29");
         assert_eq!(file_name(".."), "%..");

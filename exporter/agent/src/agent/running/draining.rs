@@ -34,7 +34,7 @@ impl DrainingSinks {
     }
 
     /// Returns whether a sink still holds a port or a file.
-    pub(super) fn holds_something(&self) -> bool {
+    pub(super) fn has_exclusive_sink(&self) -> bool {
         self.exclusive > 0
     }
 

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn lag_does_not_grow_after_the_last_item_and_ends_in_silence() {
+    fn lag_stops_growing_after_the_last_item_and_ends_when_idle() {
         let gauges = std::sync::Arc::<SourceGauges>::default();
         let watch = super::super::instrumented_source::noting(std::sync::Arc::clone(&gauges));
         let now = clock::unix_now();

@@ -11,7 +11,7 @@ fn parsed(text: &str) -> Config {
 }
 
 #[test]
-fn the_settings_of_an_otlp_sink_are_checked_at_their_places_and_no_secret_is_printed() {
+fn otlp_sink_settings_are_validated_with_location_and_without_secrets() {
     let cases = [
         (
             "compression: s3cret",
@@ -119,7 +119,7 @@ fn the_settings_of_an_otlp_sink_are_checked_at_their_places_and_no_secret_is_pri
 }
 
 #[test]
-fn headers_and_passwords_are_neither_printed_nor_in_debug_output() {
+fn headers_and_passwords_are_redacted_in_printed_and_debug_output() {
     let text = "sinks:
   o:
     otlp:
@@ -132,7 +132,7 @@ fn headers_and_passwords_are_neither_printed_nor_in_debug_output() {
 }
 
 #[test]
-fn a_sink_has_its_own_queue_retries_and_requests_and_the_limits_for_the_rest() {
+fn sink_settings_override_the_global_limits() {
     let text = "limits: {queue_batches: 7, queue_bytes: 1MiB, retry_after: 1s, retry_at_most: 30s, give_up_after: 1h}
 sinks:
   own:

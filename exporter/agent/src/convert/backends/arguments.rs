@@ -124,7 +124,7 @@ impl BackendArguments {
         BackendOptions {
             headers: self.headers.iter().cloned().chain(tenant).collect(),
             timeout: self.timeout,
-            most_traces: self.limit,
+            max_traces: self.limit,
             authority: self.ca.clone(),
             identity: self.client_certificate.clone().zip(self.client_key.clone()),
         }

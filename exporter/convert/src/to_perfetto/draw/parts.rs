@@ -80,7 +80,7 @@ impl<P: PerfettoParts> TreeWriter<'_, P> {
             self.events(cursor.lane, open, u64::MAX)?;
             self.output.trace.end(cursor.lane, open.end)?;
         }
-        self.turn_page()?;
+        self.start_next_file()?;
         cursor.lane = self.lane(cursor.group, cursor.place, cursor.open[0].start)?;
         for open in &cursor.open {
             let begun = self

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_comes_back_from_its_bytes() {
+    fn sort_record_round_trips() {
         for (group, asked, failed) in [
             (None, None, true),
             (Some(7), Some(false), false),

@@ -14,7 +14,7 @@ use crate::to_perfetto::{PerfettoConfig, PerfettoSummary, lanes::DEEPEST};
 const CLOSED_BYTES: usize = 48;
 const OPEN_BYTES: usize = 2 * size_of::<Open>() + 32;
 /// The minimum limit for open spans, even for the smallest budget.
-const LEAST_OPEN: usize = 1 << 10;
+const MIN_OPEN_LIMIT: usize = 1 << 10;
 
 /// A result of the sweep.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,9 +40,9 @@ pub(super) struct Sweep<'a> {
     ends: BinaryHeap<Reverse<(u64, u64)>>,
     /// The groups of recently closed spans, in two generations.
     closed: [HashMap<u64, (u32, u32)>; 2],
-    most_closed: usize,
+    max_closed: usize,
     /// The limit for open spans. Spans beyond it get no nested children: these are roots with an arrow from their parent.
-    most_open: usize,
+    max_open: usize,
     found: Vec<SweepEvent>,
     trees: u64,
     order: u64,
@@ -67,8 +67,8 @@ impl<'a> Sweep<'a> {
             open: HashMap::new(),
             ends: BinaryHeap::new(),
             closed: Default::default(),
-            most_closed: bytes / 4 / CLOSED_BYTES / 2,
-            most_open: LEAST_OPEN.max(bytes / OPEN_BYTES),
+            max_closed: bytes / 4 / CLOSED_BYTES / 2,
+            max_open: MIN_OPEN_LIMIT.max(bytes / OPEN_BYTES),
             found: Vec::new(),
             trees: 0,
             order: 0,
@@ -76,8 +76,8 @@ impl<'a> Sweep<'a> {
     }
 
     /// Returns the limit for spans with the same start that are held together.
-    pub(super) fn most_together(&self) -> usize {
-        self.most_open
+    pub(super) fn max_spans_held_together(&self) -> usize {
+        self.max_open
     }
 
     /// Adds the spans with the same start, which is not before the previous start.
@@ -125,7 +125,7 @@ impl<'a> Sweep<'a> {
         let Some(Open { record, .. }) = self.open.remove(&id) else {
             return;
         };
-        if self.closed[0].len() >= self.most_closed {
+        if self.closed[0].len() >= self.max_closed {
             self.closed.swap(0, 1);
             self.closed[0].clear();
         }
@@ -160,7 +160,7 @@ impl<'a> Sweep<'a> {
                 });
             }
         }
-        let is_full = self.open.len() >= self.most_open;
+        let is_full = self.open.len() >= self.max_open;
         if is_full || record.id == 0 || self.open.contains_key(&record.id) {
             self.found.push(SweepEvent::Span(record));
             return;
@@ -218,7 +218,7 @@ impl<'a> Sweep<'a> {
         let before = std::mem::replace(&mut parent.latest, record.id);
         self.finish(before);
         if record.failed && self.config.merge_below.is_some() {
-            self.spread_failure(record.parent);
+            self.propagate_failure(record.parent);
         }
         true
     }
@@ -231,7 +231,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    fn spread_failure(&mut self, mut id: u64) {
+    fn propagate_failure(&mut self, mut id: u64) {
         while let Some(open) = self.open.get_mut(&id).filter(|open| !open.record.failed) {
             open.record.failed = true;
             if !open.is_nested {

@@ -34,7 +34,7 @@ fn run_with_a_short_verdict() -> Bench {
 }
 
 #[test]
-fn each_kind_begins_with_zero_at_the_start_of_the_run_and_is_sent_again_each_minute() {
+fn opened_verdict_counters_start_at_zero_and_are_resent_every_minute() {
     let bench = run_with_a_short_verdict();
     for kind in ["loss_spike", "gpu_xid", "telemetry_lost"] {
         let points = opened(&bench, kind);
@@ -49,7 +49,7 @@ fn each_kind_begins_with_zero_at_the_start_of_the_run_and_is_sent_again_each_min
 }
 
 #[test]
-fn short_verdict_stays_counted_after_its_end() {
+fn short_verdict_remains_counted_after_it_closes() {
     let bench = run_with_a_short_verdict();
     let states = bench.events(&event::TRAIN_VERDICT);
     assert_eq!(states.len(), 2, "it has been opened and resolved: {states:?}");
@@ -68,7 +68,7 @@ fn short_verdict_stays_counted_after_its_end() {
 }
 
 #[test]
-fn verdict_of_the_first_step_follows_a_zero() {
+fn verdict_count_of_the_first_step_is_preceded_by_zero() {
     let mut bench = bench(SignalsConfig::default());
     let mut trainer = Trainer::new("r", 0, 1);
     trainer.record(&metric::TRAIN_LOSS, at(1.0), f64::NAN);

@@ -156,7 +156,7 @@ fn assert_near(name: &str, ours: f64, theirs: f64) {
 }
 
 #[test]
-fn answers_of_a_job_with_a_restart_are_those_of_google() {
+fn goodput_of_a_restarted_job_matches_the_google_library() {
     let answers = Answers::of(job!("restart"));
     for (used_for, cause) in SAME {
         answers.assert_equal(used_for, cause);
@@ -172,7 +172,7 @@ fn answers_of_a_job_with_a_restart_are_those_of_google() {
 /// different definition has an effect: the duration of a first step without startup. Google uses the mean of
 /// all later steps but the last, which no step follows. We use the median of the next seven.
 #[test]
-fn answers_of_the_recorded_run_of_maxtext_are_those_of_google_but_for_the_usual_step() {
+fn goodput_of_the_maxtext_run_matches_google_except_program_startup() {
     let job = job!("maxtext");
     let answers = Answers::of(job);
     for (used_for, cause) in SAME {

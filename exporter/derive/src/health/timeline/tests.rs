@@ -37,7 +37,7 @@ fn totals(timeline: &Timeline) -> Vec<(Use, f64)> {
 }
 
 #[test]
-fn every_second_of_a_run_with_a_restart_has_one_use() {
+fn every_second_of_a_restarted_run_has_exactly_one_use() {
     let mut timeline = Timeline::new();
     timeline.set_stall_secs(60.0);
     // 10 s preparation with 4 s of compilation inside it.
@@ -133,7 +133,7 @@ fn stall_is_counted_while_it_lasts() {
 }
 
 #[test]
-fn ranks_that_overlap_count_once() {
+fn overlapping_intervals_count_once() {
     let mut timeline = Timeline::new();
     timeline.add_interval(interval(Use::TrainingPreparation, 0, 1.0, 4.0));
     timeline.add_interval(interval(Use::TrainingPreparation, 0, 0.0, 3.0));

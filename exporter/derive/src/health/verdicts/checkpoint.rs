@@ -149,7 +149,7 @@ mod tests {
     /// The saves of each rank arrive one rank after the other, every 100 s. The save at 400 s takes 50 s on
     /// rank 1.
     #[test]
-    fn recordings_of_ranks_one_after_the_other_have_one_verdict_with_or_without_steps() {
+    fn sequentially_imported_ranks_share_one_checkpoint_verdict() {
         for with_steps in [true, false] {
             let (mut saves, mut board) = (SlowCheckpoint::default(), Board::default());
             for rank in 0..4 {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn saves_are_bounded() {
+    fn number_of_remembered_saves_is_limited() {
         let (mut saves, mut board) = (SlowCheckpoint::default(), Board::default());
         for number in 0..3 * MAX_SAVES as u64 {
             let start = UnixNanos(number * 10_000_000_000);

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn heat_is_a_verdict_after_ten_seconds_and_power_cap_is_none() {
+    fn thermal_throttling_opens_a_verdict_after_ten_seconds() {
         let mut world = World::new();
         for secs in 0..200 {
             let hot = (secs.clamp(50, 80) - 50) as f64;
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn xid_is_a_verdict_unless_the_gpu_is_lost() {
+    fn xid_opens_a_verdict_unless_the_gpu_is_lost() {
         let mut world = World::new();
         for secs in 0..400 {
             world.read(
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_gpus_at_low_power_spin() {
+    fn busy_gpus_at_low_power_count_as_spinning() {
         let mut world = World::new();
         (0..100).for_each(|secs| world.read(secs, GpuReading::Power(600.0)));
         let since = UnixNanos(100 * SECOND);
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_send_their_growth_have_the_same_verdicts() {
+    fn delta_counters_yield_the_same_verdicts_as_totals() {
         let mut world = World::new();
         for secs in 0..200 {
             let hot = f64::from(u8::from((51..=80).contains(&secs)));
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_that_spin_are_found_however_often_they_are_read() {
+    fn spinning_gpus_are_detected_at_any_sampling_rate() {
         for (readings_a_second, readings) in [(1, 100), (10, 1000), (100, 10_000)] {
             let mut world = World::new();
             let time = |reading: u64| UnixNanos(reading * SECOND / readings_a_second);
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_gpus_are_bounded_and_old_ones_make_room() {
+    fn gpu_ids_are_limited_and_expired_ones_are_evicted() {
         let mut world = World::new();
         world.read(0, GpuReading::Lost(true));
         for number in 0..2 * MAX_GPUS as u64 {

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_jumps_and_saws_are_no_leak() {
+    fn noise_jumps_and_sawtooth_memory_are_not_a_leak() {
         let memory = |rank: i64, number: i64| match rank {
             0 => 4e10 * (1.0 + 0.1 * noise(rank, number)),
             1 => 4e10 + if number > 500 { 1e10 } else { 0.0 },

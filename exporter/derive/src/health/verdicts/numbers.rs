@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_a_verdict_at_once_until_twenty_steps_are_finite() {
+    fn nan_opens_a_verdict_until_twenty_finite_steps() {
         let values = (0..60).map(|number| (if (10..12).contains(&number) { f64::NAN } else { 2.0 }, 1.0));
         assert_eq!(
             opened(values),

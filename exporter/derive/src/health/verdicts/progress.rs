@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn stall_time_follows_the_steps() {
+    fn stall_timeout_scales_with_step_duration() {
         let progress = run(101);
         assert_eq!(progress.stalled_for(at(129), None), None);
         assert_eq!(progress.stalled_for(at(130), None), Some((at(100), 30.0)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_pauses_are_no_stall() {
+    fn previously_seen_pauses_are_not_a_stall() {
         let mut progress = run(101);
         progress.on_step(0, 101, at(120), false);
         assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn step_numbers_may_be_as_far_apart_as_they_can() {
+    fn extreme_step_numbers_do_not_overflow() {
         let mut progress = run(101);
         progress.on_save(Some(i64::MIN));
         progress.on_save(Some(i64::MAX));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn run_that_is_over_or_has_just_begun_does_not_stall() {
+    fn finished_or_just_started_run_does_not_stall() {
         let mut progress = run(101);
         progress.set_planned(Some(101));
         assert_eq!(progress.stall_secs(None), None);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn rank_that_falls_silent_is_named_until_it_is_back() {
+    fn silent_rank_is_reported_until_it_returns() {
         let back =
             |rank: i64, number: i64| (rank != 2 || !(50..100).contains(&number)).then_some(number as u64);
         let expected = [(Subject::Rank(2), true, 69), (Subject::Rank(2), false, 100)];
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_of_ranks_may_come_one_after_the_other() {
+    fn silence_in_sequentially_imported_ranks_is_detected_by_step() {
         assert_eq!(opened(Duration::MAX, |rank, _| (rank == 0).then_some(0)), []);
         let one_by_one =
             |rank: i64, number: i64| (rank != 2 || !(50..=99).contains(&number)).then_some(rank as u64);

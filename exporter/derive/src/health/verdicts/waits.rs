@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rank_that_waits_is_no_starved_run() {
+    fn single_waiting_rank_does_not_make_the_run_starved() {
         let steps = (0..100).map(|number| {
             step(number, |rank| {
                 rank.data = Some(if rank.rank == 1 { 0.9 } else { 0.05 });

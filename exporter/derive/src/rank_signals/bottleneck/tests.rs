@@ -13,7 +13,7 @@ fn reading() -> Reading {
 }
 
 #[test]
-fn scenarios_of_the_documentation_have_its_answers() {
+fn documented_scenarios_yield_the_documented_bottlenecks() {
     // "thru=8.2, I=8.5, T=15.3, wait=2.1s, pool=0"
     let inference = Reading {
         dispatch_wait: Some(2.1),
@@ -81,7 +81,7 @@ fn state_of_a_trainer_without_inference_changes_with_its_data_share() {
 }
 
 #[test]
-fn wait_for_samples_that_is_part_of_the_step_is_no_work() {
+fn wait_for_samples_within_a_step_does_not_count_as_work() {
     let mut bench = Bench::new(vec![Box::new(Bottleneck::default())]);
     let mut rank = Trainer::new("r", 0, 1);
     let phases = [

@@ -145,7 +145,7 @@ impl Assembler {
                         metric: interest.metric.ordinal,
                         attributes,
                     };
-                    take_into(&mut self.groups, rank, interest.role, key, point);
+                    add_to_group(&mut self.groups, rank, interest.role, key, point);
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Assembler {
             if self
                 .ranks
                 .get(&id)
-                .is_some_and(|rank| rank.points_begin_again(&group))
+                .is_some_and(|rank| rank.points_repeat_a_step(&group))
             {
                 self.close_before_restart(id);
             }
@@ -175,7 +175,7 @@ impl Assembler {
 }
 
 /// Adds a point of a step to the group of its time.
-fn take_into(groups: &mut Groups, rank: &mut RankSteps, role: Role, key: SeriesKey, point: &Point<'_>) {
+fn add_to_group(groups: &mut Groups, rank: &mut RankSteps, role: Role, key: SeriesKey, point: &Point<'_>) {
     match (role, point.count) {
         (Role::Duration | Role::Phase(_), Some(count)) => {
             let Some(secs) = observed(rank, key, point, count) else {

@@ -68,8 +68,8 @@ impl Assembler {
         };
         self.note_time(of_step.end);
         let is_step = !matches!(role, SpanRole::Lifecycle(_));
-        let begins_again = |rank: &RankSteps| rank.begins_again(of_step.number, of_step.start);
-        if is_step && self.ranks.get(&id).is_some_and(begins_again) {
+        let repeats_a_step = |rank: &RankSteps| rank.repeats_a_step(of_step.number, of_step.start);
+        if is_step && self.ranks.get(&id).is_some_and(repeats_a_step) {
             self.close_before_restart(id);
         }
         let Some(rank) = self.ranks.get_mut(&id) else {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn only_times_with_a_zone_are_instants() {
+    fn only_times_with_a_zone_resolve_to_instants() {
         let read = |form: &str, text| super::read(&TimeForm::of(form).unwrap(), &FieldValue::of(text));
         for (form, text) in [
             ("auto", "2026-11-21 12:00:00,250"),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_read() {
+    fn every_time_format_is_parsed() {
         for (form, text) in [
             ("auto", "2026-11-21T12:00:00.25Z"),
             ("auto", "2026-11-21T13:00:00.25+01:00"),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_times_are_none() {
+    fn invalid_times_are_not_parsed() {
         for (form, text) in [
             ("auto", "yesterday"),
             ("auto", "-1"),

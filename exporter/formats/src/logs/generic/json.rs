@@ -38,7 +38,7 @@ impl LineFormat for JsonLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some((mut fields, body)) = self.records.lined(line.text) else {
+        let Some((mut fields, body)) = self.records.match_line(line.text) else {
             return false;
         };
         // Nearly every line begins with the object.

@@ -33,7 +33,7 @@ impl LineFormat for KeyValueLines {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let records = &mut self.records;
-        let Some((mut fields, body)) = records.lined(line.text) else {
+        let Some((mut fields, body)) = records.match_line(line.text) else {
             return false;
         };
         pairs::read(body, records.mapping.pairs(), &mut fields);

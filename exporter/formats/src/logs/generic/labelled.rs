@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_have_a_count_and_a_rate() {
+    fn progress_bar_yields_count_and_rate() {
         assert_eq!(
             shown("Epoch 1:  45%|####5     | 45/100 [00:31<01:38,  1.44it/s, loss=2.31, lr=3e-4]"),
             "Epoch→1 →45% n/total→0.45 →31 →98 →1.44it/s loss→2.31 lr→0.0003"
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_words_dates_and_versions_are_no_numbers() {
+    fn digits_in_words_dates_and_versions_are_not_values() {
         for line in [
             "2026-01-02 v1.2.3 gpt-2 model_7 Acc@1 a1b2 0x7f 10-20",
             "info nanny infinite",

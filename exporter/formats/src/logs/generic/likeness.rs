@@ -6,7 +6,7 @@ use super::suggestion::seen_keys;
 const MOST: usize = 12;
 
 /// Returns the keys in the head of a log, and the command to run next.
-pub(in crate::logs) fn instead(input: &str, head: &[u8]) -> String {
+pub(in crate::logs) fn format_hint(input: &str, head: &[u8]) -> String {
     let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
     if keys.is_empty() {
         return "found no lines with several numbers under keys; check that it is a training log, or name its format \
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_keys_and_the_next_command_are_named() {
+    fn unrecognised_log_error_lists_keys_and_suggests_the_next_command() {
         for (text, expected) in [
             (
                 "starting\n{\"it\": 1, \"alpha\": 2.5}\n",
@@ -39,7 +39,7 @@ mod tests {
             ("no pairs here\n", "--format"),
             ("", "--format"),
         ] {
-            let message = instead("x.log", text.as_bytes());
+            let message = format_hint("x.log", text.as_bytes());
             assert!(message.contains(expected), "{text}: {message}");
         }
     }

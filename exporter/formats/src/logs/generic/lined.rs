@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use super::record::Records;
 
 /// The fields of a line, and the rest of the line with further fields.
-type Lined<'a> = (Vec<Field<'a>>, &'a str);
+type LineFields<'a> = (Vec<Field<'a>>, &'a str);
 
 /// The group of a pattern of lines that holds the record.
 const RECORD: &str = "record";
 
 impl Records {
     /// Returns the fields of the first matching pattern, or `None` for a line without a record.
-    pub(super) fn lined<'a>(&mut self, text: &'a str) -> Option<Lined<'a>> {
+    pub(super) fn match_line<'a>(&mut self, text: &'a str) -> Option<LineFields<'a>> {
         let patterns = self.mapping.lines();
         if patterns.is_empty() {
             return Some((Vec::with_capacity(16), text));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn values_in_brackets_are_values_unless_pairs_are_in_them() {
+    fn bracketed_values_stay_intact_unless_they_contain_pairs() {
         for (line, expected) in [
             (
                 "lr=[0.0003], mom=[(0.9, 0.95)] step=1",

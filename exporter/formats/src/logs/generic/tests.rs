@@ -58,7 +58,7 @@ fn json_lines_are_read_by_the_mapping() {
 }
 
 #[test]
-fn without_a_mapping_names_of_metrics_and_usual_keys_are_known() {
+fn metric_names_and_common_keys_need_no_mapping() {
     let text = "{\"step\": 3, \"time\": \"2026-11-21T12:00:00Z\", \"train.loss\": 1.5, \"other\": 2}\n";
     let read = read(&JSON, Mapping::default(), text);
     assert_eq!(read.values("train.loss"), [1.5]);
@@ -68,7 +68,7 @@ fn without_a_mapping_names_of_metrics_and_usual_keys_are_known() {
 }
 
 #[test]
-fn values_of_pairs_carry_their_units() {
+fn units_of_key_value_pairs_are_converted() {
     let mapping = mapping(
         r"line: '^(?<time>\S+ \S+) \[rank (?<rank>\d+)\] (?<record>.*)$$'
 values:
@@ -104,7 +104,7 @@ values:
 }
 
 #[test]
-fn values_in_brackets_are_numbers_or_are_counted() {
+fn bracketed_single_numbers_are_parsed_and_others_are_reported() {
     let mapping = || {
         mapping(
             "values: [{key: loss, metric: train.loss}, {key: lr, metric: train.learning_rate}, {key: mom, metric: train.epoch}]",
@@ -206,7 +206,7 @@ fn attributes_come_from_keys_and_from_the_mapping() {
 
 /// A row can be for one kind of record.
 #[test]
-fn records_of_a_kind_have_rows_of_their_own() {
+fn mapping_rows_can_be_restricted_to_one_record_kind() {
     let mapping = mapping(
         "kind: type
 values: [{key: loss, metric: train.loss}]
@@ -235,7 +235,7 @@ fn a_sentinel_is_not_measured() {
 }
 
 #[test]
-fn keys_without_a_row_are_looked_up_by_another_prefix() {
+fn unmapped_keys_are_looked_up_again_with_their_prefix_replaced() {
     let mapping = mapping(
         "prefixes: {'train/': '', 'eval/': eval_}
 values: [{key: loss, metric: train.loss}, {key: eval_loss, metric: eval.loss}]
@@ -249,7 +249,7 @@ values: [{key: loss, metric: train.loss}, {key: eval_loss, metric: eval.loss}]
 }
 
 #[test]
-fn keys_go_before_patterns() {
+fn exact_keys_take_precedence_over_patterns() {
     let mapping = mapping("values: [{pattern: '.*', metric: train.epoch}, {key: loss, metric: train.loss}]");
     let read = read(&JSON, mapping, "{\"loss\": 1, \"epochs\": 2}\n");
     assert_eq!(

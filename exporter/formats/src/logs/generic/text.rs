@@ -61,7 +61,7 @@ impl TextLines {
 
     /// Returns the fields of a line that is a record.
     pub(super) fn fields<'a>(&mut self, text: &'a str) -> Option<Vec<Field<'a>>> {
-        let (mut fields, body) = self.records.lined(text)?;
+        let (mut fields, body) = self.records.match_line(text)?;
         let object = object(body);
         let printed = object.as_ref().map_or(body, |(start, _)| &body[..*start]);
         let numbers = labelled(printed);

@@ -8,7 +8,7 @@ fn read(text: &str) -> Sampled {
 }
 
 #[test]
-fn numbers_of_both_versions_are_read() {
+fn quoted_and_bare_numbers_of_both_versions_are_parsed() {
     let read = read(
         "{'loss': '4.471', 'grad_norm': '1.063', 'epoch': '0.3125', 'num_input_tokens_seen': 640}\n\
          100%|##| 2/2 [00:01<00:00]{'loss': nan, 'learning_rate': 4e-05, 'epoch': 0.5, 'num_input_tokens_seen': 700, 'novel': 1}\n\
@@ -49,7 +49,7 @@ fn evaluations_of_several_data_sets_are_separate_series() {
 }
 
 #[test]
-fn a_dictionary_that_was_logged_without_a_loss_is_read_too() {
+fn dictionary_without_a_loss_is_parsed() {
     // PPO has no keys of its own, and version 4.0 ends with only the epoch.
     let read = read(
         "{'eps': 2, 'objective/rlhf_reward': 0.5, 'loss/policy_avg': 0.25, 'val/ratio': 1.0, 'lr': 3e-06, 'episode': 64, 'epoch': 0.1}\n\
@@ -64,7 +64,7 @@ fn a_dictionary_that_was_logged_without_a_loss_is_read_too() {
 }
 
 #[test]
-fn the_keys_of_grpo_and_dpo_have_their_metrics() {
+fn grpo_and_dpo_keys_are_mapped_to_metrics() {
     let read = read(
         "{'loss': 0.1, 'num_tokens': 100.0, 'reward': 1.5, 'reward_std': 0.5, 'rewards/format/mean': 0.75, 'rewards/format/std': 0.25, \
          'kl': 0.01, 'entropy': 2.0, 'completions/mean_length': 32.0, 'completions/clipped_ratio': 0.125, 'clip_ratio/region_mean': 0.0625, \
@@ -97,7 +97,7 @@ fn the_keys_of_grpo_and_dpo_have_their_metrics() {
 }
 
 #[test]
-fn numbers_of_libraries_are_numbers() {
+fn numpy_and_tensor_literals_are_parsed_as_numbers() {
     let read = read(
         "{'loss': np.float64(0.5), 'grad_norm': tensor(1.25, device='cuda:0'), 'epoch': 1.0, 'history': array([1, 2])}\n",
     );
@@ -124,7 +124,7 @@ fn interleaved_output_of_two_processes_is_parsed_and_torn_records_are_reported()
 }
 
 #[test]
-fn settings_under_headings_are_options_and_repeated_ones_are_recorded_once() {
+fn settings_under_headings_become_options_and_repeats_are_deduplicated() {
     let read = read(
         "[INFO|trainer.py:2409] 2026-11-21 00:20:58,123 >> ***** Running training *****\n\
          [INFO|trainer.py:2410] 2026-11-21 00:20:58,123 >>   Num examples = 1,000\n\
@@ -137,12 +137,12 @@ fn settings_under_headings_are_options_and_repeated_ones_are_recorded_once() {
     assert_eq!(read.counts.events, 5);
     assert_eq!(read.values("eval.perplexity"), [2.5]);
     assert_eq!(read.values("eval.loss"), [1.0]);
-    let said_again = (SkipReason::Ignored(DUPLICATE), 4);
-    assert_eq!(read.skipped.counts().collect::<Vec<_>>(), [said_again]);
+    let duplicates = (SkipReason::Ignored(DUPLICATE), 4);
+    assert_eq!(read.skipped.counts().collect::<Vec<_>>(), [duplicates]);
 }
 
 #[test]
-fn the_trainer_is_known_by_any_of_its_dictionaries_and_not_by_those_of_others() {
+fn hugging_face_dictionaries_are_detected_and_foreign_ones_are_not() {
     let is_known = |text: &str| (FORMAT.detect)(text.as_bytes()).is_some();
     for text in [
         "  0%|  | 0/9 [00:00<?, ?it/s]{'loss': 1.0, 'epoch': 0.1}\n",

@@ -4,7 +4,7 @@ use super::*;
 use crate::logs::sampled::Sampled;
 
 #[test]
-fn a_step_line_gives_its_values_at_its_own_time() {
+fn maxtext_step_line_yields_values_and_a_span() {
     let read = Sampled::read(
         &FORMAT,
         "I1121 00:33:13.748022 140413477075840 metric_logger.py:230] completed step: 7, seconds: 0.014, \
@@ -20,7 +20,7 @@ fn a_step_line_gives_its_values_at_its_own_time() {
 }
 
 #[test]
-fn lines_of_older_releases_have_no_prefix_and_make_no_span() {
+fn unprefixed_lines_of_older_releases_create_no_span() {
     let read = Sampled::read(
         &FORMAT,
         "completed step: 0, seconds: 24.604, TFLOP/s/device: 31.079, Tokens/s/device: 499.5, total_weights: 48000, loss: 10.8\n\
@@ -32,7 +32,7 @@ fn lines_of_older_releases_have_no_prefix_and_make_no_span() {
 }
 
 #[test]
-fn evaluations_are_no_steps() {
+fn maxtext_evaluation_lines_do_not_count_as_steps() {
     let read = Sampled::read(
         &FORMAT,
         "Completed eval step: 0, seconds: 12.429, running loss=5.917, running perplexity=371.2, running total_weights=128.0\n\
@@ -82,7 +82,7 @@ fn estimates_in_bytes_are_read() {
 }
 
 #[test]
-fn memory_that_nobody_measured_is_counted_as_such() {
+fn unavailable_memory_statistics_are_counted_as_not_measured() {
     let read = Sampled::read(
         &FORMAT,
         "\nMemstats: After params initialized:\n\tMemstats unavailable, error: 'NoneType' object is not subscriptable\n\
@@ -150,7 +150,7 @@ fn a_distillation_step_has_two_lines() {
 }
 
 #[test]
-fn the_operations_of_a_step_of_inference_are_none_of_training() {
+fn inference_flops_are_not_recorded_as_training_flops() {
     let read = Sampled::read(
         &FORMAT,
         "Per prefill step per device: \n \tTotal TFLOPs: 1.50 \n \t\tLearnable weight TFLOPs: 1.40 \n",
@@ -171,7 +171,7 @@ fn lifecycle_lines_are_events() {
 }
 
 #[test]
-fn the_run_is_known_by_its_configuration() {
+fn maxtext_run_is_identified_by_its_configuration_lines() {
     let text = "x\nI1121 00:33:07.297127 140 pyconfig.py:584] Config param abort_on_inf_loss: True\n\
                 I1121 00:33:07.297127 140 pyconfig.py:584] Config param run_name: demo\n";
     let identity = identify(text.as_bytes());
@@ -182,7 +182,7 @@ fn the_run_is_known_by_its_configuration() {
 }
 
 #[test]
-fn the_metrics_file_is_read_by_its_keys() {
+fn metrics_file_keys_are_mapped() {
     let read = Sampled::read(
         &metrics_file::FORMAT,
         "{\"learning/loss\": NaN, \"perf/step_time_seconds\": 2.5, \"novel/key\": 1.5, \"step\": 3.0, \"run_name\": \"demo\"}\n\
@@ -199,7 +199,7 @@ fn the_metrics_file_is_read_by_its_keys() {
 
 /// Each window of `gcs_metrics` is a file, and begins with another record.
 #[test]
-fn the_windows_of_a_run_are_of_one_run() {
+fn metrics_windows_with_one_run_name_share_an_identity() {
     let of = |text: &str| (metrics_file::FORMAT.identify)(text.as_bytes());
     let first = of("{\"learning/loss\": 6.5, \"step\": 0.0, \"run_name\": \"demo\"}\n");
     let second = of("{\"learning/loss\": 6.1, \"step\": 5.0, \"run_name\": \"demo\"}\n");
@@ -215,7 +215,7 @@ fn the_windows_of_a_run_are_of_one_run() {
 }
 
 #[test]
-fn lines_that_pythons_own_handler_wrote_are_read() {
+fn lines_of_pythons_default_logging_handler_are_parsed() {
     let line = "INFO:absl:completed step: 3, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 2.0, total_weights: 8, loss: 6.5\n";
     let read = Sampled::read(&FORMAT, line);
     assert_eq!((read.values("train.loss"), read.counts.spans), (vec![6.5], 0));
@@ -224,7 +224,7 @@ fn lines_that_pythons_own_handler_wrote_are_read() {
 
 /// As they were in releases before May 2025 (`MaxText/train.py`, `ml_goodput_measurement/src/monitoring.py`).
 #[test]
-fn keys_of_older_releases_mean_what_they_do_now() {
+fn keys_of_older_releases_map_to_the_current_metrics() {
     let read = Sampled::read(
         &metrics_file::FORMAT,
         "{\"learning/loss\": 6.5, \"learning/dpo_reward_accuracy\": 0.625, \"goodput\": 93.5, \"step\": 3.0, \"run_name\": \"demo\"}\n",

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn records_on_one_line_and_records_one_a_line_are_found() {
+    fn single_line_array_and_json_lines_are_both_framed() {
         assert_eq!(
             frames("[{\"log\":1},{\"log\":2}]"),
             ["{\"log\":1}", "{\"log\":2}"]
@@ -159,13 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_record_within_a_message_is_text() {
+    fn record_start_inside_a_message_is_text() {
         let text = "[\n  {\"log\": \"info\", \"message\": \"saw {\"log\": \"x\"} there\"}\n]\n";
         assert_eq!(frames(text).len(), 1);
     }
 
     #[test]
-    fn the_last_record_waits_for_its_end() {
+    fn last_record_stays_unread_until_it_is_terminated() {
         let bytes = b"[\n  {\"log\": 1},\n  {\"log\": 2}\n]\n";
         let first = next(bytes, 4, false).unwrap();
         assert_eq!(&bytes[first.start..first.end], b"{\"log\": 1}");
@@ -176,7 +176,7 @@ mod tests {
         r#"{"log": "info", "time": "2026-11-21 00:18:40.979062193", "step": 0, "message": "x"}"#;
 
     #[test]
-    fn the_last_record_is_complete_when_the_array_is_closed_and_what_follows_stays_unread() {
+    fn closing_bracket_completes_the_last_record_and_stays_unread() {
         let file = format!("[\n  {RECORD}\n]\n");
         let frame = next(file.as_bytes(), 4, false).unwrap();
         assert_eq!(
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_record_is_not_complete_wherever_it_ends() {
+    fn record_truncated_at_any_offset_is_incomplete() {
         let file = format!("[\n  {RECORD}\n]\n");
         for torn in 4..file.len() {
             assert_eq!(next(&file.as_bytes()[..torn], 4, false), None, "{torn}");

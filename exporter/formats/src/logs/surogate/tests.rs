@@ -35,7 +35,7 @@ fn file(records: &[String]) -> String {
 }
 
 #[test]
-fn a_record_has_kind_time_step_and_fields_in_any_order() {
+fn record_fields_are_parsed_in_any_order() {
     let text = format!(r#"{{"log": "dataset", "split": "train", {TIME}, "step": 0, "tokens": 2000000}}"#);
     let record = parse(&text).unwrap();
     assert_eq!(
@@ -97,7 +97,7 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn text_before_records_is_no_record_in_every_chunking() {
+fn text_before_the_array_is_not_a_record_at_any_chunk_size() {
     let text = format!("x{}{}", " ".repeat(20), record("step", r#", "loss": 2.5"#));
     for piece in 1..=text.len() {
         let (counts, _) = read_in_pieces(text.as_bytes(), piece, ReadLimits::default());
@@ -106,7 +106,7 @@ fn text_before_records_is_no_record_in_every_chunking() {
 }
 
 #[test]
-fn a_bad_record_costs_only_itself() {
+fn malformed_record_does_not_affect_its_neighbours() {
     let good = record("step", r#", "loss": 1.5"#);
     let text = file(&[
         good.clone(),
@@ -146,7 +146,7 @@ fn an_array_without_records_is_empty_and_valid() {
 }
 
 #[test]
-fn every_chunking_gives_the_same_result() {
+fn chunk_size_does_not_change_the_result_for_surogate_logs() {
     let text = file(&[
         record("cmd", r#", "cmd": ["surogate", "sft"]"#),
         record(
@@ -167,7 +167,7 @@ fn every_chunking_gives_the_same_result() {
 }
 
 #[test]
-fn a_record_that_is_too_long_is_skipped_once_and_the_next_one_is_read() {
+fn oversized_surogate_record_is_skipped_once_and_the_next_is_parsed() {
     let long = record("info", &format!(r#", "message": "{}""#, "x".repeat(20_000)));
     let text = file(&[record("step", ""), long, record("step", "")]);
     let (counts, skipped) = read_in_pieces(text.as_bytes(), 512, ReadLimits { record_bytes: 4096 });
@@ -261,7 +261,7 @@ fn unmapped_fields_are_kept() {
 }
 
 #[test]
-fn a_gpu_has_its_uuid_after_its_model_record() {
+fn gpu_points_carry_the_uuid_after_the_model_record() {
     let gpu = |id: u32| record("gpu", &format!(r#", "id": {id}, "temperature": 61"#));
     let model = record(
         "gpu-model",

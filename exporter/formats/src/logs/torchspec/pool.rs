@@ -29,16 +29,16 @@ impl Pool {
 }
 
 /// A line of an inference that waits, or has waited, for room.
-pub(super) struct Waited<'a> {
+pub(super) struct PoolLine<'a> {
     pub(super) fields: Vec<Field<'a>>,
     /// Whether the wait continues: a later line has its complete duration.
-    pub(super) is_not_over: bool,
+    pub(super) is_ongoing: bool,
 }
 
-impl<'a> Waited<'a> {
+impl<'a> PoolLine<'a> {
     /// Parses such a line, or returns `None`.
     pub(super) fn parse(message: &'a str) -> Option<Self> {
-        let (fields, is_not_over) = if message.starts_with("Sample pool full, pausing generation: ") {
+        let (fields, is_ongoing) = if message.starts_with("Sample pool full, pausing generation: ") {
             (sizes(message), false)
         } else if message.starts_with("Still waiting for pool capacity ") {
             (sizes(message), true)
@@ -52,7 +52,7 @@ impl<'a> Waited<'a> {
                 .rsplit_once(" after ")?;
             (waited(over), false)
         };
-        Some(Self { fields, is_not_over })
+        Some(Self { fields, is_ongoing })
     }
 }
 

@@ -9,7 +9,7 @@ const TIMED: &str = "[2026-11-21 00:21:27,088] loop.py:340 INFO TIMING step=20: 
                      [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.054s";
 
 #[test]
-fn a_bar_with_a_line_glued_to_it_gives_both() {
+fn progress_bar_followed_by_a_log_line_yields_both() {
     let read = Sampled::read(&FORMAT, &format!("\r{BAR}{TIMED}\n"));
     assert_eq!(read.values("train.loss"), [1.053]);
     assert_eq!(
@@ -23,14 +23,14 @@ fn a_bar_with_a_line_glued_to_it_gives_both() {
 }
 
 #[test]
-fn a_wait_is_counted_once_a_step() {
+fn dispatch_wait_is_counted_once_per_step() {
     let read = Sampled::read(&FORMAT, &format!("{TIMED}\n{BAR}\r{BAR}\r"));
     assert_eq!(read.values("perf.dispatch_wait"), [0.054]);
     assert_eq!(read.values("train.loss").len(), 1);
 }
 
 #[test]
-fn the_bar_without_performance_metrics_and_the_slow_one_are_read() {
+fn bar_without_performance_metrics_or_with_seconds_per_step_is_parsed() {
     let read = Sampled::read(
         &FORMAT,
         "Training:   5%|▌         | 2/40 [1:00:03<?,  1.25s/step, loss=2.500, thru=48.0, epoch=1/2]",
@@ -94,7 +94,7 @@ fn without_performance_metrics_no_bottleneck_is_recorded() {
 }
 
 #[test]
-fn a_long_wait_is_inference_before_anything_was_inferred() {
+fn long_wait_without_inference_throughput_is_an_inference_bottleneck() {
     let starved = bar(1, "thru=0.0, I=0.0, T=80.0, wait=0.9s, pool=0");
     assert_eq!(bottleneck(&starved).as_deref(), Some("inference"));
     let started = "[2026-11-21 00:21:26,892] loop.py:222 INFO Starting: num_steps=40, global_batch_size=8\n";
@@ -109,7 +109,7 @@ fn a_long_wait_is_inference_before_anything_was_inferred() {
 }
 
 #[test]
-fn a_pool_that_grows_is_training_before_anything_was_inferred() {
+fn growing_pool_without_inference_throughput_is_a_training_bottleneck() {
     let growing = |sizes: [u32; 5]| -> String {
         let bars = (1..).zip(sizes);
         bars.map(|(step, size)| bar(step, &format!("thru=0.0, I=0.0, T=80.0, wait=0.0s, pool={size}")))
@@ -123,7 +123,7 @@ fn a_pool_that_grows_is_training_before_anything_was_inferred() {
 }
 
 #[test]
-fn evaluations_are_read_and_so_is_generation_that_waits() {
+fn evaluations_and_generation_backpressure_are_parsed() {
     let read = Sampled::read(
         &FORMAT,
         "[2026-11-21 00:21:27,088] loop.py:1 INFO Step 20 eval: loss=1.234, acc=0.500, sim_acc_len=2.10\n\
@@ -167,7 +167,7 @@ fn the_passes_of_a_step_are_recorded_once() {
 }
 
 #[test]
-fn a_capacity_that_is_not_known_is_no_capacity() {
+fn unknown_inference_capacity_is_not_recorded() {
     let read = Sampled::read(&FORMAT, &bar(1, "thru=0.0, I=0.0, T=80.2, wait=0.0s, pool=8"));
     assert_eq!(read.values("perf.infer_capacity"), [0.0; 0]);
     assert_eq!(read.values("perf.train_capacity"), [80.2]);
@@ -175,7 +175,7 @@ fn a_capacity_that_is_not_known_is_no_capacity() {
 }
 
 #[test]
-fn weights_are_on_their_way_from_one_line_to_another_unless_that_failed() {
+fn weight_sync_lasts_from_save_to_cleanup_unless_it_failed() {
     let line = |secs: &str, message: &str| format!("[2026-11-21 00:21:{secs},000] loop.py:1 {message}\n");
     let begun = line("10", "INFO Step 500: saving draft model to /tmp/w");
     let over = line("16", "INFO Cleaned up temp dir /tmp/w");
@@ -200,7 +200,7 @@ fn deduplication_is_separate_for_each_rank() {
 
 /// tqdm truncates its line to the width of the terminal, and no other line has the rest.
 #[test]
-fn a_bar_that_a_terminal_has_cut_is_read_up_to_its_edge() {
+fn progress_bar_truncated_by_the_terminal_is_parsed_up_to_the_edge() {
     let cut = "\rTraining:  50%|▌| 20/40 [00:03<00:03,  5.99step/s, loss=1.053, acc=0.713, acc_len=2.4\r";
     let read = Sampled::read(&FORMAT, &format!("{TIMED}\n{cut}"));
     assert_eq!(read.values("train.loss"), [1.053]);

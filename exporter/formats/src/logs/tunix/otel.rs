@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_tags() {
+    fn otel_metric_names_map_to_the_same_metrics_as_tags() {
         let text = [
             ("actor", "tunix.training.loss", "2.5"),
             ("actor", "tunix.training.gradient.norm", "0.5"),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauge_that_is_exported_again_is_no_second_value() {
+    fn reexported_gauge_is_recorded_only_once() {
         let step = |step: &str| export("perf", STEP, step);
         let time = || export("perf", "tunix.global_step_time", "1.5");
         let text = [step("1"), time(), step("1"), time(), step("2"), time()].join("\n");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_is_no_number_is_a_value_in_every_chunking() {
+    fn non_finite_loss_is_recorded_at_any_chunk_boundary() {
         let nan = export("actor", "tunix.training.loss", "NaN").replace("{\"resource", "{\n    \"resource");
         let infinite = export("rewards", "tunix.score.mean", "-Infinity");
         let text = format!("{nan}\n{infinite}");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_export_is_reported_and_costs_no_other() {
+    fn malformed_export_is_reported_and_does_not_affect_the_next() {
         let good = export("actor", "tunix.training.loss", "2.5");
         for (from, to) in [
             (": 5,", ": 5, nan"),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_export_begins_a_line_in_every_chunking() {
+    fn export_is_recognised_only_at_the_start_of_a_line() {
         let complete = export("actor", "tunix.training.loss", "2.5");
         for (text, records) in [
             (format!("{{}}{complete}\n{complete}"), 1),

@@ -1,7 +1,7 @@
 //! The bottleneck of a TorchSpec run, as its documentation derives it from its own metrics (`docs/performance_metrics.md`,
 //! "Identifying the bottleneck").
 //!
-//! The documentation defines no numbers for ">>" and "~"; ours are [`MUCH`] and [`BALANCED`].
+//! The documentation defines no numbers for ">>" and "~"; ours are [`DOMINANCE_FACTOR`] and [`BALANCED`].
 
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Metric, attribute, metric};
@@ -29,7 +29,7 @@ pub(crate) struct Reading {
 const BALANCED: f64 = 0.9;
 
 /// The factor by which one part of a step must exceed the other to be the bottleneck.
-const MUCH: f64 = 2.0;
+const DOMINANCE_FACTOR: f64 = 2.0;
 
 impl Reading {
     /// Returns the state of `perf.bottleneck`, or `None` if too few values are known.
@@ -58,8 +58,8 @@ impl Reading {
     /// Returns the longest part of a step if training is the bottleneck.
     fn part_of_training(&self) -> &'static str {
         match (self.data_secs, self.compute_secs) {
-            (Some(data), Some(compute)) if data > compute * MUCH => "data",
-            (Some(data), Some(compute)) if compute > data * MUCH => "compute",
+            (Some(data), Some(compute)) if data > compute * DOMINANCE_FACTOR => "data",
+            (Some(data), Some(compute)) if compute > data * DOMINANCE_FACTOR => "compute",
             _ => "training",
         }
     }

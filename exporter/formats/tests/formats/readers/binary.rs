@@ -13,8 +13,8 @@ fn left_out(scalar: &Scalar) -> Option<&'static str> {
     if scalar.tag.starts_with("jax/core/compile/") {
         return Some("jax_time_of_day");
     }
-    let says_step = ["train/step", "train/global_step", "inference/step"].contains(&scalar.tag.as_str());
-    (says_step && scalar.value == scalar.step as f64).then_some("step_again")
+    let is_step_scalar = ["train/step", "train/global_step", "inference/step"].contains(&scalar.tag.as_str());
+    (is_step_scalar && scalar.value == scalar.step as f64).then_some("step_again")
 }
 
 /// An event file of TensorBoard. A step is recorded with its first number. Writers of one file may count separately.

@@ -153,13 +153,13 @@ pub(crate) fn kempnerforge(bytes: &[u8]) -> ExpectedLog {
         } else if let Some(parameters) = text.strip_prefix("Model: ") {
             expected.number("Model", number(parameters));
         } else {
-            let is_told = [
+            let event_prefixes = [
                 "Training c",
                 "Starting training: ",
                 "Sync ch",
                 "Checkpoint committed: ",
             ];
-            expected.events += usize::from(is_told.iter().any(|begin| text.starts_with(begin)));
+            expected.events += usize::from(event_prefixes.iter().any(|begin| text.starts_with(begin)));
         }
     }
     expected

@@ -38,7 +38,7 @@ const NANOSECONDS: f64 = 2e-8;
 const RAN_AHEAD: [(&str, &[usize]); 2] = [("colocated", &[]), ("rollout1_actor2", &[0, 4])];
 
 #[test]
-fn times_equal_those_of_tunix_where_its_formula_is_right() {
+fn step_times_match_tunix_where_its_formula_is_correct() {
     let mut compared = 0;
     for (run, ran_ahead) in RUNS.into_iter().zip(RAN_AHEAD.map(|(_, steps)| steps)) {
         let imported = imported(1, run);
@@ -121,7 +121,7 @@ fn with_the_reference_model_ahead_the_gap_is_the_idle_time_of_the_actor() {
 
 /// The versions observe a device from different threads, and version 2 stops its timers a little earlier.
 #[test]
-fn version_two_gives_the_same_times_where_it_has_them() {
+fn version_two_traces_yield_the_same_times_as_version_one() {
     for run in RUNS {
         let [first, second] = [1, 2].map(|version| imported(version, run));
         for upstream in [

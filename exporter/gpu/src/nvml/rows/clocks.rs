@@ -19,7 +19,7 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Cadence::{Seldom, Tick},
+        Cadence::{Infrequent, Tick},
         FieldValue, QueryContext, QueryError, Row,
     },
 };
@@ -70,12 +70,18 @@ macro_rules! clock {
 /// A row of a limit of a clock.
 macro_rules! limit {
     ($domain:literal, $clock:ident, $kind:literal, $call:expr, $method:ident, $absent:expr) => {
-        Row::call(&metric::GPU_CLOCK_LIMIT, $call, Seldom, $absent, |gpu, out| {
-            let hertz = f64::from(gpu.device.$method(Clock::$clock)?) * MEGA;
-            let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, $domain), (&GPU_CLOCK_LIMIT_KIND, $kind)];
-            out.now(&metric::GPU_CLOCK_LIMIT, Labels::fixed(labels), hertz);
-            Ok(())
-        })
+        Row::call(
+            &metric::GPU_CLOCK_LIMIT,
+            $call,
+            Infrequent,
+            $absent,
+            |gpu, out| {
+                let hertz = f64::from(gpu.device.$method(Clock::$clock)?) * MEGA;
+                let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, $domain), (&GPU_CLOCK_LIMIT_KIND, $kind)];
+                out.now(&metric::GPU_CLOCK_LIMIT, Labels::fixed(labels), hertz);
+                Ok(())
+            },
+        )
     };
 }
 

@@ -12,7 +12,7 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Cadence::{Seldom, Tick},
+        Cadence::{Infrequent, Tick},
         FieldValue::{Now, Total},
         QueryContext, QueryError, Read, Row,
     },
@@ -38,7 +38,7 @@ macro_rules! ecc {
             (stringify!($field), $field),
             &[(&GPU_ECC_SEVERITY, $severity)],
             Total(1.0),
-            Seldom,
+            Infrequent,
             NO_ECC,
         )
     };
@@ -52,7 +52,7 @@ macro_rules! location {
             (stringify!($field), $field),
             &[(&GPU_ECC_SEVERITY, $severity), (&GPU_ECC_LOCATION, $location)],
             Total(1.0),
-            Seldom,
+            Infrequent,
             NO_PLACE,
         )
     };
@@ -68,16 +68,22 @@ macro_rules! part_of_sram {
 /// A row of errors in the on-chip memory, which has no field.
 macro_rules! sram {
     ($metric:ident, $severity:literal, $error:ident, $counter:ident) => {
-        Row::call(&metric::$metric, MEMORY_ERRORS, Seldom, NO_PLACE, |gpu, out| {
-            let count = gpu.device.memory_error_counter(
-                MemoryError::$error,
-                EccCounter::$counter,
-                MemoryLocation::SRAM,
-            )?;
-            let labels: Fixed = &[(&GPU_ECC_SEVERITY, $severity), (&GPU_ECC_LOCATION, "sram")];
-            out.total(&metric::$metric, Labels::fixed(labels), count, 1.0);
-            Ok(())
-        })
+        Row::call(
+            &metric::$metric,
+            MEMORY_ERRORS,
+            Infrequent,
+            NO_PLACE,
+            |gpu, out| {
+                let count = gpu.device.memory_error_counter(
+                    MemoryError::$error,
+                    EccCounter::$counter,
+                    MemoryLocation::SRAM,
+                )?;
+                let labels: Fixed = &[(&GPU_ECC_SEVERITY, $severity), (&GPU_ECC_LOCATION, "sram")];
+                out.total(&metric::$metric, Labels::fixed(labels), count, 1.0);
+                Ok(())
+            },
+        )
     };
 }
 
@@ -89,7 +95,7 @@ macro_rules! inactive {
             (stringify!($field), $field),
             &[(&GPU_ECC_SEVERITY, $severity)],
             Now(1.0),
-            Seldom,
+            Infrequent,
             "the GPU does not remap rows, or its driver is older than 610",
         )
     };
@@ -152,7 +158,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_ECC_LIFETIME_SRAM_ERRORS,
         "nvmlDeviceGetSramEccErrorStatus",
-        Seldom,
+        Infrequent,
         NO_PLACE,
         uncorrected_sram,
     )
@@ -162,7 +168,7 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_RETIRED_SBE", NVML_FI_DEV_RETIRED_SBE),
         &[(&GPU_RETIREMENT_CAUSE, "multiple_single_bit")],
         Total(1.0),
-        Seldom,
+        Infrequent,
         NO_RETIRING,
     ),
     Row::field(
@@ -170,7 +176,7 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_RETIRED_DBE", NVML_FI_DEV_RETIRED_DBE),
         &[(&GPU_RETIREMENT_CAUSE, "double_bit")],
         Total(1.0),
-        Seldom,
+        Infrequent,
         NO_RETIRING,
     ),
     Row::field(
@@ -178,7 +184,7 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_REMAPPED_COR", NVML_FI_DEV_REMAPPED_COR),
         &[(&GPU_ECC_SEVERITY, "corrected")],
         Total(1.0),
-        Seldom,
+        Infrequent,
         NO_REMAPPING,
     ),
     Row::field(
@@ -186,7 +192,7 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_REMAPPED_UNC", NVML_FI_DEV_REMAPPED_UNC),
         &[(&GPU_ECC_SEVERITY, "uncorrected")],
         Total(1.0),
-        Seldom,
+        Infrequent,
         NO_REMAPPING,
     ),
     inactive!("corrected", NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE),
@@ -194,7 +200,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_ROW_REMAP_BANKS,
         "nvmlDeviceGetRowRemapperHistogram",
-        Seldom,
+        Infrequent,
         NO_REMAPPING,
         banks,
     ),

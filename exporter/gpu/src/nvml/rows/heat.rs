@@ -16,7 +16,7 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Cadence::{Once, Seldom, Tick},
+        Cadence::{Infrequent, Once, Tick},
         FieldValue::Now,
         QueryContext, QueryError, Row,
     },
@@ -115,7 +115,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_FAN_SPEED,
         "nvmlDeviceGetFanSpeedRPM",
-        Seldom,
+        Infrequent,
         NO_FAN,
         |gpu, out| {
             each_fan(gpu, |fan| {
@@ -128,7 +128,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_FAN_TARGET_RATIO,
         "nvmlDeviceGetTargetFanSpeed",
-        Seldom,
+        Infrequent,
         NO_FAN,
         |gpu, out| {
             each_fan(gpu, |fan| {

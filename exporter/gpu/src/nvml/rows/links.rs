@@ -13,7 +13,7 @@ use super::super::{
     ffi,
     fields::MOST_LINKS,
     row::{
-        Cadence::{Once, Seldom},
+        Cadence::{Infrequent, Once},
         FieldValue::{Decoded, Is, Now, Total},
         QueryContext, QueryError, Row,
         Scope::{EachC2c, EachNvlink, NvlinkCounter},
@@ -31,8 +31,8 @@ const MEGA: f64 = 1e6;
 
 const NO_NVLINK: &str = "the GPU has no NVLink";
 const NO_C2C: &str = "the GPU is not linked to a CPU";
-const NOT_FIVE: &str = "the NVLink is older than the fifth generation";
-const NOT_OLD: &str = "the NVLink counts this by link, or not at all";
+const BEFORE_NVLINK5: &str = "the NVLink is older than the fifth generation";
+const NO_NVLINK_TOTAL: &str = "the NVLink counts this by link, or not at all";
 
 const ACTIVE: u64 = 1;
 
@@ -44,7 +44,7 @@ macro_rules! errors {
             (stringify!($field), $field),
             &[(&ERROR_TYPE, $kind)],
             Total(1.0),
-            Seldom,
+            Infrequent,
             $absent,
         )
     };
@@ -58,7 +58,7 @@ macro_rules! traffic {
             (stringify!($field), $field),
             &[(&GPU_IO_DIRECTION, $direction)],
             Total($scale),
-            Seldom,
+            Infrequent,
             $absent,
         )
         .scoped(EachNvlink)
@@ -73,8 +73,8 @@ macro_rules! bit_errors {
             (stringify!($field), $field),
             &[(&GPU_NVLINK_BER_KIND, $kind)],
             Decoded(bit_error_ratio),
-            Seldom,
-            NOT_FIVE,
+            Infrequent,
+            BEFORE_NVLINK5,
         )
         .scoped(EachNvlink)
     };
@@ -88,8 +88,8 @@ macro_rules! fec {
             (stringify!($field), $field),
             &[(&GPU_NVLINK_FEC_BIN, $bin)],
             Total(1.0),
-            Seldom,
-            NOT_FIVE,
+            Infrequent,
+            BEFORE_NVLINK5,
         )
         .scoped(NvlinkCounter)
     };
@@ -103,7 +103,7 @@ macro_rules! c2c_errors {
             (stringify!($field), $field),
             &[(&ERROR_TYPE, $kind)],
             Total(1.0),
-            Seldom,
+            Infrequent,
             NO_C2C,
         )
         .scoped(EachC2c)
@@ -130,7 +130,7 @@ pub(super) static ROWS: &[Row] = &[
         "transmit",
         NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES,
         1.0,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter)
     .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX"),
@@ -139,7 +139,7 @@ pub(super) static ROWS: &[Row] = &[
         "receive",
         NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES,
         1.0,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter)
     .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX"),
@@ -148,7 +148,7 @@ pub(super) static ROWS: &[Row] = &[
         "transmit",
         NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS,
         1.0,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     traffic!(
@@ -156,7 +156,7 @@ pub(super) static ROWS: &[Row] = &[
         "receive",
         NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS,
         1.0,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     Row::field(
@@ -164,7 +164,7 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_NVLINK_GET_STATE", NVML_FI_DEV_NVLINK_GET_STATE),
         &[],
         Decoded(nvlink_up),
-        Seldom,
+        Infrequent,
         NO_NVLINK,
     )
     .scoped(EachNvlink),
@@ -173,7 +173,7 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_NVLINK_GET_SPEED", NVML_FI_DEV_NVLINK_GET_SPEED),
         &[],
         Now(MEGA),
-        Seldom,
+        Infrequent,
         NO_NVLINK,
     )
     .scoped(EachNvlink),
@@ -187,66 +187,91 @@ pub(super) static ROWS: &[Row] = &[
     errors!("dl_replay", NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NO_NVLINK).scoped(EachNvlink),
     errors!("dl_recovery", NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY, NO_NVLINK).scoped(EachNvlink),
     errors!("dl_crc", NVML_FI_DEV_NVLINK_ERROR_DL_CRC, NO_NVLINK).scoped(EachNvlink),
-    errors!("crc_flit", NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, NOT_OLD),
-    errors!("crc_data", NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL, NOT_OLD),
-    errors!("replay", NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, NOT_OLD),
-    errors!("recovery", NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL, NOT_OLD),
-    errors!("ecc", NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL, NOT_OLD),
+    errors!(
+        "crc_flit",
+        NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
+        NO_NVLINK_TOTAL
+    ),
+    errors!(
+        "crc_data",
+        NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
+        NO_NVLINK_TOTAL
+    ),
+    errors!(
+        "replay",
+        NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,
+        NO_NVLINK_TOTAL
+    ),
+    errors!(
+        "recovery",
+        NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL,
+        NO_NVLINK_TOTAL
+    ),
+    errors!(
+        "ecc",
+        NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL,
+        NO_NVLINK_TOTAL
+    ),
     errors!(
         "malformed_packet",
         NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     errors!(
         "buffer_overrun",
         NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
-    errors!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, NOT_FIVE).scoped(NvlinkCounter),
+    errors!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, BEFORE_NVLINK5).scoped(NvlinkCounter),
     errors!(
         "receive_remote",
         NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     errors!(
         "receive_general",
         NVML_FI_DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     errors!(
         "link_integrity",
         NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     errors!(
         "transmit_discard",
         NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     errors!(
         "recovery_failed",
         NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
-    errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS, NOT_FIVE).scoped(NvlinkCounter),
-    errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, NOT_FIVE).scoped(NvlinkCounter),
+    errors!(
+        "effective",
+        NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS,
+        BEFORE_NVLINK5
+    )
+    .scoped(NvlinkCounter),
+    errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, BEFORE_NVLINK5).scoped(NvlinkCounter),
     errors!(
         "recovery_attempt",
         NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     errors!(
         "recovery_successful",
         NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS,
-        NOT_FIVE
+        BEFORE_NVLINK5
     )
     .scoped(NvlinkCounter),
     bit_errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER),
@@ -272,7 +297,7 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_C2C_LINK_GET_STATUS", NVML_FI_DEV_C2C_LINK_GET_STATUS),
         &[],
         Is(ACTIVE),
-        Seldom,
+        Infrequent,
         NO_C2C,
     )
     .scoped(EachC2c),
@@ -336,7 +361,7 @@ mod tests {
     use super::{bit_error_ratio, nvlink_up};
 
     #[test]
-    fn a_link_that_sleeps_is_up() {
+    fn sleeping_nvlink_counts_as_up() {
         assert_eq!([0, 1, 2, 3].map(nvlink_up), [0.0, 1.0, 1.0, 0.0]);
     }
 

@@ -5,7 +5,7 @@ use pulsetrain_semconv::metric;
 use super::super::{
     ffi,
     row::{
-        Cadence::{Once, Seldom, Tick},
+        Cadence::{Infrequent, Once, Tick},
         Row,
     },
 };
@@ -47,7 +47,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_BAR1_USED,
         "nvmlDeviceGetBAR1MemoryInfo",
-        Seldom,
+        Infrequent,
         "the GPU is not mapped into the host's addresses",
         |gpu, out| {
             now(&metric::GPU_BAR1_USED, gpu.device.bar1_memory_info()?.used, out);
@@ -67,7 +67,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_PROTECTED_MEMORY_USED,
         "nvmlDeviceGetConfComputeProtectedMemoryUsage",
-        Seldom,
+        Infrequent,
         "confidential computing is not in use",
         |gpu, out| {
             let (total, used) = ffi::protected_memory(gpu.device)?;

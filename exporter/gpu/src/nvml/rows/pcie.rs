@@ -19,7 +19,7 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Cadence::{Once, Seldom},
+        Cadence::{Infrequent, Once},
         FieldValue::{Total, Wrapping},
         QueryContext, QueryError, Row,
     },
@@ -45,7 +45,7 @@ macro_rules! errors {
             (stringify!($field), $field),
             &[(&ERROR_TYPE, $kind)],
             Total(1.0),
-            Seldom,
+            Infrequent,
             NO_COUNTER,
         )
     };
@@ -55,7 +55,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_PCIE_GENERATION,
         "nvmlDeviceGetCurrPcieLinkGeneration",
-        Seldom,
+        Infrequent,
         NO_LINK,
         |gpu, out| {
             let generation = gpu.device.current_pcie_link_gen()?;
@@ -103,7 +103,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_PCIE_WIDTH,
         "nvmlDeviceGetCurrPcieLinkWidth",
-        Seldom,
+        Infrequent,
         NO_LINK,
         |gpu, out| {
             let lanes = gpu.device.current_pcie_link_width()?;
@@ -130,7 +130,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_PCIE_SPEED,
         "nvmlDeviceGetPcieSpeed",
-        Seldom,
+        Infrequent,
         NO_LINK,
         |gpu, out| {
             speed(
@@ -158,13 +158,13 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_PCIE_REPLAY_COUNTER", NVML_FI_DEV_PCIE_REPLAY_COUNTER),
         &[],
         Wrapping(1.0),
-        Seldom,
+        Infrequent,
         NO_LINK,
     ),
     Row::call(
         &metric::GPU_PCIE_REPLAYS,
         "nvmlDeviceGetPcieReplayCounter",
-        Seldom,
+        Infrequent,
         NO_LINK,
         |gpu, out| {
             let replays = u64::from(gpu.device.pcie_replay_counter()?);
@@ -181,7 +181,7 @@ pub(super) static ROWS: &[Row] = &[
         ),
         &[],
         Wrapping(1.0),
-        Seldom,
+        Infrequent,
         "the GPU or its driver does not count it",
     ),
     errors!("correctable", NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS),
@@ -197,7 +197,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_PCIE_ERRORS,
         "NVML_FI_DEV_PCIE_COUNT_LANE_ERROR",
-        Seldom,
+        Infrequent,
         NO_COUNTER,
         lane_errors,
     ),

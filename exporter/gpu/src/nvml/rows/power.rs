@@ -16,7 +16,7 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Cadence::{Seldom, Tick},
+        Cadence::{Infrequent, Tick},
         FieldValue::{Now, Total},
         Measured::{self, Gpu, Module},
         QueryContext, QueryError, Row,
@@ -166,7 +166,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_POWER_LIMIT,
         "nvmlDeviceGetEnforcedPowerLimit",
-        Seldom,
+        Infrequent,
         NO_LIMIT,
         |gpu, out| {
             limit(
@@ -182,13 +182,13 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_DEV_EDPP_MULTIPLIER", EDPP_MULTIPLIER),
         &[],
         Now(0.01),
-        Seldom,
+        Infrequent,
         "the driver is older than 590, or the GPU has no EDPp",
     ),
     Row::call(
         &metric::GPU_POWER_LIMIT,
         "nvmlDeviceGetPowerManagementLimit",
-        Seldom,
+        Infrequent,
         NO_LIMIT,
         |gpu, out| {
             let watts = gpu.device.power_management_limit()?;
@@ -199,7 +199,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_POWER_LIMIT,
         "nvmlDeviceGetPowerManagementDefaultLimit",
-        Seldom,
+        Infrequent,
         NO_LIMIT,
         |gpu, out| {
             let watts = gpu.device.power_management_limit_default()?;
@@ -210,7 +210,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_POWER_LIMIT,
         "nvmlDeviceGetPowerManagementLimitConstraints",
-        Seldom,
+        Infrequent,
         NO_LIMIT,
         |gpu, out| {
             let limits = gpu.device.power_management_limit_constraints()?;

@@ -24,7 +24,7 @@ use pulsetrain_semconv::{
 };
 
 use super::super::row::{
-    Cadence::Seldom,
+    Cadence::Infrequent,
     FieldValue::{Is, Now, Percent, Settable},
     Row,
     Scope::EachPowerProfile,
@@ -61,7 +61,7 @@ macro_rules! of_gpu {
             (stringify!($field), $field),
             $labels,
             $value,
-            Seldom,
+            Infrequent,
             $absent,
         )
     };

@@ -8,7 +8,7 @@ use pulsetrain_semconv::{
     metric::{GPU_PROCESS_MEMORY, GPU_PROCESS_PEAK_MEMORY, GPU_PROCESS_TIME, GPU_PROCESS_UTILIZATION},
 };
 
-use super::super::row::{Cadence::Seldom, QueryContext, QueryError, Row};
+use super::super::row::{Cadence::Infrequent, QueryContext, QueryError, Row};
 use crate::{
     Reason,
     reading::{Entity, Fixed, Labels, Readings},
@@ -32,7 +32,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &GPU_PROCESS_MEMORY,
         "nvmlDeviceGetComputeRunningProcesses_v3",
-        Seldom,
+        Infrequent,
         HIDDEN,
         |gpu, out| {
             for process in gpu.processes.map_err(QueryError::Because)? {
@@ -48,14 +48,14 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &GPU_PROCESS_UTILIZATION,
         "nvmlDeviceGetProcessUtilization",
-        Seldom,
+        Infrequent,
         "the driver keeps no samples of processes",
         utilization,
     ),
     Row::call(
         &GPU_PROCESS_PEAK_MEMORY,
         "nvmlDeviceGetAccountingStats",
-        Seldom,
+        Infrequent,
         NO_ACCOUNTING,
         accounting,
     )

@@ -18,7 +18,7 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Cadence::{Seldom, Tick},
+        Cadence::{Infrequent, Tick},
         FieldValue::{Is, State},
         QueryContext, QueryError, Row,
     },
@@ -57,7 +57,7 @@ macro_rules! feature {
         Row::call(
             &metric::GPU_FEATURE_ACTIVE,
             $call,
-            Seldom,
+            Infrequent,
             NO_FEATURE,
             |gpu, out| {
                 let read: fn(&nvml_wrapper::Device<'_>) -> Result<bool, nvml_wrapper::error::NvmlError> =
@@ -77,7 +77,7 @@ macro_rules! fault {
             (stringify!($field), $field),
             &[(&GPU_FAULT, $fault)],
             Is(1),
-            Seldom,
+            Infrequent,
             $absent,
         )
     };
@@ -99,7 +99,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_COMPUTE_MODE,
         "nvmlDeviceGetComputeMode",
-        Seldom,
+        Infrequent,
         "the GPU has no compute mode",
         |gpu, out| {
             let mode = compute_mode(&gpu.device.compute_mode()?);
@@ -112,7 +112,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_FEATURE_ACTIVE,
         "nvmlDeviceGetEccMode",
-        Seldom,
+        Infrequent,
         NO_FEATURE,
         |gpu, out| {
             let mode = gpu.device.is_ecc_enabled()?;
@@ -124,7 +124,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_FEATURE_ACTIVE,
         "nvmlDeviceGetMigMode",
-        Seldom,
+        Infrequent,
         NO_FEATURE,
         |gpu, out| {
             let mode = gpu.device.mig_mode()?;
@@ -138,7 +138,7 @@ pub(super) static ROWS: &[Row] = &[
         ("NVML_FI_PWR_SMOOTHING_ENABLED", NVML_FI_PWR_SMOOTHING_ENABLED),
         &[(&GPU_FEATURE, "power_smoothing")],
         Is(1),
-        Seldom,
+        Infrequent,
         "the GPU is older than Blackwell",
     ),
     feature!("gsp", "nvmlDeviceGetGspFirmwareMode", |gpu| Ok(gpu
@@ -166,7 +166,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_FAULT_ACTIVE,
         "nvmlDeviceGetSramEccErrorStatus",
-        Seldom,
+        Infrequent,
         "the GPU is older than Ampere, or its driver older than 535",
         |gpu, out| {
             let exceeded = ffi::sram_errors(gpu.device)?.bThresholdExceeded != 0;
@@ -177,7 +177,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_FAULT_ACTIVE,
         "nvmlDeviceGetGpuFabricInfoV.healthMask",
-        Seldom,
+        Infrequent,
         NO_FABRIC,
         |gpu, out| {
             let fabric = ffi::fabric(gpu.device)?;
@@ -190,7 +190,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_FAULT_ACTIVE,
         "nvmlDeviceGetRepairStatus",
-        Seldom,
+        Infrequent,
         "the GPU does not repair itself, or its driver is older than 580",
         |gpu, out| {
             let (channel, tpc) = ffi::pending_repairs(gpu.device)?;
@@ -202,7 +202,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_FAULT_ACTIVE,
         "nvmlDeviceGetUnrepairableMemoryFlag_v1",
-        Seldom,
+        Infrequent,
         "the GPU does not repair its memory, or its driver is older than 590",
         |gpu, out| {
             let unrepairable = ffi::has_unrepairable_memory(gpu.device)?;
@@ -213,7 +213,7 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_POWER_PROFILE_ACTIVE,
         "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles",
-        Seldom,
+        Infrequent,
         "the GPU has no workload power profiles, as those before Blackwell",
         power_profiles,
     ),
@@ -240,13 +240,13 @@ pub(super) static ROWS: &[Row] = &[
         ),
         &[],
         State(&GPU_RECOVERY_ACTION, recovery_action),
-        Seldom,
+        Infrequent,
         "the driver is older than 560",
     ),
     Row::call(
         &metric::GPU_FABRIC_STATE,
         "nvmlDeviceGetGpuFabricInfoV.state",
-        Seldom,
+        Infrequent,
         NO_FABRIC,
         |gpu, out| {
             let state = fabric_state(ffi::fabric(gpu.device)?.state);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_action_of_a_later_driver_is_no_reset() {
+    fn unknown_recovery_action_of_a_newer_driver_is_not_a_reset() {
         assert_eq!(recovery_action(4), "drain_and_reset");
         assert_eq!(recovery_action(5), "recover_imex_domain");
         assert_eq!([6, 7].map(recovery_action), ["bus_reset", "system_reboot"]);

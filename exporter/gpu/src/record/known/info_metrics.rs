@@ -10,8 +10,8 @@ use crate::{
     Gpu, GpuNotice, GpuSemconv, GpuTrouble, Reason,
     reading::{Cadence, Entity, Labels},
     record::{
-        outlives_the_gpu,
         store::{Observation, ObservationContext},
+        survives_gpu_loss,
     },
 };
 
@@ -36,7 +36,7 @@ impl GpuState {
         });
         let ids: Vec<u32> = self.subject_ids().collect();
         recorder.store.end(recorder.time_unix_nanos, |key, metric| {
-            ids.contains(&key.subject) && !(gpu.is_ours() && outlives_the_gpu(key, metric))
+            ids.contains(&key.subject) && !(gpu.is_ours() && survives_gpu_loss(key, metric))
         });
     }
 

@@ -22,7 +22,7 @@ use crate::{
 /// stale.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
 /// The shortest interval of readings that are not made in every pass.
-const SELDOM: Duration = Duration::from_secs(5);
+const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The smallest time between two points of a series.
 const NANOSECOND: Duration = Duration::from_nanos(1);
@@ -77,7 +77,7 @@ impl StalenessTimeout {
         let timeout = |every: Duration| every.saturating_mul(2).saturating_add(every / 2);
         Self {
             tick: timeout(interval),
-            seldom: timeout(interval.max(SELDOM)),
+            seldom: timeout(interval.max(INFREQUENT_INTERVAL)),
         }
     }
 
@@ -85,7 +85,7 @@ impl StalenessTimeout {
     fn of(self, cadence: Cadence) -> Duration {
         match cadence {
             Cadence::Tick => self.tick,
-            Cadence::Seldom => self.seldom,
+            Cadence::Infrequent => self.seldom,
             Cadence::Once => Duration::MAX,
         }
     }
@@ -254,7 +254,7 @@ impl Series {
     }
 
     /// Whether the last point is old enough to be repeated.
-    pub(super) fn is_to_be_repeated(&self, now_unix_nanos: UnixNanos) -> bool {
+    pub(super) fn is_due_for_repetition(&self, now_unix_nanos: UnixNanos) -> bool {
         !self.late && now_unix_nanos.saturating_duration_since(self.written_unix_nanos) >= REPEAT_AFTER
     }
 

@@ -99,7 +99,7 @@ fn point(name: &str, nanos: u64, ends: bool) -> (String, u64, bool) {
 }
 
 #[test]
-fn a_pass_that_takes_longer_than_patience_ends_nothing_that_was_read_in_it() {
+fn slow_pass_does_not_end_series_that_it_read() {
     let mut written = PendingPoints::new();
     for pass in [0, 10] {
         written.read(0, pass, pass);
@@ -119,7 +119,7 @@ fn a_pass_that_takes_longer_than_patience_ends_nothing_that_was_read_in_it() {
 }
 
 #[test]
-fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only() {
+fn reading_older_than_the_end_of_its_series_is_not_sent() {
     let mut written = PendingPoints::new();
     written.read(0, 0, 0);
     written.store.end(at(10), |_, _| true);
@@ -139,7 +139,7 @@ fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only()
 }
 
 #[test]
-fn what_is_read_after_the_end_but_was_measured_before_it_is_said_at_the_time_of_the_reading() {
+fn value_measured_before_the_series_ended_is_sent_with_the_read_time() {
     let mut written = PendingPoints::new();
     written.read(0, 0, 0);
     written.store.end(at(10), |_, _| true);
@@ -180,7 +180,7 @@ fn readings(encoded: &Encoded) -> Vec<(String, u64, bool)> {
 }
 
 #[test]
-fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
+fn series_ends_before_it_restarts_with_a_different_reading_label() {
     static INSTANT: Labels = Labels::fixed(&[(&GPU_POWER_READING, "instant")]);
     static AVERAGE: Labels = Labels::fixed(&[(&GPU_POWER_READING, "average")]);
     let mut store = SeriesStore::new(Duration::from_secs(1));

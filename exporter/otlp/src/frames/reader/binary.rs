@@ -18,7 +18,7 @@ use crate::{
 const HEAD: usize = 4;
 
 /// From this length on, a length prefix may begin with the same byte as text.
-const MOST_CUT: usize = 144 << 20;
+const MAX_SPLIT_BYTES: usize = 144 << 20;
 
 impl<R: Read> FrameReader<R> {
     /// Returns the next length-delimited message as a frame.
@@ -32,7 +32,7 @@ impl<R: Read> FrameReader<R> {
             };
         };
         let length = u32::from_be_bytes(*head) as usize;
-        let most = self.most_bytes();
+        let most = self.max_bytes();
         if length > most.allowed {
             if self.can_cut(length)? {
                 self.window.consume(HEAD);
@@ -56,7 +56,7 @@ impl<R: Read> FrameReader<R> {
 
     /// Returns whether the message at the window, which exceeds the limit, is read in parts.
     pub(super) fn can_cut(&mut self, length: usize) -> Result<bool, FrameError> {
-        Ok(self.pieces.is_some() && length < MOST_CUT && self.is_unframed_at(HEAD, length)?)
+        Ok(self.pieces.is_some() && length < MAX_SPLIT_BYTES && self.is_unframed_at(HEAD, length)?)
     }
 
     /// Skips a message that is too large and returns the error.

@@ -21,8 +21,8 @@ impl<R: Read> FrameReader<R> {
     /// no object.
     pub(super) fn form_of_text(&mut self) -> Result<Form, FrameError> {
         self.skip_blank()?;
-        let limit = self.most_text();
-        let Line::Whole {
+        let limit = self.max_text();
+        let Line::Complete {
             length,
             is_ended: true,
         } = self.find_line(limit)?
@@ -62,21 +62,21 @@ impl<R: Read> FrameReader<R> {
     /// Reads the next line that is not blank as a frame.
     pub(super) fn next_line(&mut self) -> Next {
         self.skip_blank()?;
-        let line = match self.find_line(self.most_text()) {
+        let line = match self.find_line(self.max_text()) {
             Ok(line) => line,
             Err(error) => return self.torn_text(error),
         };
         match line {
             Line::None => Ok(FrameRead::End),
-            Line::TooLong if self.can_be_taken_apart() => self.next_piece(),
+            Line::TooLong if self.can_be_read_in_pieces() => self.next_piece(),
             Line::TooLong => {
-                let error = self.error(FrameErrorKind::TooLarge(self.most_bytes()));
+                let error = self.error(FrameErrorKind::TooLarge(self.max_bytes()));
                 let skipped = self.window.skip_line();
                 skipped.map_err(|error| self.read_error(error))?;
                 self.line += 1;
                 Err(error)
             }
-            Line::Whole { length, is_ended } => {
+            Line::Complete { length, is_ended } => {
                 let found = self.decode_text(length, !is_ended);
                 self.consume_text(length + usize::from(is_ended));
                 found
@@ -98,7 +98,7 @@ impl<R: Read> FrameReader<R> {
             }
             if let Some(behind) = end.find(&pending[searched..]) {
                 let length = searched + behind;
-                if length > self.most_text() && self.can_be_taken_apart() {
+                if length > self.max_text() && self.can_be_read_in_pieces() {
                     return self.next_piece();
                 }
                 let found = self.decode_text(length, false);
@@ -106,11 +106,11 @@ impl<R: Read> FrameReader<R> {
                 return found;
             }
             searched = pending.len();
-            if searched > self.most_text() {
-                if self.can_be_taken_apart() {
+            if searched > self.max_text() {
+                if self.can_be_read_in_pieces() {
                     return self.next_piece();
                 }
-                return Err(self.last_error(FrameErrorKind::TooLarge(self.most_bytes())));
+                return Err(self.last_error(FrameErrorKind::TooLarge(self.max_bytes())));
             }
             match self.fill() {
                 Ok(true) => {}

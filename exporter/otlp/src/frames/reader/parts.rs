@@ -21,7 +21,7 @@ const PART: usize = 4 << 20;
 const FIELD_HEAD: usize = 15;
 
 /// The divisor for the room for items: an enclosing field may use up at most one such share.
-const MOST_AROUND: usize = 2;
+const ENCLOSING_SHARE_DIVISOR: usize = 2;
 
 /// The number of the field that is split at each level: resources, scopes, items.
 const CUT_FIELDS: [u32; 3] = [1, 2, 2];
@@ -107,7 +107,7 @@ impl<R: Read> FrameReader<R> {
     fn room(&self) -> usize {
         let around = self.levels.iter().map(|level| level.head.len() + FIELD_HEAD);
         let around = around.sum::<usize>().saturating_sub(FIELD_HEAD);
-        self.most_bytes().allowed.saturating_sub(around)
+        self.max_bytes().allowed.saturating_sub(around)
     }
 
     /// Decodes a part into a frame: its items in their enclosing messages.
@@ -159,7 +159,11 @@ impl<R: Read> FrameReader<R> {
         let is_item = number == Some(CUT_FIELDS[depth]);
         let can_enter = is_item && depth + 1 < CUT_FIELDS.len();
         let enter = Step::Enter(head, self.window.offset().saturating_add(size as u64));
-        let most = if is_item { room } else { room / MOST_AROUND };
+        let most = if is_item {
+            room
+        } else {
+            room / ENCLOSING_SHARE_DIVISOR
+        };
         if size > most {
             return if can_enter { enter } else { self.too_large(size) };
         }
@@ -184,7 +188,7 @@ impl<R: Read> FrameReader<R> {
 
     /// Skips a field that exceeds the limit.
     fn too_large(&mut self, size: usize) -> Step {
-        let error = self.error(FrameErrorKind::FieldTooLarge(self.most_bytes()));
+        let error = self.error(FrameErrorKind::FieldTooLarge(self.max_bytes()));
         self.skip(size, error)
     }
 
@@ -275,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_large_is_cut_and_each_part_has_its_resource_and_scope() {
+    fn oversized_message_is_split_and_each_part_repeats_its_resource_and_scope() {
         for (resources, scopes, count) in [(40, 1, 3), (1, 40, 3), (1, 1, 120), (2, 3, 20), (1, 1, 1)] {
             let (message, small) = (message(resources, scopes, count), message(1, 1, 1));
             let mut framed = Vec::new();
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_urls_of_a_resource_and_a_scope_that_are_cut_are_in_their_last_part() {
+    fn schema_urls_of_a_split_resource_and_scope_are_in_the_last_part() {
         let message = message(1, 1, 40);
         let mut reader = Reader::new(&message);
         reader.tag().unwrap();
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_within_the_limit_is_one_frame_with_its_own_bytes() {
+    fn message_within_the_limit_is_one_frame_with_unchanged_bytes() {
         let message = message(3, 2, 2);
         let frames: Vec<Frame> = FrameReader::new(message.as_slice(), Limits::default())
             .collect::<Result<_, _>>()
@@ -334,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_gives_each_complete_span_and_ends_with_the_place() {
+    fn truncated_oversized_message_yields_complete_spans_and_the_offset_of_the_cut() {
         for (resources, scopes, count) in [(3, 2, 2), (1, 1, 9)] {
             let message = message(resources, scopes, count);
             let (all, _) = read(&message);
@@ -357,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_that_is_too_large_is_left_out_and_the_others_are_read() {
+    fn oversized_span_is_skipped_and_reported_and_the_others_are_read() {
         let mut message = message(1, 1, 2);
         let mut text = Vec::new();
         append_json_line(Signal::Traces, &message, &mut text).unwrap();
@@ -375,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_that_is_broken_hides_no_other_message() {
+    fn malformed_resource_does_not_hide_the_next_message() {
         let good = message(2, 1, 60);
         let mut framed = Vec::new();
         append_binary(&good, &mut framed).unwrap();

@@ -13,8 +13,8 @@ const PIECE: usize = 16 << 20;
 
 impl<R: Read> FrameReader<R> {
     /// Returns the size limit for text that is read as one object.
-    pub(super) fn most_text(&self) -> usize {
-        let allowed = self.most_bytes().allowed;
+    pub(super) fn max_text(&self) -> usize {
+        let allowed = self.max_bytes().allowed;
         if self.pieces.is_some() {
             allowed.min(PIECE)
         } else {
@@ -23,15 +23,15 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// Returns whether there is an object at the window that may be read in pieces.
-    pub(super) fn can_be_taken_apart(&self) -> bool {
+    pub(super) fn can_be_read_in_pieces(&self) -> bool {
         self.pieces.is_some() && self.window.pending().first() == Some(&b'{')
     }
 
     /// Reads the next piece of the object at the window. It ends after an element of the outermost list; if no such element
     /// ends within the limit for a message, the piece ends inside an element.
     pub(super) fn next_piece(&mut self) -> Next {
-        let most = self.most_bytes();
-        for (bytes, deep) in [(self.most_text(), false), (most.allowed, true)] {
+        let most = self.max_bytes();
+        for (bytes, deep) in [(self.max_text(), false), (most.allowed, true)] {
             let is_filled = match self.fill_to(bytes) {
                 Ok(is_filled) => is_filled,
                 Err(error) => return self.torn_text(error),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_too_large_is_read_in_pieces_and_what_stands_behind_it_too() {
+    fn oversized_json_object_is_read_in_pieces_and_so_is_the_next_object() {
         for end_of_line in ["", "\n"] {
             for (resources, spans) in [(40, 3), (1, 120), (3, 40)] {
                 let text = document(resources, spans, end_of_line) + &document(1, 1, end_of_line);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_a_large_object_gives_each_span_that_is_whole_and_ends_with_its_place() {
+    fn truncated_oversized_object_yields_complete_spans_and_the_offset_of_the_cut() {
         for (resources, spans) in [(12, 1), (1, 12)] {
             let text = document(resources, spans, "");
             let ends: Vec<usize> = text.match_indices(SPAN).map(|(at, _)| at + SPAN.len()).collect();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_in_a_piece_has_its_place_in_the_input_and_hides_no_other_piece() {
+    fn error_in_a_piece_has_its_input_offset_and_hides_no_other_piece() {
         let text = document(20, 2, "\n").replacen("\"1\"", "[1]", 15);
         let (found, faults) = read(text.as_bytes(), 300);
         assert!(found.iter().sum::<u64>() >= 20, "{found:?}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_span_that_is_too_large_is_said_and_ends_the_input() {
+    fn single_oversized_span_is_reported_and_ends_the_input() {
         let name = format!("\"{}\"", "a".repeat(1_000));
         let (found, faults) = read(document(1, 1, "").replace("\"a\"", &name).as_bytes(), 300);
         assert!(found.is_empty() && faults.len() == 1, "{faults:?}");

@@ -95,7 +95,7 @@ impl<'a> Decoder<'a> {
     #[inline]
     fn write_text(&mut self, number: u32, raw: &Raw<'a>) -> Result<(), JsonError> {
         if raw.escapes > 0 || !self.is_utf8 {
-            return self.write_unplain_text(number, raw);
+            return self.write_decoded_text(number, raw);
         }
         match self.cursor.chunk(raw.offset) {
             Some(chunk) if raw.inside.len() <= chunk.len() => {
@@ -107,7 +107,7 @@ impl<'a> Decoder<'a> {
     }
 
     #[cold]
-    fn write_unplain_text(&mut self, number: u32, raw: &Raw<'a>) -> Result<(), JsonError> {
+    fn write_decoded_text(&mut self, number: u32, raw: &Raw<'a>) -> Result<(), JsonError> {
         let text = text_of(raw)?;
         self.output
             .delimited(number, String::from_utf8_lossy(&text).as_bytes());
@@ -183,7 +183,7 @@ impl<'a> Decoder<'a> {
     #[inline]
     fn scalar(&mut self, kind: Kind) -> Result<u64, JsonError> {
         match kind {
-            Kind::Bool => self.cursor.truth(),
+            Kind::Bool => self.cursor.boolean_value(),
             Kind::Double => self.cursor.double().map(f64::to_bits),
             Kind::Int32 if self.dialect == Dialect::Stored && self.cursor.peek() == Some(b'"') => {
                 let raw = self.cursor.string("an integer, or the name of an enum value")?;

@@ -28,7 +28,7 @@ fn numbers(pieces: &[Value]) -> Vec<u64> {
 }
 
 #[test]
-fn pieces_hold_every_span_once_however_the_text_comes() {
+fn pieces_contain_every_span_once_for_any_chunk_size() {
     for step in 1..TEXT.len() {
         for deep in [false, true] {
             let (pieces, rest) = pieces(
@@ -46,7 +46,7 @@ fn pieces_hold_every_span_once_however_the_text_comes() {
 }
 
 #[test]
-fn a_piece_of_whole_elements_loses_nothing_around_them() {
+fn piece_of_complete_elements_keeps_the_surrounding_fields() {
     let (pieces, _) = pieces(TEXT, 1, false);
     let whole: Value = serde_json::from_str(TEXT).unwrap();
     assert_eq!(pieces.len(), 3);
@@ -55,7 +55,7 @@ fn a_piece_of_whole_elements_loses_nothing_around_them() {
 }
 
 #[test]
-fn an_element_that_is_taken_apart_keeps_what_stands_before_its_list() {
+fn divided_element_repeats_the_fields_that_precede_its_list() {
     let (pieces, _) = pieces(TEXT, 1, true);
     for piece in &pieces[..3] {
         let resource = &piece["resourceSpans"][0];
@@ -65,7 +65,7 @@ fn an_element_that_is_taken_apart_keeps_what_stands_before_its_list() {
 }
 
 #[test]
-fn a_list_behind_another_one_does_not_say_again_what_that_held() {
+fn second_list_of_an_object_does_not_repeat_elements_of_the_first() {
     let text = r#"{"resourceSpans":[{"scopeSpans":[{"n":1},{"n":2}],"scopeLogs":[{"n":3},{"n":4}]},{"n":5}],"logRecords":[{"n":6},{"n":7}]}"#;
     for step in [1, 9, text.len() - 1] {
         for deep in [false, true] {
@@ -80,7 +80,7 @@ fn a_list_behind_another_one_does_not_say_again_what_that_held() {
 }
 
 #[test]
-fn a_place_in_a_piece_is_found_again_in_the_text() {
+fn offset_in_a_piece_maps_back_to_the_input() {
     let mut pieces = Pieces::default();
     let (first, second) = (r#"{"spans":[{"n":1}"#, r#" , {"n":2}]}"#);
     assert_eq!(pieces.take(first.as_bytes(), false).unwrap().shift, 0);
@@ -91,7 +91,7 @@ fn a_place_in_a_piece_is_found_again_in_the_text() {
 }
 
 #[test]
-fn a_trace_of_jaeger_is_never_taken_apart() {
+fn jaeger_trace_is_never_divided() {
     let text = r#"{"data":[{"spans":[{"n":1},{"n":2}],"processes":{}},{"spans":[{"n":3}"#;
     let mut pieces = Pieces::default();
     let first = pieces.take(text.as_bytes(), true).unwrap();
@@ -103,7 +103,7 @@ fn a_trace_of_jaeger_is_never_taken_apart() {
 }
 
 #[test]
-fn text_that_is_no_json_is_left_alone() {
+fn invalid_json_yields_no_piece_longer_than_the_text() {
     for text in ["", "x", "]", "}}", "{\"a\":[{", "[[[", "\"abc"] {
         let taken = Pieces::default().take(text.as_bytes(), true);
         assert!(taken.is_none_or(|piece| piece.length <= text.len()), "{text}");
@@ -112,7 +112,7 @@ fn text_that_is_no_json_is_left_alone() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_taken_to_its_end_or_left(
+    fn pieces_of_arbitrary_text_never_exceed_the_pending_bytes(
         words in proptest::collection::vec(proptest::sample::select(&WORDS[..]), 0..60),
         step in 1..20_usize,
         deep in proptest::bool::ANY,
@@ -146,7 +146,7 @@ const WORDS: [&str; 12] = [
 ];
 
 #[test]
-fn brackets_inside_each_other_take_no_memory_beyond_the_deepest_that_can_be_read() {
+fn nested_brackets_use_no_memory_beyond_the_maximum_depth() {
     let mut scan = Scan::new(true, 0);
     let text = [b'['; 10 * MAX_DEPTH];
     scan.read(&text, 0);

@@ -114,7 +114,7 @@ mod tests {
     use crate::write::{Envelope, Value};
 
     #[test]
-    fn a_growing_histogram_is_at_each_moment_one_of_all_that_it_has_observed() {
+    fn growing_histogram_equals_one_built_from_all_observations_after_each_of_them() {
         let metric = &metric::TRAIN_STEP_DURATION;
         let long = "x".repeat(200);
         for text in [None, Some("short"), Some(&long)] {

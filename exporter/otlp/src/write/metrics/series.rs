@@ -102,7 +102,7 @@ mod tests {
     use crate::write::{Envelope, Value};
 
     #[test]
-    fn points_of_a_series_are_those_with_its_attributes() {
+    fn points_of_an_encoded_series_equal_points_with_its_attributes() {
         let attributes = [(&attribute::TRAIN_CUSTOM_NAME, Value::Text("x".repeat(200).leak()))];
         let (mut one_by_one, mut of_series) = (MetricsWriter::default(), MetricsWriter::default());
         for start in [0, 7].map(UnixNanos) {

@@ -8,7 +8,7 @@ use prost::Message as _;
 use super::{super::buffer::delimited_len, *};
 
 #[test]
-fn an_exemplar_joins_the_newest_point_of_its_histogram() {
+fn exemplar_is_added_to_the_latest_point_of_its_histogram() {
     let mut writer = MetricsWriter::default();
     let exemplar = ExemplarParts {
         time_unix_nanos: UnixNanos(5),

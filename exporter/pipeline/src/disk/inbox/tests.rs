@@ -57,7 +57,7 @@ fn request_wakes_the_thread_when_there_is_a_record_or_the_queue_is_closed() {
 }
 
 #[test]
-fn request_that_arrives_during_a_pass_is_judged_by_what_the_pass_left() {
+fn request_that_arrives_during_a_pass_is_checked_against_the_state_after_it() {
     let inbox = Inbox::default();
     inbox.request(request(false).0);
     let left = IoState {

@@ -56,7 +56,7 @@ fn path(folder: &TempDir, number: u64) -> PathBuf {
 }
 
 #[test]
-fn records_survive_a_restart_in_order_and_finished_ones_do_not_return() {
+fn unfinished_records_survive_a_restart_in_order_and_finished_ones_do_not() {
     let folder = filled(0..5);
     let (mut log, notices) = open(&folder);
     assert_eq!(notices, []);
@@ -106,7 +106,7 @@ fn tear(folder: &TempDir, number: u64, torn: &Record, length: usize) {
 }
 
 #[test]
-fn torn_record_that_was_appended_again_is_no_loss() {
+fn torn_record_that_was_appended_again_is_not_a_loss() {
     // The records 0 to 2 are in segment 1, and 3 to 5 in segment 2.
     for length in [12, 25, 324] {
         let folder = filled(0..6);
@@ -124,7 +124,7 @@ fn torn_record_that_was_appended_again_is_no_loss() {
 }
 
 #[test]
-fn record_whose_append_failed_twice_is_no_loss() {
+fn record_with_two_failed_appends_is_not_a_loss() {
     let folder = filled(0..3);
     for number in [2, 3] {
         fs::write(path(&folder, number), segment::file_header()).unwrap();
@@ -139,7 +139,7 @@ fn record_whose_append_failed_twice_is_no_loss() {
 }
 
 #[test]
-fn torn_record_in_front_of_another_one_is_a_loss() {
+fn torn_record_before_a_different_record_is_a_loss() {
     for (torn, length) in [(record(9), 324), (record(3), 11)] {
         let folder = filled(0..6);
         tear(&folder, 1, &torn, length);
@@ -153,7 +153,7 @@ fn torn_record_in_front_of_another_one_is_a_loss() {
 }
 
 #[test]
-fn torn_record_in_front_of_segments_without_records_is_no_loss() {
+fn torn_record_before_empty_segments_is_not_a_loss() {
     let folder = filled(0..3);
     tear(&folder, 1, &record(9), 100);
     fs::write(path(&folder, 2), &segment::file_header()[..7]).unwrap();
@@ -168,7 +168,7 @@ fn torn_record_in_front_of_segments_without_records_is_no_loss() {
 }
 
 #[test]
-fn corrupt_record_in_the_middle_is_set_aside_and_the_rest_is_read() {
+fn corrupt_record_is_copied_aside_and_the_rest_is_read() {
     let folder = filled(0..6);
     let mut file = fs::read(path(&folder, 1)).unwrap();
     file[16 + 100] ^= 1;
@@ -217,7 +217,7 @@ fn deleted_segment_is_counted_and_the_rest_is_read() {
 }
 
 #[test]
-fn deleted_folder_is_noticed_and_created_again() {
+fn deleted_folder_is_detected_and_recreated() {
     let folder = folder();
     let inner = folder.path().join("queue");
     let (mut log, _) = SegmentLog::open(&inner, 1000).unwrap();
@@ -243,7 +243,7 @@ fn deleted_folder_is_noticed_and_created_again() {
 }
 
 #[test]
-fn segment_of_another_version_is_refused_and_nothing_is_changed() {
+fn segment_of_another_version_is_rejected_and_left_unchanged() {
     let folder = filled(0..2);
     let mut file = fs::read(path(&folder, 1)).unwrap();
     file[8] = 2;
@@ -262,7 +262,7 @@ fn segment_of_another_version_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
-fn records_behind_a_corrupt_file_header_are_read() {
+fn records_after_a_corrupt_file_header_are_read() {
     let folder = filled(0..2);
     let mut file = fs::read(path(&folder, 1)).unwrap();
     file[..12].fill(0xff);
@@ -271,7 +271,7 @@ fn records_behind_a_corrupt_file_header_are_read() {
 }
 
 #[test]
-fn cursor_that_makes_no_sense_is_reported_and_all_is_read_again() {
+fn invalid_cursor_is_reported_and_every_record_is_read_again() {
     let beyond = |segment: u64, offset: u64| {
         let line = format!("1 {segment} {offset}");
         format!("{line} {:08x}\n", crc32fast::hash(line.as_bytes()))
@@ -315,7 +315,7 @@ fn second_process_on_a_folder_is_refused() {
 }
 
 #[test]
-fn file_in_the_place_of_the_folder_is_refused_with_advice() {
+fn file_at_the_path_of_the_folder_is_rejected_with_advice() {
     let folder = folder();
     let file = folder.path().join("queue");
     fs::write(&file, "").unwrap();
@@ -326,7 +326,7 @@ fn file_in_the_place_of_the_folder_is_refused_with_advice() {
 /// `/dev/full` in the place of a segment answers each write with `ENOSPC`.
 #[cfg(target_os = "linux")]
 #[test]
-fn full_disk_fails_the_append_and_leaves_the_log_as_it_was() {
+fn full_disk_fails_the_append_and_leaves_the_log_unchanged() {
     let folder = folder();
     let (mut log, _) = open(&folder);
     log.append(&record(1)).unwrap();
@@ -340,7 +340,7 @@ fn full_disk_fails_the_append_and_leaves_the_log_as_it_was() {
 }
 
 #[test]
-fn record_that_is_longer_than_a_segment_has_one_of_its_own() {
+fn record_longer_than_a_segment_gets_its_own_segment() {
     let folder = folder();
     let (mut log, _) = open(&folder);
     let long = Record {

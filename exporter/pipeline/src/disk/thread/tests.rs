@@ -26,7 +26,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn panic_is_a_failure_of_the_disk_and_loses_nothing() {
+async fn panic_of_the_disk_thread_is_a_disk_failure_and_loses_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let config = DiskQueueConfig::new(folder.path().join("queue"));
     let (log, _) = SegmentLog::open(&config.folder, config.segment_bytes()).unwrap();
@@ -92,7 +92,7 @@ async fn panic_is_a_failure_of_the_disk_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn queue_whose_thread_is_gone_accepts_nothing_and_counts_it() {
+async fn queue_without_its_disk_thread_drops_batches_and_counts_them() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let config = DiskQueueConfig::new(folder.path().join("queue"));
     let disk = DiskQueue::open(config, |_| {}).unwrap();

@@ -12,7 +12,7 @@ fn dropped(reason: DropReason, items: u64, message: Option<&str>) -> Dropped {
 }
 
 #[test]
-fn tickets_move_items_from_queued_to_where_they_ended() {
+fn settled_tickets_move_items_from_queued_to_delivered_and_dropped() {
     let account = Account::new("test");
     let (first, second, third) = (
         account.accept(Signal::Metrics, 5, 10),
@@ -44,7 +44,7 @@ fn tickets_move_items_from_queued_to_where_they_ended() {
 }
 
 #[test]
-fn each_signal_has_its_own_loss_and_its_own_message() {
+fn losses_are_counted_per_signal_with_the_latest_message() {
     let account = Account::new("test");
     for (signal, message) in [(Signal::Logs, "no logs"), (Signal::Traces, "too old")] {
         account.accept(signal, 2, 8).lose(DropReason::Refused, message);
@@ -67,7 +67,7 @@ fn each_signal_has_its_own_loss_and_its_own_message() {
 }
 
 #[test]
-fn unsupported_signal_is_a_loss_only_where_the_receiver_accepts_no_other_or_accepts_that_one_too() {
+fn unsupported_signal_is_a_loss_unless_the_receiver_accepts_only_other_signals() {
     let lost = |accepted: &[Signal]| {
         let account = Account::new("test");
         account
@@ -138,7 +138,7 @@ fn receiver_cannot_reject_more_than_it_was_sent() {
 }
 
 #[test]
-fn words_that_came_without_a_loss_are_not_given_for_a_later_one() {
+fn warning_without_a_loss_is_not_reported_for_a_later_loss() {
     let account = Account::new("test");
     account
         .accept(Signal::Metrics, 4, 8)
@@ -148,7 +148,7 @@ fn words_that_came_without_a_loss_are_not_given_for_a_later_one() {
 }
 
 #[test]
-fn warnings_and_retries_are_noted_with_their_last_message() {
+fn warnings_and_retries_are_counted_with_their_last_message() {
     let account = Account::new("test");
     account.note_warning("first");
     account.note_warning("second");

@@ -9,13 +9,13 @@ fn step(secs: u64, values: &[(Show, f64)]) -> Step {
         ..Step::default()
     };
     for (show, value) in values {
-        step.values[shown_as(*show).unwrap()] = Some(*value);
+        step.values[column_with_format(*show).unwrap()] = Some(*value);
     }
     step
 }
 
 #[test]
-fn the_line_is_that_of_surogate() {
+fn console_line_has_the_surogate_format() {
     let mut run = RunLine::default();
     run.advance(&step(
         0,
@@ -103,7 +103,7 @@ fn values_between_steps_are_shown_with_the_next_step() {
 }
 
 #[test]
-fn a_norm_far_above_its_average_is_marked() {
+fn norm_far_above_its_average_is_marked_as_a_spike() {
     let mut run = RunLine::default();
     let mut lines = (1..=11).map(|number| {
         let norm = if number == 11 { 10.0 } else { 1.0 };
@@ -118,14 +118,14 @@ fn a_norm_far_above_its_average_is_marked() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_is_shown_as_it_is() {
+fn nan_loss_is_shown_as_nan() {
     let mut run = RunLine::default();
     let line = run.advance(&step(1, &[(Show::Step, 1.0), (Show::Trend("loss"), f64::NAN)]));
     assert_eq!(line.unwrap(), ":: step       1   loss    NaN");
 }
 
 #[test]
-fn a_name_cannot_steer_the_terminal() {
+fn control_characters_of_a_run_name_are_removed() {
     let named = Step {
         name: "a\x1b[2Jb".to_owned(),
         ..step(1, &[(Show::Step, 1.0)])
@@ -135,7 +135,7 @@ fn a_name_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn the_line_ends_with_a_curve_of_the_last_losses() {
+fn console_line_ends_with_a_sparkline_of_recent_losses() {
     let mut run = RunLine::default();
     let lines: Vec<String> = (1..=30)
         .filter_map(|number| {

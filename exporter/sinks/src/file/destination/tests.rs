@@ -157,7 +157,7 @@ fn wall_now() -> WallInstant {
 }
 
 #[tokio::test]
-async fn a_full_file_gets_a_name_with_its_time_and_the_next_begins() {
+async fn full_file_is_rotated_to_a_name_with_its_creation_time() {
     let world = World::new(2);
     deliver(&mut world.start(), 0..5).await;
     assert_eq!(world.files(), [vec![0, 1], vec![2, 3], vec![4]]);
@@ -171,7 +171,7 @@ async fn a_full_file_gets_a_name_with_its_time_and_the_next_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_is_old_is_rotated_before_the_next_record() {
+async fn file_over_the_maximum_age_is_rotated_before_the_next_record() {
     let world = World::with(FileRotation {
         max_age: Some(Duration::from_secs(60)),
         keep: 0,
@@ -187,7 +187,7 @@ async fn a_file_that_is_old_is_rotated_before_the_next_record() {
 }
 
 #[tokio::test]
-async fn the_oldest_files_are_removed_and_those_of_others_stay() {
+async fn oldest_rotated_files_are_removed_and_unrelated_files_are_kept() {
     let world = World::with(FileRotation {
         max_bytes: RECORD,
         keep: 2,
@@ -211,7 +211,7 @@ async fn the_oldest_files_are_removed_and_those_of_others_stay() {
 }
 
 #[tokio::test]
-async fn rotated_files_are_compressed_when_their_records_are_settled() {
+async fn rotated_files_are_compressed_once_their_records_are_acknowledged() {
     for (compression, ending) in [
         (FileCompression::Gzip, ".binpb.gz"),
         (FileCompression::Zstd, ".binpb.zst"),
@@ -273,7 +273,7 @@ async fn kill_after_a_rotation_truncates_replayed_records_of_rotated_files() {
 
 /// The steps of a rotation: rename, open, keep the journal, start the next one.
 #[tokio::test]
-async fn kill_within_a_rotation_repeats_and_loses_no_record() {
+async fn kill_during_a_rotation_neither_duplicates_nor_loses_records() {
     for steps in 0..4 {
         let world = World::new(100);
         let mut sink = world.start();
@@ -302,7 +302,7 @@ async fn kill_within_a_rotation_repeats_and_loses_no_record() {
 }
 
 #[tokio::test]
-async fn a_file_that_another_program_moved_is_written_until_it_is_opened_again() {
+async fn externally_moved_file_is_written_until_it_is_reopened() {
     let world = World::new(100);
     let mut sink = world.start();
     let control = sink.control();
@@ -330,7 +330,7 @@ async fn a_file_that_another_program_moved_is_written_until_it_is_opened_again()
 
 /// logrotate with `create`: the next file exists already.
 #[tokio::test]
-async fn a_file_that_the_rotating_program_made_is_written() {
+async fn file_created_by_an_external_rotation_is_appended_to() {
     let world = World::new(100);
     let mut sink = world.start();
     deliver(&mut sink, 0..2).await;
@@ -362,7 +362,7 @@ async fn missing_moved_file_is_reported_with_possible_duplicates() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_removed_is_created_again_before_the_next_record() {
+async fn removed_file_is_recreated_before_the_next_record() {
     let world = World::new(100);
     let mut sink = world.start();
     deliver(&mut sink, 0..2).await;
@@ -376,7 +376,7 @@ async fn a_file_that_is_removed_is_created_again_before_the_next_record() {
 }
 
 #[tokio::test]
-async fn a_rotation_that_fails_leaves_everything_as_it_was_and_is_tried_again() {
+async fn failed_rotation_changes_nothing_and_is_retried() {
     let world = World::new(2);
     let mut sink = world.start();
     deliver(&mut sink, 0..2).await;
@@ -400,7 +400,7 @@ async fn a_rotation_that_fails_leaves_everything_as_it_was_and_is_tried_again() 
 }
 
 #[tokio::test]
-async fn a_sink_that_a_reload_opens_knows_the_files_before() {
+async fn sink_reopened_by_a_reload_still_recovers_earlier_files() {
     let world = World::new(2);
     deliver(&mut world.start(), 0..4).await;
     // Moved while no sink had it open.
@@ -413,7 +413,7 @@ async fn a_sink_that_a_reload_opens_knows_the_files_before() {
 }
 
 #[tokio::test]
-async fn rotated_files_are_synced_before_the_next_and_journals_after_outputs() {
+async fn sync_covers_rotated_files_first_and_journals_after_outputs() {
     let world = World::new(2);
     let mut sink = world.start();
     let synced = |sink: &FileSink| {
@@ -450,7 +450,7 @@ async fn rotated_files_are_synced_before_the_next_and_journals_after_outputs() {
 }
 
 #[tokio::test]
-async fn symbolic_link_stays_and_its_target_is_rotated() {
+async fn symbolic_link_is_kept_and_its_target_is_rotated() {
     let world = World::new(1);
     let other = tempfile::tempdir().unwrap();
     let target = other.path().join("data.binpb");
@@ -493,7 +493,7 @@ proptest! {
 
     /// Whatever rotations, moves, reopens and kills happen, every record is stored once.
     #[test]
-    fn every_record_is_there_once(events in events(), limit in 1_u64..4) {
+    fn every_record_is_written_exactly_once_across_kills_moves_and_rotations(events in events(), limit in 1_u64..4) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let world = World::new(limit);

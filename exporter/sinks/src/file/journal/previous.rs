@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{super::identity::FileIdentity, Notes};
+use super::{super::identity::FileIdentity, JournalContent};
 
 /// The journal of an earlier file.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct PreviousJournal {
 
 impl PreviousJournal {
     /// Returns the journal at `path`, which holds `notes`.
-    pub(super) fn new(path: PathBuf, notes: &Notes) -> Self {
+    pub(super) fn new(path: PathBuf, notes: &JournalContent) -> Self {
         let acks = notes.spans.iter().filter_map(|span| span.ack);
         Self {
             path,
@@ -41,7 +41,7 @@ impl PreviousJournal {
         }
         numbered.sort();
         let read = |(_, path): (u32, PathBuf)| {
-            let notes = Notes::parse(&fs::read_to_string(&path)?);
+            let notes = JournalContent::parse(&fs::read_to_string(&path)?);
             Ok(Self::new(path, &notes))
         };
         numbered.into_iter().map(read).collect()

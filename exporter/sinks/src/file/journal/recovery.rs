@@ -18,7 +18,7 @@ use super::{
         format::FileFormat,
         identity::{self, FileIdentity},
     },
-    FileJournal, Notes, PreviousJournal, Span,
+    FileJournal, JournalContent, PreviousJournal, Span,
 };
 
 /// A recovered file.
@@ -37,7 +37,7 @@ pub(in super::super) struct Recovered {
 /// The recovery plan of a file that the journal describes.
 pub(super) struct Plan {
     /// The records that stay.
-    notes: Notes,
+    notes: JournalContent,
     /// The bytes after the last journaled record.
     unknown: Range<u64>,
 }
@@ -224,7 +224,7 @@ impl FileJournal {
     }
 }
 
-impl Notes {
+impl JournalContent {
     /// Returns the end of the journaled bytes in the file, an incomplete last record included. Returns `None`
     /// if the file is not the journaled one. In a shorter file, as after a power failure, the remaining
     /// records count.

@@ -105,7 +105,7 @@ async fn deliver(sink: &mut FileSink, bodies: &str) {
 }
 
 #[tokio::test]
-async fn replayed_records_are_cut_off_and_others_are_kept() {
+async fn recovery_truncates_replayed_records_and_keeps_the_others() {
     let world = World::new();
     let mut sink = world.recover();
     deliver(&mut sink, "AxByCDzE").await;
@@ -120,7 +120,7 @@ async fn replayed_records_are_cut_off_and_others_are_kept() {
 }
 
 #[tokio::test]
-async fn a_record_that_went_late_does_not_keep_those_that_went_before_it() {
+async fn late_record_does_not_preserve_unacknowledged_earlier_records() {
     let world = World::new();
     deliver(&mut world.recover(), "BCADx").await;
     world.ack_before('B');
@@ -134,7 +134,7 @@ async fn a_record_that_went_late_does_not_keep_those_that_went_before_it() {
 }
 
 #[tokio::test]
-async fn without_acks_only_records_that_are_not_replayed_stay() {
+async fn recovery_without_acks_keeps_only_records_that_are_not_replayed() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     drop(world.recover());
@@ -142,7 +142,7 @@ async fn without_acks_only_records_that_are_not_replayed_stay() {
 }
 
 #[tokio::test]
-async fn records_that_are_not_noted_move_to_another_file() {
+async fn records_missing_from_the_journal_are_moved_aside() {
     let world = World::new();
     deliver(&mut world.recover(), "Ax").await;
     world.ack_before('Z');
@@ -154,7 +154,7 @@ async fn records_that_are_not_noted_move_to_another_file() {
 }
 
 #[tokio::test]
-async fn a_recovery_that_is_killed_anywhere_is_done_again() {
+async fn interrupted_recovery_is_repeated_at_the_next_start() {
     let world = World::new();
     deliver(&mut world.recover(), "AxBy").await;
     let format = FileFormat::LengthPrefixed;
@@ -170,7 +170,7 @@ async fn a_recovery_that_is_killed_anywhere_is_done_again() {
 }
 
 #[tokio::test]
-async fn another_file_of_the_same_name_is_kept_up_to_its_last_complete_record() {
+async fn unknown_file_of_the_same_name_is_kept_up_to_its_last_complete_record() {
     let world = World::new();
     deliver(&mut world.recover(), "AAxB").await;
     fs::write(world.out(), b"\0\0\0\x0bsomebody elses").unwrap();
@@ -184,7 +184,7 @@ async fn another_file_of_the_same_name_is_kept_up_to_its_last_complete_record() 
 }
 
 #[tokio::test]
-async fn a_file_without_a_journal_is_appended_to_and_recovered_from_there() {
+async fn file_without_a_journal_is_appended_to_and_only_new_records_are_recovered() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     fs::remove_file(world.folder.path().join("out.journal")).unwrap();
@@ -202,7 +202,7 @@ async fn a_file_without_a_journal_is_appended_to_and_recovered_from_there() {
 }
 
 #[tokio::test]
-async fn bytes_that_another_program_appended_move_to_another_file() {
+async fn bytes_appended_by_another_program_are_moved_aside() {
     let world = World::new();
     deliver(&mut world.recover(), "Ax").await;
     let foreign = b"\0\0\0\x02hi";
@@ -215,7 +215,7 @@ async fn bytes_that_another_program_appended_move_to_another_file() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_truncated_under_way_is_recovered_from_its_new_beginning() {
+async fn file_truncated_while_open_is_recovered_from_its_new_start() {
     let world = World::new();
     let mut sink = world.recover();
     deliver(&mut sink, "AxBy").await;
@@ -263,7 +263,7 @@ async fn missing_file_is_created() {
 }
 
 #[tokio::test]
-async fn sink_reopened_in_the_same_process_cuts_nothing_off() {
+async fn sink_reopened_in_the_same_process_truncates_nothing() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     deliver(
@@ -321,7 +321,7 @@ async fn kill_between_journal_entry_and_record_changes_no_record() {
 }
 
 #[test]
-fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
+fn journal_entry_of_a_failed_write_is_removed() {
     let world = World::new();
     let errors = JournalErrors::default();
     let mut journal = world.journal().on_error(errors.reporter()).open().unwrap();
@@ -355,15 +355,15 @@ fn failed_entries_are_reported_and_written_later() {
 }
 
 #[test]
-fn a_torn_line_is_none() {
-    let notes = Notes::parse("7\n7 12 3\nnonsense\n5 1\n12 1");
+fn torn_line_is_not_parsed() {
+    let notes = JournalContent::parse("7\n7 12 3\nnonsense\n5 1\n12 1");
     let span = Span {
         start: 7,
         end: 12,
         ack: Some(3),
     };
     let spans = vec![span];
-    let expected = Notes {
+    let expected = JournalContent {
         file: None,
         floor: 7,
         spans,

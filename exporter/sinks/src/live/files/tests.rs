@@ -66,7 +66,7 @@ async fn file_grows_and_is_complete_after_every_write() {
 }
 
 #[tokio::test]
-async fn full_file_is_followed_by_the_next_and_the_oldest_is_removed() {
+async fn full_trace_file_is_rotated_and_the_oldest_is_removed() {
     let one = BatchRing::size_of(&batch("batch 0"));
     let mut world = World::new(2 * one, 2);
     for number in 0..7 {
@@ -82,7 +82,7 @@ async fn full_file_is_followed_by_the_next_and_the_oldest_is_removed() {
 }
 
 #[tokio::test]
-async fn a_file_that_has_had_its_time_is_followed_by_the_next() {
+async fn trace_file_over_the_maximum_age_is_rotated() {
     let mut world = World::new(1 << 20, 5);
     world.sink.deliver(&batch("early")).await;
     world.files.shared.flush().await;
@@ -124,7 +124,7 @@ async fn disk_error_is_reported_and_no_batch_is_lost_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn disk_is_written_at_the_interval() {
+async fn trace_file_is_written_at_the_flush_interval() {
     let World {
         folder,
         mut sink,
@@ -153,7 +153,7 @@ async fn disk_is_written_at_the_interval() {
 }
 
 #[test]
-fn a_path_that_is_no_trace_is_refused() {
+fn path_without_the_pftrace_extension_is_rejected() {
     let config = PerfettoFilesConfig {
         path: "run.json".into(),
         bytes: 1,

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_outside_of_the_range_is_refused() {
+    fn compression_level_outside_the_range_is_rejected() {
         assert_eq!(Compression::named("GZip", None), Ok(Compression::Gzip(1)));
         assert_eq!(Compression::named("gzip", Some(9)), Ok(Compression::Gzip(9)));
         assert_eq!(Compression::named("zstd", Some(22)), Ok(Compression::Zstd(22)));

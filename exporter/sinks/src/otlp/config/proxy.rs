@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_chooses_the_variable_and_the_tunnel() {
+    fn endpoint_scheme_selects_the_proxy_variable_and_the_tunnel() {
         let both = [("HTTP_PROXY", "http://plain:1"), ("https_proxy", "secure:2")];
         for (to, is_grpc, expected) in [
             ("http://h:4318", false, "http://plain:1/"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_no_proxy_and_of_this_machine_are_reached_directly() {
+    fn no_proxy_and_loopback_hosts_bypass_the_proxy() {
         let variables = [
             ("HTTP_PROXY", "http://p:1"),
             ("NO_PROXY", "corp.test, 10.0.0.0/8"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_of_an_unknown_kind_is_named_without_its_password() {
+    fn unsupported_proxy_scheme_is_reported_without_the_password() {
         for value in [
             "socks4://user:s3cret@p:1",
             "https://user:s3cret@p:1",

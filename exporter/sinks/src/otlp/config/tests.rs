@@ -27,7 +27,7 @@ fn target(url: &str) -> OtlpConfig {
 }
 
 #[test]
-fn without_variables_all_goes_to_localhost_as_protobuf_within_ten_seconds() {
+fn defaults_are_protobuf_to_localhost_with_a_timeout_of_ten_seconds() {
     let config = from_env(&[]);
     assert_eq!(
         endpoints(&config),
@@ -68,7 +68,7 @@ fn an_empty_variable_counts_as_unset() {
 }
 
 #[test]
-fn the_endpoint_for_all_signals_is_a_base_and_the_one_for_a_signal_is_used_as_it_is() {
+fn common_endpoint_is_a_base_url_and_a_signal_endpoint_is_used_unchanged() {
     let config = from_env(&[
         ("ENDPOINT", "http://h:1/base/"),
         ("METRICS_ENDPOINT", "https://m:2/in?tenant=a"),
@@ -108,7 +108,7 @@ fn grpc_has_its_own_default_port_and_no_path() {
 }
 
 #[test]
-fn a_grpc_endpoint_without_scheme_means_tls_unless_insecure_is_set() {
+fn grpc_endpoint_without_a_scheme_uses_tls_unless_insecure_is_set() {
     let endpoint =
         |insecure| endpoints(&from_env(&[("PROTOCOL", "grpc"), ("ENDPOINT", "h:1"), insecure]))[0].clone();
     assert_eq!(endpoint(("INSECURE", "false")), "https://h:1/");
@@ -179,7 +179,7 @@ fn header_values_are_percent_decoded_and_may_hold_equals_signs() {
 }
 
 #[test]
-fn a_header_value_is_in_no_message_and_in_no_debug_output() {
+fn header_values_never_appear_in_messages_or_debug_output() {
     let config = from_env(&[("HEADERS", "authorization=s3cret")]);
     assert!(!format!("{config:?}").contains("s3cret"));
     for list in [
@@ -199,7 +199,7 @@ fn a_header_value_is_in_no_message_and_in_no_debug_output() {
 }
 
 #[test]
-fn credentials_that_travel_unencrypted_to_another_machine_are_named_once_without_their_value() {
+fn credentials_sent_unencrypted_to_another_host_are_reported_once_without_their_value() {
     let config = |url: &str, header: (&'static str, &'static str)| {
         let headers = OtlpSettings::headers("headers", [header]).unwrap();
         let settings = OtlpSettings {
@@ -233,7 +233,7 @@ fn credentials_that_travel_unencrypted_to_another_machine_are_named_once_without
 }
 
 #[test]
-fn an_unknown_value_is_ignored_with_a_notice_that_does_not_repeat_it() {
+fn unknown_variable_value_is_ignored_with_a_notice_that_hides_it() {
     let cases = [
         ("PROTOCOL", "s3cret", "set it to grpc, http/protobuf or http/json"),
         ("METRICS_TIMEOUT", "s3cret", "give an integer of milliseconds"),
@@ -257,7 +257,7 @@ fn an_unknown_value_is_ignored_with_a_notice_that_does_not_repeat_it() {
 }
 
 #[test]
-fn an_endpoint_that_makes_no_sense_is_an_error_without_its_query() {
+fn invalid_endpoint_is_an_error_that_hides_its_query() {
     let cases = [
         (
             ("ENDPOINT", "localhost:4318"),
@@ -283,7 +283,7 @@ fn an_endpoint_that_makes_no_sense_is_an_error_without_its_query() {
 }
 
 #[test]
-fn half_of_a_client_certificate_is_an_error_that_names_the_other_half() {
+fn client_certificate_without_its_key_file_is_an_error_that_names_the_missing_variable() {
     let message = error(&[("TRACES_CLIENT_KEY", "/key.pem")]);
     assert_eq!(
         message,
@@ -331,7 +331,7 @@ fn scheme_of_a_target_selects_protocol_and_tls() {
 }
 
 #[test]
-fn a_target_without_port_means_otlps_own_but_https_keeps_443() {
+fn target_without_a_port_uses_the_otlp_default_except_for_https() {
     let cases = [
         ("grpc://h", "http://h:4317/"),
         ("grpcs://[::1]", "https://[::1]:4317/"),
@@ -364,7 +364,7 @@ fn target_overrides_the_endpoints_and_keeps_other_variables() {
 }
 
 #[test]
-fn headers_of_the_environment_are_sent_to_its_own_endpoint_only() {
+fn environment_headers_are_sent_only_to_the_environment_endpoint() {
     let variables = [
         ("ENDPOINT", "http://Own:4318/base"),
         ("LOGS_ENDPOINT", "https://logs"),
@@ -399,7 +399,7 @@ fn headers_of_the_environment_are_sent_to_its_own_endpoint_only() {
 }
 
 #[test]
-fn what_a_section_sets_overrides_the_environment_for_every_signal() {
+fn section_settings_override_the_environment_for_every_signal() {
     let own = |name: &str| NamedFile {
         variable: name.to_owned(),
         path: format!("/{name}").into(),
@@ -438,7 +438,7 @@ fn what_a_section_sets_overrides_the_environment_for_every_signal() {
 }
 
 #[test]
-fn no_setting_of_the_environment_is_used_for_another_host() {
+fn environment_settings_are_not_used_for_another_host() {
     let variables = [
         ("ENDPOINT", "https://own:4318"),
         ("HEADERS", "authorization=s3cret"),
@@ -481,7 +481,7 @@ fn invalid_target_names_the_valid_forms() {
 }
 
 #[test]
-fn a_signal_whose_exporter_is_none_is_not_sent() {
+fn signal_with_exporter_none_is_not_sent() {
     let off = |name: &str| match name {
         "OTEL_TRACES_EXPORTER" => Some("none".to_owned()),
         "OTEL_LOGS_EXPORTER" => Some("otlp,console".to_owned()),
@@ -502,7 +502,7 @@ fn a_signal_whose_exporter_is_none_is_not_sent() {
 }
 
 #[test]
-fn signals_are_together_where_scheme_host_and_port_are_the_same() {
+fn signals_with_equal_scheme_host_and_port_share_a_receiver() {
     let parts = |variables: &[(&'static str, &'static str)]| -> Vec<String> {
         let parts = from_env(variables).by_receiver();
         parts.iter().map(|part| part.signals().to_string()).collect()

@@ -113,5 +113,5 @@ fn push(run: &mut RunHistory, event: RunEvent, config: &PageConfig) {
     run.revision += 1;
     let step = event.step.or_else(|| run.clock.step_at(event.time_nanos));
     run.events
-        .push(RunEvent { step, ..event }, run.most_events(config));
+        .push(RunEvent { step, ..event }, run.max_events(config));
 }

@@ -25,7 +25,7 @@ use super::{
 };
 
 /// The maximum length of a label in characters.
-const MOST_LABEL: usize = 300;
+const MAX_LABEL_CHARACTERS: usize = 300;
 
 /// A decoded point.
 struct Point<'a> {
@@ -193,7 +193,7 @@ impl ResourcePoints<'_> {
                 attempt: self.origin.attempt(),
                 rank: self.origin.rank.unwrap_or(0),
             };
-            let most = run.most_steps(config);
+            let most = run.max_steps(config);
             run.steps.point(key, definition.phase, seconds, time_nanos, most);
         }
         Ok(())
@@ -228,7 +228,7 @@ impl ResourcePoints<'_> {
                 gpu.run = Some(bounded(&text(value)));
             }
         }
-        if self.origin.names_run() && gpu.run.is_none() {
+        if self.origin.has_run_id() && gpu.run.is_none() {
             gpu.run = Some(self.origin.run_id().into());
             gpu.rank = gpu.rank.or(self.origin.rank);
         }
@@ -263,7 +263,7 @@ fn write_label(attributes: &Repeated<'_, KeyValue<'_>>, out: &mut String) -> Res
         // Writing to a string cannot fail.
         let _ = write!(out, "{comma}{key}={value}");
     }
-    if let Some((end, _)) = out.char_indices().nth(MOST_LABEL) {
+    if let Some((end, _)) = out.char_indices().nth(MAX_LABEL_CHARACTERS) {
         out.truncate(end);
     }
     Ok(())

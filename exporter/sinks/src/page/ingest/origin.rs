@@ -12,7 +12,7 @@ use super::super::{
     PageRejection,
     events::bounded,
     history::History,
-    rejected::MOST_RANKS,
+    rejected::MAX_RANKS,
     run::{RunDescription, RunHistory},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct Origin {
     /// The id of the run, or an empty string.
     run: String,
     /// The id used instead, for a program that reports no run id.
-    stand_in: String,
+    fallback_run_id: String,
     pub(super) rank: Option<i64>,
     pub(super) host: Box<str>,
     local_rank: Option<i64>,
@@ -62,7 +62,7 @@ impl Origin {
             }
         }
         origin.about.service = service.as_str().into();
-        origin.stand_in = if instance.is_empty() { service } else { instance };
+        origin.fallback_run_id = if instance.is_empty() { service } else { instance };
         Ok(origin)
     }
 
@@ -82,7 +82,7 @@ impl Origin {
             return Ok(None);
         }
         let run = history.run(id, now_millis)?;
-        if self.rank.is_some() && !run.members.contains_key(&self.rank) && run.ranks() >= MOST_RANKS {
+        if self.rank.is_some() && !run.members.contains_key(&self.rank) && run.ranks() >= MAX_RANKS {
             return Err(PageRejection::Ranks);
         }
         run.arrived_millis = now_millis;
@@ -109,14 +109,14 @@ impl Origin {
     /// Returns the id of the run, or the id used instead.
     pub(super) fn run_id(&self) -> &str {
         if self.run.is_empty() {
-            &self.stand_in
+            &self.fallback_run_id
         } else {
             &self.run
         }
     }
 
     /// Returns whether the resource has a run id.
-    pub(super) fn names_run(&self) -> bool {
+    pub(super) fn has_run_id(&self) -> bool {
         !self.run.is_empty()
     }
 

@@ -49,7 +49,7 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
             return Ok(());
         }
     };
-    let (most_steps, most_events) = (run.most_steps(&config), run.most_events(&config));
+    let (max_steps, max_events) = (run.max_steps(&config), run.max_events(&config));
     run.revision += 1;
     let step = find(&span.attributes, &attribute::TRAIN_STEP)?.and_then(integer);
     let (start, end) = (
@@ -70,7 +70,7 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
                 severity: if has_failed { ERROR } else { INFO },
                 ..RunEvent::default()
             },
-            most_events,
+            max_events,
         );
         return Ok(());
     }
@@ -92,7 +92,7 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
         rank,
     };
     if is_step {
-        run.steps.step(key, ids, start, end, most_steps);
+        run.steps.step(key, ids, start, end, max_steps);
         run.clock.note(end, number);
         if end >= run.last_step_nanos {
             run.last_step_nanos = end;
@@ -103,7 +103,7 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
             run.first_nanos = start;
         }
     } else if !span.parent_span_id.is_empty() {
-        run.steps.phase(key, ids, &name, start, end, most_steps);
+        run.steps.phase(key, ids, &name, start, end, max_steps);
     }
     Ok(())
 }

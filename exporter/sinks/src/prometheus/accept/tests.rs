@@ -11,7 +11,7 @@ fn content_type(accept: &str) -> String {
 }
 
 #[test]
-fn prometheus_gets_the_requested_format() {
+fn prometheus_accept_header_selects_the_requested_format() {
     // Headers of Prometheus 3.x (scrape/scrape.go): default, with native histograms, with protobuf forced,
     // without UTF-8 names.
     let cases = [
@@ -38,7 +38,7 @@ fn prometheus_gets_the_requested_format() {
 }
 
 #[test]
-fn everybody_else_gets_text() {
+fn other_accept_headers_select_the_text_format() {
     let text = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
     assert_eq!(ResponseFormat::to(&HeaderMap::new()).content_type(), text);
     for accept in [

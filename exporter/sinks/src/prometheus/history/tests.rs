@@ -46,7 +46,7 @@ fn history(bytes: usize, messages: &[Value]) -> (String, HistorySummary) {
 const LABELS: &str = r#"instance="r/0",job="trainer",service_instance_id="r/0",train_run_id="r""#;
 
 #[test]
-fn families_are_together_and_series_in_order_of_time() {
+fn history_groups_families_and_sorts_samples_by_time() {
     let messages = [
         json!([
             gauge("a", &[(TIME + MILLI, json!(2.5)), (TIME, json!("NaN"))]),
@@ -102,7 +102,7 @@ fn the_last_point_of_a_millisecond_is_kept_and_the_others_are_counted() {
 }
 
 #[test]
-fn counters_and_histograms_have_their_samples_with_times() {
+fn counter_and_histogram_samples_are_written_with_timestamps() {
     let histogram = json!({"name": "train.step.duration", "unit": "s", "description": "Time\nof a step.", "histogram": {
         "aggregationTemporality": 2, "dataPoints": [{"startTimeUnixNano": TIME.to_string(), "timeUnixNano": TIME.to_string(),
             "count": "3", "sum": 4.5, "bucketCounts": ["2", "1"], "explicitBounds": [1]}]}});
@@ -151,7 +151,7 @@ fn a_long_run_has_target_info_within_the_lookback_of_every_point() {
 }
 
 #[test]
-fn deltas_and_two_metrics_of_one_series_are_refused() {
+fn history_rejects_deltas_and_colliding_metric_names() {
     let delta = json!({"name": "d", "sum": {"isMonotonic": true, "aggregationTemporality": 1,
         "dataPoints": [{"timeUnixNano": TIME.to_string(), "asInt": "1"}]}});
     let points = [(TIME, json!(1))];
@@ -173,7 +173,7 @@ fn deltas_and_two_metrics_of_one_series_are_refused() {
 }
 
 #[test]
-fn prometheus_reads_every_millisecond_as_it_is() {
+fn written_timestamps_parse_to_the_same_millisecond() {
     let mut text = String::new();
     for start in [1_100_000_000_000, TIME / MILLI, 2_147_000_000_000] {
         for millis in start..start + 20_000 {

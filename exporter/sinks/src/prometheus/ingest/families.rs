@@ -10,7 +10,7 @@ use super::{
         PrometheusStore, Rejection, names,
         store::family::{Family, Head, Kind},
     },
-    MOST_LABEL_BYTES,
+    MAX_LABEL_BYTES,
 };
 
 /// The prefix of the program's own metrics.
@@ -18,9 +18,9 @@ const INTERNAL_PREFIX: &[u8] = b"pulsetrain.";
 /// The maximum number of cached metrics. Beyond it the cache is cleared.
 const REMEMBERED_METRICS: usize = 10_000;
 /// The maximum length of a cached name and unit.
-const MOST_REMEMBERED_BYTES: usize = 1 << 10;
+const MAX_REMEMBERED_BYTES: usize = 1 << 10;
 /// The maximum length of a description in bytes. The rest is cut off.
-const MOST_HELP_BYTES: usize = 1 << 10;
+const MAX_HELP_BYTES: usize = 1 << 10;
 
 /// A family, and the metric's number among those that share it.
 type FamilyResult = Result<(Arc<Family>, u16), Rejection>;
@@ -55,7 +55,7 @@ impl Families {
         }
         // A limit may be lifted by evictions. Every other rejection lasts as long as the families exist.
         let is_lasting = !matches!(found, Err(Rejection::SeriesLimit | Rejection::MemoryLimit));
-        if is_lasting && self.key.len() <= MOST_REMEMBERED_BYTES {
+        if is_lasting && self.key.len() <= MAX_REMEMBERED_BYTES {
             self.known.insert(self.key.clone(), found.clone());
         }
         found
@@ -80,7 +80,7 @@ fn enter(
     kind: Kind,
     instrument: Instrument,
 ) -> FamilyResult {
-    if name.len() + unit.len() > MOST_LABEL_BYTES {
+    if name.len() + unit.len() > MAX_LABEL_BYTES {
         return Err(Rejection::LabelsTooLong);
     }
     let translation = store.config().translation;
@@ -89,7 +89,7 @@ fn enter(
         // OpenMetrics has the family under its name without the suffix.
         return Err(Rejection::BadName);
     }
-    if family.len() > MOST_LABEL_BYTES {
+    if family.len() > MAX_LABEL_BYTES {
         return Err(Rejection::LabelsTooLong);
     }
     let head = Head {
@@ -105,7 +105,7 @@ fn enter(
 
 /// Returns the help text of a description.
 fn help(description: &str) -> String {
-    let end = description.floor_char_boundary(MOST_HELP_BYTES);
+    let end = description.floor_char_boundary(MAX_HELP_BYTES);
     // Prometheus' text parsers treat NUL as the end of the page.
     description[..end].replace('\0', "\u{fffd}")
 }

@@ -12,7 +12,7 @@ use super::{
         points::PointError,
         store::family::Kind,
     },
-    MOST_LABEL_BYTES, PointContext,
+    MAX_LABEL_BYTES, PointContext,
 };
 
 /// Names and values of the labels of a scope.
@@ -60,7 +60,7 @@ pub(super) fn write_labels(
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     out.clear();
     labels::write(all.iter().map(|(name, value)| (&**name, &**value)), out);
-    if out.len() > MOST_LABEL_BYTES {
+    if out.len() > MAX_LABEL_BYTES {
         return Err(PointError::Rejected(Rejection::LabelsTooLong));
     }
     Ok(())

@@ -91,7 +91,7 @@ const NAMES: &[(Translation, &str, &str, Instrument, Option<&str>)] = &[
 ];
 
 #[test]
-fn names_come_out_as_in_the_translators_own_table() {
+fn metric_names_match_the_table_of_the_reference_translator() {
     for &(translation, name, unit, instrument, expected) in NAMES {
         assert_eq!(
             family_name(translation, name, unit, instrument).as_deref(),
@@ -131,7 +131,7 @@ const LABELS: &[(&str, Option<&str>)] = &[
 ];
 
 #[test]
-fn labels_come_out_as_in_the_translators_own_table() {
+fn label_names_match_the_table_of_the_reference_translator() {
     for &(key, expected) in LABELS {
         assert_eq!(
             label_name(UnderscoreEscapingWithSuffixes, key).as_deref(),
@@ -143,7 +143,7 @@ fn labels_come_out_as_in_the_translators_own_table() {
 }
 
 #[test]
-fn unit_is_written_if_the_name_ends_with_it() {
+fn unit_is_written_only_if_the_name_ends_with_it() {
     for (family, unit, expected) in [
         ("gpu_power_watts", "W", "watts"),
         ("hw_energy_joules_total", "J", "joules"),

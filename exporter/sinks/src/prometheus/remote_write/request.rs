@@ -16,7 +16,7 @@ const SAMPLE_VALUE: u32 = 1;
 const SAMPLE_TIMESTAMP: u32 = 2;
 
 /// The maximum literal of a snappy block with a length of two bytes.
-const MOST_LITERAL: usize = 1 << 16;
+const MAX_LITERAL_BYTES: usize = 1 << 16;
 /// The tag of such a literal (<https://github.com/google/snappy/blob/main/format_description.txt>).
 const LITERAL_OF_TWO_BYTES: u8 = 61 << 2;
 
@@ -44,9 +44,9 @@ pub(super) fn push_series(labels: &[(Cow<'_, str>, Cow<'_, str>)], samples: &[Sa
 /// Frames bytes as a snappy block of literals: uncompressed, but every snappy decoder reads it. Each series
 /// has its labels once a request, so compression does not justify a dependency.
 pub(super) fn snappy_block(bytes: &[u8]) -> Bytes {
-    let mut block = Buffer::with_capacity(bytes.len() + bytes.len() / MOST_LITERAL * 3 + 16);
+    let mut block = Buffer::with_capacity(bytes.len() + bytes.len() / MAX_LITERAL_BYTES * 3 + 16);
     block.varint(bytes.len() as u64);
-    for literal in bytes.chunks(MOST_LITERAL) {
+    for literal in bytes.chunks(MAX_LITERAL_BYTES) {
         let [low, high, ..] = (literal.len() - 1).to_le_bytes();
         block.append(&[LITERAL_OF_TWO_BYTES, low, high]);
         block.append(literal);

@@ -26,7 +26,7 @@ use super::{
 };
 
 /// The maximum number of samples of one request, the default of Prometheus (`max_samples_per_send`: 2,000).
-const MOST_SAMPLES: usize = 2_000;
+const MAX_SAMPLES: usize = 2_000;
 /// The interval of `target_info` samples in milliseconds: half of Prometheus' lookback.
 const TARGET_INFO_MILLIS: u64 = 150_000;
 /// The staleness marker, and the NaN that is a value (prometheus/prometheus, model/value/value.go).
@@ -84,7 +84,7 @@ impl Samples {
         };
         for ((name, labels, extra), gathered) in std::mem::take(&mut self.series) {
             let labels = sorted_labels(&name, &labels, extra.as_ref());
-            for part in one_a_millisecond(gathered.samples).chunks(MOST_SAMPLES) {
+            for part in one_a_millisecond(gathered.samples).chunks(MAX_SAMPLES) {
                 request::push_series(&labels, part, &mut request);
                 count += part.len();
                 points += if gathered.counts_points {
@@ -92,7 +92,7 @@ impl Samples {
                 } else {
                     0
                 };
-                if count >= MOST_SAMPLES {
+                if count >= MAX_SAMPLES {
                     requests.push(body(&request, points));
                     request.clear();
                     (count, points) = (0, 0);

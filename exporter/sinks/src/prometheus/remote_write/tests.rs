@@ -5,7 +5,7 @@ use prost::Message;
 use super::{request::snappy_block, *};
 
 #[test]
-fn a_block_of_literals_is_read_by_a_reader_of_snappy() {
+fn literal_snappy_block_is_decoded_by_a_snappy_reader() {
     for length in [0, 1, 59, 60, 65_535, 65_536, 65_537, 200_000] {
         let bytes: Vec<u8> = (0..length).map(|place| (place % 251) as u8).collect();
         assert_eq!(read_literals(&snappy_block(&bytes)), bytes, "{length}");
@@ -126,7 +126,7 @@ fn points_are_samples_of_their_series_in_order_of_time() {
 }
 
 #[test]
-fn an_address_without_a_path_is_refused() {
+fn remote_write_url_without_a_path_is_rejected() {
     let new = |url: &str| RemoteWriteSink::new(url, &PrometheusConfig::default(), |_| None).map(drop);
     assert!(new("http://localhost:9090/api/v1/write").is_ok());
     for url in ["http://localhost:9090", "localhost", ""] {
@@ -168,7 +168,7 @@ fn answering(statuses: &'static [u16]) -> (String, std::thread::JoinHandle<Vec<V
 }
 
 #[tokio::test]
-async fn a_refused_request_costs_its_own_points_and_targets_are_sent_until_they_are_delivered() {
+async fn refused_request_loses_only_its_own_points_and_targets_are_resent_until_delivered() {
     const STATUSES: [u16; 13] = [503, 200, 400, 200, 400, 400, 400, 200, 200, 200, 200, 200, 200];
     let points: Vec<String> = (1..=5_000u64)
         .map(|milli| format!(r#"{{"timeUnixNano": "{}", "asDouble": 1}}"#, milli * 1_000_000))

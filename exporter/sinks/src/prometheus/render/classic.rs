@@ -107,7 +107,7 @@ fn reaches(index: i32, schema: i32) -> i32 {
     } else {
         index
             .saturating_mul(1 << -schema)
-            .clamp(-MOST_EXPONENT, MOST_EXPONENT)
+            .clamp(-MAX_EXPONENT, MAX_EXPONENT)
     }
 }
 
@@ -119,12 +119,12 @@ fn begins(index: i32, schema: i32) -> i32 {
     } else {
         below
             .saturating_mul(1 << -schema)
-            .clamp(-MOST_EXPONENT, MOST_EXPONENT)
+            .clamp(-MAX_EXPONENT, MAX_EXPONENT)
     }
 }
 
 /// Beyond the exponent of any number, and far from the limits of the type.
-const MOST_EXPONENT: i32 = 1 << 20;
+const MAX_EXPONENT: i32 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_the_powers_of_two_around_the_observations() {
+    fn classic_bounds_are_the_powers_of_two_around_the_observations() {
         assert_eq!(
             shown(&[0.6, 0.7, 1.5, 3.0], 8),
             [(0.5, 0), (1.0, 2), (2.0, 3), (4.0, 4)]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_range_has_every_other_power() {
+    fn wide_range_uses_every_other_power_of_two() {
         let bounds: Vec<f64> = shown(&[1e-6, 60.0], 0).iter().map(|bucket| bucket.0).collect();
         assert!(bounds.len() <= 20, "{bounds:?}");
         assert!(
@@ -212,7 +212,7 @@ mod tests {
 
         /// A bound disappears only when the range grows. The remaining bounds are among the earlier ones.
         #[test]
-        fn bounds_stay_or_thin_out(
+        fn additional_observation_adds_no_bound_within_the_previous_range(
             values in prop::collection::vec(1e-9..1e9, 1..40), more in 1e-9..1e9, schema in 0..=8,
         ) {
             let bounds = |values: &[f64]| {

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_out_as_go_writes_them() {
+    fn floats_are_formatted_as_in_go() {
         let cases = [
             (0.0, "0", "0.0"),
             (1.0, "1", "1.0"),

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_read_back_as_it_was() {
+    fn every_formatted_number_round_trips() {
         let values = [
             0.0,
             1.0,

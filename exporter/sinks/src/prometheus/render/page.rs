@@ -48,7 +48,7 @@ pub(crate) struct Page {
     escaping: Escaping,
     /// Whether the labels of the store's series may need escaping.
     escapes_labels: bool,
-    births: u64,
+    last_creation_number: u64,
     parts: std::vec::IntoIter<Part>,
     open: Option<Open>,
     /// The names of families and samples so far. Each belongs to one family.
@@ -98,7 +98,7 @@ impl Page {
             format,
             escaping,
             escapes_labels: escaping == Escaping::Dots || (escaping != Escaping::AllowUtf8 && keeps_utf8),
-            births: store.limit().births(),
+            last_creation_number: store.limit().last_creation_number(),
             parts: parts.into_iter(),
             open: None,
             names: HashSet::new(),
@@ -138,8 +138,9 @@ impl Page {
         let table = family.lock();
         let places = table.places(open.next, PIECE_SERIES);
         let (begin, end) = (out.len(), open.next + places.len());
-        let births = self.births;
-        let shown = |series: &&Series| series.birth <= births && !series.target.has_ended();
+        let last_creation_number = self.last_creation_number;
+        let shown =
+            |series: &&Series| series.creation_number <= last_creation_number && !series.target.has_ended();
         for place in places {
             if out.len() - begin >= PIECE_BYTES {
                 break;

@@ -82,7 +82,7 @@ impl Site {
             );
         };
         let body = if request.method() == Method::HEAD {
-            ScrapeBody::Whole(Bytes::new())
+            ScrapeBody::Complete(Bytes::new())
         } else {
             let page = Page::new(&self.store, self.extra(), served.format, served.escaping);
             ScrapeBody::page(page, self.store.clone(), compressor, progress.clone())
@@ -105,8 +105,8 @@ impl Site {
 
 fn of_page(page: PageAnswer, method: &Method, progress: &Progress) -> Response<ScrapeBody> {
     let body = match page.body {
-        _ if method == Method::HEAD => ScrapeBody::Whole(Bytes::new()),
-        PageBody::Complete(bytes) => ScrapeBody::Whole(bytes),
+        _ if method == Method::HEAD => ScrapeBody::Complete(Bytes::new()),
+        PageBody::Complete(bytes) => ScrapeBody::Complete(bytes),
         PageBody::Updates(updates) => ScrapeBody::Updates(updates, progress.clone()),
     };
     let mut answer = Response::new(body);
@@ -124,7 +124,7 @@ pub(super) fn failed() -> Response<ScrapeBody> {
 }
 
 /// Returns the response at the limit of connections.
-pub(super) fn crowded() -> Response<ScrapeBody> {
+pub(super) fn connection_limit_response() -> Response<ScrapeBody> {
     let mut answer = plain(
         StatusCode::SERVICE_UNAVAILABLE,
         "too many connections are open; close some, or try again\n".to_owned(),
@@ -135,7 +135,7 @@ pub(super) fn crowded() -> Response<ScrapeBody> {
 }
 
 fn plain(status: StatusCode, text: String) -> Response<ScrapeBody> {
-    let mut answer = Response::new(ScrapeBody::Whole(text.into()));
+    let mut answer = Response::new(ScrapeBody::Complete(text.into()));
     *answer.status_mut() = status;
     set(&mut answer, CONTENT_TYPE, "text/plain; charset=utf-8");
     answer

@@ -22,15 +22,15 @@ const FRAME_BYTES: usize = 64 << 10;
 /// The body of a response.
 pub(super) enum ScrapeBody {
     /// A complete text, or nothing.
-    Whole(Bytes),
+    Complete(Bytes),
     /// A page.
-    Page(Box<Writing>),
+    Page(Box<PageInProgress>),
     /// Updates of the live page.
     Updates(Receiver<Bytes>, Progress),
 }
 
 /// A page in progress.
-pub(super) struct Writing {
+pub(super) struct PageInProgress {
     page: Page,
     /// The store of the page, which counts its scrapes.
     store: PrometheusStore,
@@ -47,7 +47,7 @@ impl ScrapeBody {
         compressor: Compressor,
         progress: Progress,
     ) -> Self {
-        Self::Page(Box::new(Writing {
+        Self::Page(Box::new(PageInProgress {
             page,
             store,
             compressor,
@@ -58,7 +58,7 @@ impl ScrapeBody {
     }
 }
 
-impl Writing {
+impl PageInProgress {
     /// Returns the next bytes of the page, or `None` at its end.
     fn next(&mut self) -> io::Result<Option<Bytes>> {
         while !self.ended && self.compressor.ready() < FRAME_BYTES {
@@ -86,7 +86,7 @@ impl Body for ScrapeBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let next = match self.get_mut() {
-            Self::Whole(bytes) => Ok(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())),
+            Self::Complete(bytes) => Ok(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())),
             Self::Page(writing) => writing.next(),
             Self::Updates(updates, progress) => {
                 let update = ready!(updates.poll_recv(context));
@@ -98,12 +98,12 @@ impl Body for ScrapeBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(bytes) if bytes.is_empty())
+        matches!(self, Self::Complete(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Complete(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Page(_) | Self::Updates(..) => SizeHint::default(),
         }
     }

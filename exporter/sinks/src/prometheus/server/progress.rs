@@ -56,7 +56,7 @@ impl Progress {
     }
 
     /// Waits until another connection needs the place of this idle one.
-    pub(super) async fn gives_way(&self, places: &ConnectionSlots) {
+    pub(super) async fn wait_until_slot_needed(&self, places: &ConnectionSlots) {
         loop {
             places.wanted().await;
             if clock::now() >= self.end(HURRIED_FIRST_REQUEST, HURRIED) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_limit_of_any_length_does_not_panic() {
+    async fn maximum_duration_limits_do_not_panic() {
         let progress = Progress::new();
         for _ in 0..2 {
             let end = progress.end(Duration::MAX, Duration::MAX);

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// The maximum number of metrics that share a family, because their lookup is linear.
-const MOST_SOURCES: usize = 64;
+const MAX_SOURCES: usize = 64;
 
 /// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +63,7 @@ pub(crate) struct Series {
     pub(crate) exemplars: Option<Box<Exemplars>>,
     pub(crate) target: Arc<Target>,
     /// The creation number in the store. A scrape skips series created after its start.
-    pub(crate) birth: u64,
+    pub(crate) creation_number: u64,
     time_unix_nanos: UnixNanos,
     /// The arrival time of the last point, in seconds since the store's creation.
     seen_seconds: u32,
@@ -151,7 +151,7 @@ impl Table {
             start_unix_nanos: point.start_unix_nanos,
             exemplars: None,
             target: Arc::clone(point.target),
-            birth: limit.enter(bytes as usize, point.is_internal)?,
+            creation_number: limit.enter(bytes as usize, point.is_internal)?,
             time_unix_nanos: point.time_unix_nanos,
             seen_seconds: point.seen_seconds,
             bytes,
@@ -204,7 +204,7 @@ impl Table {
         let known = self.sources.iter().position(|other| **other == *name);
         let place = match known {
             Some(place) => place,
-            None if self.sources.len() >= MOST_SOURCES => return None,
+            None if self.sources.len() >= MAX_SOURCES => return None,
             None => {
                 self.sources.push(name.into());
                 self.sources.len() - 1
@@ -324,7 +324,7 @@ impl Series {
     fn change(&mut self, change: Change, start_unix_nanos: UnixNanos, kind: Kind) {
         match change {
             Change::Set(value) => {
-                let fell = kind != Kind::Gauge && value.fell_below(&self.value);
+                let fell = kind != Kind::Gauge && value.decreased_from(&self.value);
                 if start_unix_nanos > self.start_unix_nanos {
                     self.start_unix_nanos = start_unix_nanos;
                 } else if fell {

@@ -15,7 +15,7 @@ const INTERNAL_RESERVE: usize = 1_000;
 pub(crate) struct SeriesLimit {
     limit: usize,
     taken: AtomicUsize,
-    births: AtomicU64,
+    last_creation_number: AtomicU64,
     budget: Arc<Budget>,
 }
 
@@ -24,7 +24,7 @@ impl SeriesLimit {
         Self {
             limit,
             taken: AtomicUsize::new(0),
-            births: AtomicU64::new(0),
+            last_creation_number: AtomicU64::new(0),
             budget: Arc::new(Budget::new(max_bytes)),
         }
     }
@@ -42,7 +42,7 @@ impl SeriesLimit {
             self.budget.note_exhausted();
             return Err(Rejection::SeriesLimit);
         }
-        Ok(self.births.fetch_add(1, Ordering::Relaxed) + 1)
+        Ok(self.last_creation_number.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Changes the size of a series.
@@ -77,7 +77,7 @@ impl SeriesLimit {
     }
 
     /// Returns the last creation number.
-    pub(crate) fn births(&self) -> u64 {
-        self.births.load(Ordering::Relaxed)
+    pub(crate) fn last_creation_number(&self) -> u64 {
+        self.last_creation_number.load(Ordering::Relaxed)
     }
 }

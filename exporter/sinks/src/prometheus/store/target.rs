@@ -17,7 +17,7 @@ use pulsetrain_semconv::attribute;
 use super::{
     super::{
         escape::NAME_LABEL,
-        ingest::MOST_LABEL_BYTES,
+        ingest::MAX_LABEL_BYTES,
         labels::{self, Labeller, Labels},
         points::PointError,
     },
@@ -171,7 +171,7 @@ impl Target {
         override_with(&mut info, &identity);
         let own: usize = labels.iter().map(|label| label_bytes(label)).sum();
         let identity = text(&identity);
-        if own + identity.len() > MOST_LABEL_BYTES {
+        if own + identity.len() > MAX_LABEL_BYTES {
             return Err(PointError::Rejected(Rejection::LabelsTooLong));
         }
         let info = if has_info { text(&info) } else { "".into() };
@@ -216,7 +216,7 @@ fn identity<'a>(
 
 /// Removes the labels beyond 16 KiB, because `target_info` is on every page.
 fn keep_what_fits(labels: &mut Labels<'_>) {
-    let mut left = MOST_LABEL_BYTES;
+    let mut left = MAX_LABEL_BYTES;
     labels.retain(|label| {
         let rest = left.checked_sub(label_bytes(label));
         left = rest.unwrap_or(left);

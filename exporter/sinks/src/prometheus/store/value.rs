@@ -103,7 +103,7 @@ impl Value {
     }
 
     /// Returns whether this is less than `other`, which happens to a cumulative series only after a restart.
-    pub(crate) fn fell_below(&self, other: &Self) -> bool {
+    pub(crate) fn decreased_from(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(new), Self::Number(old)) => new < old,
             (Self::Histogram(new), Self::Histogram(old)) => new.count < old.count,

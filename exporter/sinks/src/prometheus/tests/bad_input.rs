@@ -48,7 +48,7 @@ fn metric_that_reports_the_limit_has_a_reserve() {
 }
 
 #[test]
-fn a_name_with_two_types_keeps_the_first() {
+fn metric_name_keeps_its_first_type() {
     let mut world = World::new();
     world.take(run("r", vec![simple("x.total", T0, 1.0, &[])]));
     let counter = run(
@@ -74,7 +74,7 @@ fn a_name_with_two_types_keeps_the_first() {
 
 /// OpenMetrics has a counter under its name without `_total`, and reserves `_created`.
 #[test]
-fn names_are_reserved_across_types_as_openmetrics_has_them() {
+fn openmetrics_suffixes_reserve_names_across_types() {
     let counter = |name| {
         metric(
             name,
@@ -132,7 +132,7 @@ fn names_with_equal_escapes_appear_once_without_utf8() {
 
 /// OpenMetrics 1.0: "If the sum is there, so is the count", and no sum with negative bounds.
 #[test]
-fn a_histogram_without_a_sum_has_no_count_in_openmetrics() {
+fn histogram_without_a_valid_sum_has_no_count_in_openmetrics() {
     for (bounds, total) in [
         (&[1.0][..], None),
         (&[-1.0], Some(1.0)),
@@ -157,7 +157,7 @@ fn a_histogram_without_a_sum_has_no_count_in_openmetrics() {
 }
 
 #[test]
-fn counts_that_are_not_counts_are_refused() {
+fn negative_and_nan_counters_are_rejected() {
     let mut world = World::new();
     for value in [-1.0, f64::NAN, f64::NEG_INFINITY] {
         let counter = sum(CUMULATIVE, true, vec![number(T0, T0, value, &[])]);
@@ -224,7 +224,7 @@ fn names_that_collide_share_a_family_but_no_series() {
 }
 
 #[test]
-fn keys_that_collide_share_a_label_with_both_values() {
+fn attribute_keys_that_collide_share_a_label_with_both_values() {
     let mut world = World::new();
     world.take(run(
         "r",
@@ -234,7 +234,7 @@ fn keys_that_collide_share_a_label_with_both_values() {
 }
 
 #[test]
-fn labels_that_the_page_writes_itself_cannot_be_sent() {
+fn reserved_labels_are_rejected() {
     let mut world = World::new();
     let sent = |key: &str| {
         let mut point = buckets(T0, T0, &[1.0], &[1, 1], 2.0);
@@ -259,7 +259,7 @@ fn labels_that_the_page_writes_itself_cannot_be_sent() {
 }
 
 #[test]
-fn a_resource_cannot_give_its_series_another_name() {
+fn resource_attribute_cannot_override_the_metric_name() {
     let mut world = World::with(&PrometheusConfig {
         resource_labels: vec!["..name..".to_owned()],
         ..PrometheusConfig::default()
@@ -277,7 +277,7 @@ fn a_resource_cannot_give_its_series_another_name() {
 }
 
 #[test]
-fn labels_that_come_out_alike_for_a_reader_without_utf8_are_joined() {
+fn labels_with_equal_escapes_are_joined_for_clients_without_utf8() {
     let mut world = World::with(&PrometheusConfig {
         translation: crate::Translation::NoTranslation,
         ..PrometheusConfig::default()
@@ -306,7 +306,7 @@ fn labels_that_come_out_alike_for_a_reader_without_utf8_are_joined() {
 }
 
 #[test]
-fn any_label_value_gives_a_page_that_can_be_read() {
+fn page_with_arbitrary_label_values_can_be_parsed() {
     let mut world = World::new();
     world.take(run("r", vec![simple("g", T0, 1.0, &[("a", "q\"b\\s\nn\r\0,}")])]));
     assert_eq!(
@@ -316,7 +316,7 @@ fn any_label_value_gives_a_page_that_can_be_read() {
 }
 
 #[test]
-fn bytes_that_are_no_utf8_are_replaced() {
+fn invalid_utf8_bytes_are_replaced_in_labels() {
     let batch = run("r", vec![simple("g", T0, 1.0, &[("a", "<<<"), ("b", "<<<")])]).encode();
     let torn: Vec<u8> = batch
         .bytes()
@@ -334,7 +334,7 @@ fn bytes_that_are_no_utf8_are_replaced() {
 }
 
 #[test]
-fn values_of_every_type_have_a_text() {
+fn attribute_values_of_every_type_become_label_text() {
     let mut point = number(0, T0, 1.0, &[]);
     let text = |text: &str| AnyValue {
         value: Some(Value::StringValue(text.into())),
@@ -363,7 +363,7 @@ fn values_of_every_type_have_a_text() {
 }
 
 #[test]
-fn buckets_that_make_no_sense_are_refused() {
+fn malformed_histogram_buckets_are_rejected() {
     let mut world = World::new();
     for (bounds, counts) in [
         (&[1.0, 2.0][..], &[1, 2][..]),
@@ -388,7 +388,7 @@ fn buckets_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_megabyte_of_label_and_names_without_a_legal_character_are_refused() {
+fn megabyte_label_and_names_without_legal_characters_are_rejected() {
     let mut world = World::new();
     let long = "x".repeat(1 << 20);
     let batch = run("r", vec![simple("g", T0, 1.0, &[("a", &long)])]);
@@ -398,7 +398,7 @@ fn a_megabyte_of_label_and_names_without_a_legal_character_are_refused() {
 }
 
 #[test]
-fn a_batch_that_is_cut_off_anywhere_never_panics() {
+fn truncated_batch_never_panics() {
     let batch = run(
         "r",
         vec![

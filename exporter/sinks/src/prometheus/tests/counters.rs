@@ -32,7 +32,7 @@ fn restart_resets_the_counter_with_its_start_time() {
 }
 
 #[test]
-fn a_fall_without_a_new_start_time_is_a_restart_since_the_last_point() {
+fn decrease_without_a_new_start_time_is_a_reset_at_the_last_point() {
     let mut world = World::new();
     world.take(counter(CUMULATIVE, T0, T0 + SECOND, 100.0));
     world.take(counter(CUMULATIVE, T0, T0 + 2 * SECOND, 1.0));
@@ -62,7 +62,7 @@ fn late_point_changes_nothing() {
 }
 
 #[test]
-fn a_point_of_the_far_future_can_be_followed() {
+fn point_with_a_far_future_time_does_not_block_later_points() {
     let mut world = World::new();
     world.take(run("r", vec![simple("g", u64::MAX, 1.0, &[])]));
     let in_a_minute = pulsetrain_pipeline::clock::unix_now().as_nanos() as u64 + 60 * SECOND;
@@ -71,7 +71,7 @@ fn a_point_of_the_far_future_can_be_followed() {
 }
 
 #[test]
-fn a_point_without_a_time_is_of_now() {
+fn point_without_a_time_gets_the_current_time() {
     let mut world = World::new();
     world.take(run("r", vec![simple("g", T0, 1.0, &[])]));
     world.take(run("r", vec![simple("g", 0, 2.0, &[])]));
@@ -93,7 +93,7 @@ fn deltas_are_added_in_any_order() {
 }
 
 #[test]
-fn histogram_deltas_are_added_and_new_bounds_reset() {
+fn histogram_deltas_are_added_and_new_bounds_reset_the_counts() {
     let mut world = World::new();
     world.take(durations(DELTA, T0 + 1, &[1.0, 2.0], &[1, 2, 3]));
     world.take(durations(DELTA, T0 + 2, &[1.0, 2.0], &[1, 0, 0]));
@@ -127,7 +127,7 @@ fn deltas_that_cannot_be_summed_are_rejected_and_counted() {
 }
 
 #[test]
-fn a_native_histogram_of_too_fine_a_scale_is_merged_and_of_too_coarse_a_one_refused() {
+fn native_histogram_is_downscaled_if_too_fine_and_rejected_if_too_coarse() {
     let mut world = World::new();
     // Scale 10 has four buckets for each of schema 8.
     let fine = exponential(CUMULATIVE, 10, -2, &[1, 1, 1, 1, 1, 1, 1, 1]);

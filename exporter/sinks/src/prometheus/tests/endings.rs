@@ -7,7 +7,7 @@ use tokio::time::advance;
 use super::{otlp::*, *};
 
 #[test]
-fn a_series_ends_with_the_flag_and_may_begin_again() {
+fn series_ends_with_the_no_recorded_value_flag_and_may_start_again() {
     let mut world = World::new();
     world.take(run(
         "r",
@@ -23,7 +23,7 @@ fn a_series_ends_with_the_flag_and_may_begin_again() {
 }
 
 #[test]
-fn an_end_that_is_older_than_the_series_does_not_end_it() {
+fn end_marker_older_than_the_last_point_is_ignored() {
     let mut world = World::new();
     world.take(run("r", vec![simple("g", T0 + 1, 1.0, &[])]));
     world.take(run("r", vec![end("g", T0, &[]), end("never_there", T0, &[])]));
@@ -31,7 +31,7 @@ fn an_end_that_is_older_than_the_series_does_not_end_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_series_of_a_run_end_when_it_falls_silent_and_of_no_other() {
+async fn series_of_a_silent_run_expire_and_those_of_other_runs_do_not() {
     let mut world = World::new();
     world.take(run(
         "silent",
@@ -53,7 +53,7 @@ async fn all_series_of_a_run_end_when_it_falls_silent_and_of_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn target_info_is_there_for_as_long_as_the_target_has_series() {
+async fn target_info_is_exposed_as_long_as_the_target_has_series() {
     let target = |metrics| from(&[("service.name", "t"), ("train.framework", "f")], metrics);
     let mut world = World::new();
     world.take(target(vec![simple("g", T0, 1.0, &[])]));
@@ -93,7 +93,7 @@ fn target_info_of_a_restarted_rank_is_that_of_its_latest_attempt() {
 
 /// Runs of 5 to 60 minutes start every two minutes for a day. Half of them end properly, and half are killed.
 #[tokio::test(start_paused = true)]
-async fn a_day_of_runs_leaves_no_series_that_never_ends() {
+async fn no_series_remains_after_a_day_of_short_runs() {
     let mut world = World::new();
     let mut most = 0;
     let runs: Vec<(u64, u64)> = (0..720)

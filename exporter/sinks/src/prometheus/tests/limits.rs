@@ -73,7 +73,7 @@ fn long_names_descriptions_and_keys_are_not_kept() {
 }
 
 #[test]
-fn the_memory_of_everything_is_counted_and_given_back() {
+fn memory_of_series_is_counted_and_released() {
     let mut world = limited(MEGABYTE);
     assert_eq!(counts(&world).bytes, 0);
     let long = "x".repeat(10_000);
@@ -106,7 +106,7 @@ fn the_memory_of_everything_is_counted_and_given_back() {
 }
 
 #[test]
-fn a_series_that_grows_is_counted() {
+fn growth_of_a_series_counts_against_the_memory_limit() {
     let mut world = limited(100_000);
     let of = |time, count: usize| {
         let (bounds, counts) = (0..count)
@@ -123,7 +123,7 @@ fn a_series_that_grows_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stale_series_ends_and_others_of_its_resource_stay() {
+async fn stale_series_expires_and_others_of_its_resource_remain() {
     let mut world = World::with(&PrometheusConfig {
         series_stale_after: Some(Duration::from_secs(300)),
         ..PrometheusConfig::default()
@@ -147,7 +147,7 @@ async fn stale_series_ends_and_others_of_its_resource_stay() {
 
 /// For a label that changes often, such as a process id, the page shows the current series.
 #[tokio::test(start_paused = true)]
-async fn at_the_limit_the_series_that_were_not_sent_for_the_longest_time_make_room() {
+async fn least_recently_sent_series_are_evicted_at_the_series_limit() {
     let mut world = World::with(&PrometheusConfig {
         series_limit: 600,
         ..PrometheusConfig::default()
@@ -183,7 +183,7 @@ async fn at_the_limit_the_series_that_were_not_sent_for_the_longest_time_make_ro
 }
 
 #[test]
-fn a_clock_that_was_ahead_does_not_freeze_its_series() {
+fn point_ahead_of_the_clock_does_not_freeze_its_series() {
     let mut world = World::new();
     let present = clock::unix_now().as_nanos() as u64;
     world.take(run("r", vec![simple("g", present + 50 * 60 * SECOND, 1.0, &[])]));
@@ -219,7 +219,7 @@ fn a_clock_that_was_ahead_does_not_freeze_its_series() {
 
 /// Names with the same translation are looked up linearly.
 #[test]
-fn few_metrics_share_a_family() {
+fn number_of_metrics_per_family_is_limited() {
     let mut world = World::new();
     let mut refused = 0;
     for number in 0..200 {

@@ -104,7 +104,7 @@ impl FollowedFile {
         reader.continue_in(opened);
         self.reader = Some(reader);
         self.read_appended(context)?;
-        self.read_again_if(is_rotated);
+        self.schedule_read_if(is_rotated);
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl FollowedFile {
         while let Some(opened) = self.next_rotated(context) {
             if self.open_rotated(opened, context) {
                 self.read_appended(context)?;
-                self.read_again_if(true);
+                self.schedule_read_if(true);
                 return Ok(());
             }
         }
@@ -186,7 +186,7 @@ impl FollowedFile {
         None
     }
 
-    fn read_again_if(&mut self, is_rotated: bool) {
+    fn schedule_read_if(&mut self, is_rotated: bool) {
         if is_rotated {
             self.next = NextAction::Read;
         }

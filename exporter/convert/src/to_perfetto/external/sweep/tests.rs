@@ -34,7 +34,7 @@ fn swept(spans: &[(u64, u64, u64, u64)]) -> (Vec<(u64, u64, u32)>, Vec<u64>) {
 }
 
 #[test]
-fn a_log_record_is_within_its_span_and_takes_no_room_from_children() {
+fn log_record_is_nested_in_its_span_and_does_not_displace_children() {
     let config = PerfettoConfig::default();
     let mut sweep = Sweep::new(1 << 10, &config);
     let span = |id, parent, start, end| Record {
@@ -77,7 +77,7 @@ fn a_log_record_is_within_its_span_and_takes_no_room_from_children() {
 }
 
 #[test]
-fn children_are_within_their_parents_in_any_order_of_the_input() {
+fn children_are_nested_in_their_parents_for_any_input_order() {
     let spans = [
         (3, 2, 0, 4),
         (2, 1, 0, 4),
@@ -90,7 +90,7 @@ fn children_are_within_their_parents_in_any_order_of_the_input() {
 }
 
 #[test]
-fn crossing_and_late_children_have_a_tree_of_their_own_and_an_arrow() {
+fn overlapping_and_late_children_get_their_own_tree_and_an_arrow() {
     // One crosses its sibling, one crosses its parent, one begins after its parent, one has an unknown parent.
     let spans = [
         (1, 0, 0, 9),
@@ -109,7 +109,7 @@ fn crossing_and_late_children_have_a_tree_of_their_own_and_an_arrow() {
 }
 
 #[test]
-fn spans_that_begin_where_others_end_are_in_the_order_of_their_depth() {
+fn spans_that_begin_where_others_end_are_sorted_by_depth() {
     // 4 is at the end of 2 and before 3, which also begins there and ends 2.
     let spans = [
         (1, 0, 0, 9),
@@ -123,8 +123,8 @@ fn spans_that_begin_where_others_end_are_in_the_order_of_their_depth() {
 }
 
 #[test]
-fn a_span_beyond_those_that_can_be_held_open_is_drawn_and_takes_no_children() {
-    let last = LEAST_OPEN as u64;
+fn span_beyond_the_open_span_limit_is_drawn_without_nested_children() {
+    let last = MIN_OPEN_LIMIT as u64;
     let mut spans: Vec<_> = (1..=last).map(|id| (id, 0, id, 9_000)).collect();
     // The first span can have nested children, and the one beyond the limit cannot.
     spans.extend([
@@ -133,7 +133,7 @@ fn a_span_beyond_those_that_can_be_held_open_is_drawn_and_takes_no_children() {
         (9_003, 9_002, 6_500, 6_600),
     ]);
     let (places, arrows) = swept(&spans);
-    assert_eq!(places.len(), LEAST_OPEN + 3);
+    assert_eq!(places.len(), MIN_OPEN_LIMIT + 3);
     let placed = |id: u64| places.iter().find(|place| place.0 == id).copied();
     assert_eq!(placed(9_001), Some((9_001, 1, 1)));
     assert_eq!(placed(9_002), Some((9_002, last + 1, 0)));
@@ -142,7 +142,7 @@ fn a_span_beyond_those_that_can_be_held_open_is_drawn_and_takes_no_children() {
 }
 
 #[test]
-fn a_cycle_and_a_span_that_is_its_own_parent_are_cut_once() {
+fn parent_cycle_and_self_parent_are_each_broken_and_counted_once() {
     let mut summary = PerfettoSummary::default();
     let record = |id, parent, number| Record {
         id,

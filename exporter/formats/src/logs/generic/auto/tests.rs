@@ -7,7 +7,7 @@ fn read(text: &str) -> Sampled {
 }
 
 #[test]
-fn lines_with_bars_and_units_are_read_without_configuration() {
+fn pipe_delimited_lines_with_units_are_parsed_without_configuration() {
     let read = read(
         "loading 3 shards\n\
          step 100 | loss 2.31 | lr 3e-4 | 1200 tok/s\n\
@@ -24,7 +24,7 @@ fn lines_with_bars_and_units_are_read_without_configuration() {
 }
 
 #[test]
-fn an_evaluation_line_is_of_the_evaluation() {
+fn evaluation_line_is_recorded_as_eval_metrics() {
     let read = read(
         "Epoch 1 step 10 loss 2.5\nEpoch 1 step 20 loss 2.25\nEpoch 2 step 30 loss 2\n\
          Validation: loss 1.5, accuracy 81.5%\n\
@@ -36,7 +36,7 @@ fn an_evaluation_line_is_of_the_evaluation() {
 }
 
 #[test]
-fn dictionaries_and_nested_objects_are_read() {
+fn dictionaries_and_nested_objects_are_parsed_without_configuration() {
     let read = read(
         "{'loss': 2.5, 'epoch': 0.1, 'step': 1}\n{'loss': 2.25, 'epoch': 0.2, 'step': 2}\n\
          {\"step\": 3, \"train\": {\"loss\": 2.0}, \"epoch\": 0.3}\n{'loss': 1.75, 'epoch': 0.4, 'step': 4}\n",
@@ -71,7 +71,7 @@ fn text_of_other_programs_is_not_detected() {
 }
 
 #[test]
-fn a_few_matching_lines_in_a_long_text_are_no_log() {
+fn few_matching_lines_in_prose_do_not_make_a_training_log() {
     let mut text = "step 10 loss 2.5\n".to_owned();
     for step in [20, 30, 40] {
         text.push_str(&"prose without any number\n".repeat(40));
@@ -81,7 +81,7 @@ fn a_few_matching_lines_in_a_long_text_are_no_log() {
 }
 
 #[test]
-fn batches_that_start_over_with_each_epoch_are_steps_of_the_run() {
+fn batch_counters_that_restart_each_epoch_become_global_steps() {
     let read = read(
         "Epoch 1/10 | Batch 100/500 | Loss 2.5\nEpoch 1/10 | Batch 400/500 | Loss 2.25\n\
          Epoch 2/10 | Batch 100/500 | Loss 2\nEpoch 3/10 | Batch 100/500 | Loss 1.75\n",
@@ -91,7 +91,7 @@ fn batches_that_start_over_with_each_epoch_are_steps_of_the_run() {
 }
 
 #[test]
-fn a_counter_of_an_epoch_without_a_total_is_no_step_of_the_run() {
+fn epoch_local_counter_without_a_total_is_not_a_global_step() {
     let read = read(
         "epoch 1 step 100 loss 2.5\nepoch 1 step 200 loss 2.25\nepoch 2 step 100 loss 2\nepoch 2 step 200 loss 1.75\n",
     );
@@ -106,7 +106,7 @@ fn a_counter_of_an_epoch_without_a_total_is_no_step_of_the_run() {
 }
 
 #[test]
-fn speeds_of_one_device_are_not_those_of_all() {
+fn per_device_throughput_is_not_recorded_as_total_throughput() {
     let read = read(
         "step=1 loss=2 perf/tokens_per_sec_per_gpu=100 perf/tflops=250\n\
          step=2 loss=1.5 perf/tokens_per_second_per_device=200 tflops=300\n\
@@ -124,7 +124,7 @@ fn speeds_of_one_device_are_not_those_of_all() {
 }
 
 #[test]
-fn a_field_a_word_or_a_section_marks_an_evaluation() {
+fn evaluations_are_recognised_by_field_keyword_or_section() {
     let objects = read(
         "{\"split\": \"train\", \"step\": 1, \"loss\": 2.5}\n{\"split\": \"train\", \"step\": 2, \"loss\": 2.25}\n\
          {\"split\": \"val\", \"step\": 2, \"loss\": 2.75}\n{\"split\": \"train\", \"step\": 3, \"loss\": 2}\n",
@@ -149,7 +149,7 @@ fn a_field_a_word_or_a_section_marks_an_evaluation() {
 }
 
 #[test]
-fn a_time_without_a_unit_is_no_duration_of_a_step() {
+fn time_without_a_unit_is_not_a_step_duration() {
     let custom = |time: &str, unit: &str| {
         let line = |step| format!("step {step} loss 2.{step} | {time}{step}{unit}\n");
         let read = read(&(1..5).map(line).collect::<String>());
@@ -187,7 +187,7 @@ fn tables_with_aligned_columns_are_read() {
 }
 
 #[test]
-fn losses_of_any_name_make_a_record() {
+fn line_with_loss_fields_of_any_name_is_a_record() {
     let read = read(
         "[0/5][0/15]\tLoss_D: 1.5\tLoss_G: 5.5\n[0/5][5/15]\tLoss_D: 1.25\tLoss_G: 5.25\n[0/5][10/15]\tLoss_D: 1\tLoss_G: 5\n",
     );
@@ -195,7 +195,7 @@ fn losses_of_any_name_make_a_record() {
 }
 
 #[test]
-fn steps_in_thousands_are_steps() {
+fn step_numbers_with_a_k_suffix_are_parsed() {
     let read = read("step 1k loss 2.5\nstep 1.5k loss 2.25\nstep 2k loss 2\n");
     assert_eq!(read.values("train.global_step"), [1000.0, 1500.0, 2000.0]);
 }

@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn from_the_first_new_entry_all_are_new() {
+    fn entries_after_the_first_new_entry_are_new() {
         let mut digest = digest();
         assert!(!digest.has_entry(0, 2));
         assert!(!digest.has_entry(1, u32::MAX));
     }
 
     #[test]
-    fn an_invalid_state_is_none() {
+    fn invalid_saved_state_is_rejected() {
         let kept = digest().to_json().unwrap();
         for entries in ["0000000", "0000000g", "\u{e9}\u{e9}\u{e9}\u{e9}"] {
             let mut invalid = kept.clone();

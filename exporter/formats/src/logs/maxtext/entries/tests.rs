@@ -17,7 +17,7 @@ fn step(step: i64, secs: f64) -> String {
 }
 
 #[test]
-fn a_step_lasts_until_the_next_one_without_the_trainers_own_events() {
+fn step_lasts_until_the_next_start_minus_custom_badput_events() {
     let event = |key: &str, secs: f64| {
         entry(&format!(
             "\"custom_badput_event_type\":\"EVAL_STEP\",\"custom_badput_event_{key}_time\":{secs}"
@@ -39,7 +39,7 @@ fn a_step_lasts_until_the_next_one_without_the_trainers_own_events() {
 }
 
 #[test]
-fn a_list_in_newest_first_order_gives_the_same_values() {
+fn newest_first_list_yields_the_same_values() {
     let entries = [step(4, 1000.0), step(5, 1002.0), step(6, 1005.0)];
     let newest_first: Vec<&str> = entries.iter().rev().map(String::as_str).collect();
     let list = format!("[\n  {}\n]\n", newest_first.join(",\n  "));
@@ -84,7 +84,7 @@ fn lines_in_newest_first_order_are_sorted_across_windows() {
 }
 
 #[test]
-fn lines_with_the_oldest_first_wait_for_the_second_only() {
+fn oldest_first_lines_are_held_back_only_until_the_second_line() {
     let lines: Vec<String> = (0..3)
         .map(|number| step(number, 1000.0 + number as f64) + "\n")
         .collect();
@@ -93,7 +93,7 @@ fn lines_with_the_oldest_first_wait_for_the_second_only() {
 }
 
 #[test]
-fn older_lines_after_a_silence_report_the_lost_step_between() {
+fn out_of_order_lines_after_the_wait_report_the_unmeasured_step() {
     let lines: Vec<String> = (0..4)
         .rev()
         .map(|number| step(number, 1000.0 + number as f64) + "\n")
@@ -106,7 +106,7 @@ fn older_lines_after_a_silence_report_the_lost_step_between() {
 }
 
 #[test]
-fn no_step_spans_a_new_start_or_a_missing_start() {
+fn no_step_duration_is_computed_across_a_restart_or_a_missing_start() {
     let begun = entry("\"tpu_init_start_time\":1500.0");
     let lines = [step(4, 1000.0), begun, step(5, 2000.0), step(7, 2004.0)];
     let read = Sampled::read(&FORMAT, &(lines.join("\n") + "\n"));
@@ -174,7 +174,7 @@ fn entries_in_chunks_are_complete_and_the_last_may_be_truncated() {
 }
 
 #[test]
-fn files_of_one_job_are_of_one_run_whatever_they_begin_with() {
+fn files_of_one_job_share_an_identity_regardless_of_their_first_entry() {
     let (first, later) = (
         identify(step(0, 1.0).as_bytes()),
         identify(step(9, 2.0).as_bytes()),
@@ -191,7 +191,7 @@ fn files_of_one_job_are_of_one_run_whatever_they_begin_with() {
 
 /// The state is limited for any content of a file.
 #[test]
-fn work_that_never_ends_is_not_kept_for_ever() {
+fn unfinished_work_is_evicted_and_counted() {
     let lines: Vec<String> = (0..1000)
         .map(|number| entry(&format!("\"w{number}_start_time\":{}", 1000 + number)))
         .collect();

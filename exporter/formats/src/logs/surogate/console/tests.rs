@@ -4,7 +4,7 @@ use super::*;
 use crate::logs::sampled::Sampled;
 
 #[test]
-fn a_step_gives_its_numbers_its_spike_and_its_phase() {
+fn step_line_yields_values_spike_and_phase() {
     let read = Sampled::read(
         &FORMAT,
         ":: step      22 [ 10.0%] \\ loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | kd 0.5000 | sol 68.3 | eta 01h02m | converging\n",
@@ -20,7 +20,7 @@ fn a_step_gives_its_numbers_its_spike_and_its_phase() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_is_a_value() {
+fn non_finite_loss_is_recorded() {
     let read = Sampled::read(
         &FORMAT,
         ":: step 3 [ 10.0%] / loss nan | norm     inf | 130.0k tps |   126 ms\n\
@@ -32,7 +32,7 @@ fn a_loss_that_is_no_number_is_a_value() {
 }
 
 #[test]
-fn the_two_lines_of_a_gpu_belong_together() {
+fn two_line_gpu_reading_is_parsed() {
     let read = Sampled::read(
         &FORMAT,
         "[G] step     5 [gpu  1] | power  620 W   | temp  61 / 87°C | clock 1755 MHz\n\
@@ -45,7 +45,7 @@ fn the_two_lines_of_a_gpu_belong_together() {
 }
 
 #[test]
-fn the_line_of_reinforcement_learning_is_read() {
+fn reinforcement_learning_line_is_parsed() {
     let read = Sampled::read(
         &FORMAT,
         "step=3 loss=0.0125 grad_norm=0.5 lr=1e-06 kl=0.01 masked=3.5% tokens=512 micro_batches=4 vtc=480 expected=1.0 time=2.50s\n",
@@ -59,7 +59,7 @@ fn the_line_of_reinforcement_learning_is_read() {
 }
 
 #[test]
-fn a_console_that_shows_evaluations_only_is_known_by_them() {
+fn console_with_only_evaluation_lines_is_detected() {
     let text =
         "\u{1b}[1m>> eval                      loss 2.9659 | gap   +nan | 140.0k tps |   234 ms\u{1b}[22m\n";
     assert!((FORMAT.detect)(text.as_bytes()).is_some());

@@ -22,7 +22,7 @@ fn configuration_steps_and_gpus_are_distinguished() {
 }
 
 #[test]
-fn the_keys_of_reinforcement_learning_are_known() {
+fn reinforcement_learning_keys_are_mapped() {
     let read = Sampled::read(
         &FORMAT,
         "{\"step\": 1, \"ts\": 1.5, \"train/policy_loss\": 0.1, \"train/mismatch_kl\": 0.2, \"train/is_masked\": 0.25, \
@@ -35,7 +35,7 @@ fn the_keys_of_reinforcement_learning_are_known() {
 }
 
 #[test]
-fn every_gpu_has_points_of_its_own() {
+fn gpu_points_carry_the_id_and_index_of_their_gpu() {
     let mut text = String::new();
     for number in 0..300 {
         let (gpu, power) = (number % 100, 1000 * number);

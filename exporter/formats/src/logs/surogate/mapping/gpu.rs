@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_takes_the_form_that_nvml_gives_it() {
+    fn gpu_uuid_is_converted_to_the_nvml_format() {
         assert_eq!(
             nvml_uuid("00112233445566778899aabbccddeeff"),
             "GPU-00112233-4455-6677-8899-aabbccddeeff"
