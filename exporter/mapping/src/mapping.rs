@@ -106,7 +106,7 @@ impl Mapping {
         self.drops_unknown
     }
 
-    /// Returns the keys that can be the step, of which the first one in a record counts. Empty for the default keys.
+    /// Returns the keys that can be the step; the first one in a record counts. Empty for the default keys.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }

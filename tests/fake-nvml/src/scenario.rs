@@ -119,7 +119,7 @@ impl Scenario {
         Self::of(value).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Returns the first second after `second` at which an event occurs, or a fault starts or ends; infinity if there is none.
+    /// Returns the first second after `second` at which an event occurs, or a fault starts or ends; infinity if nothing does.
     pub(crate) fn next_change(&self, second: f64) -> f64 {
         let events = self.events.iter().filter_map(|event| event.next_after(second));
         let faults = self

@@ -36,6 +36,9 @@ const WORDS: [&str; 22] = [
     "nothing where",
 ];
 
+/// Banned beginnings of comments: a comment begins with a verb or a noun of the field.
+const BEGINNINGS: [&str; 4] = ["What ", "Of ", "Whose ", "By what "];
+
 const LIMITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/language_limits.json");
 
 /// Folders without prose of ours.
@@ -68,6 +71,42 @@ fn banned_words_of_each_part_stay_within_the_limit() {
         "words that are not terms of the field (tests/tests/files/language.rs lists them) became more:\n{}",
         over.join("\n")
     );
+}
+
+#[test]
+fn comments_begin_with_a_verb_or_a_noun() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let rust = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "rs");
+    // The comments in generated files are the briefs of the registry.
+    let generated = |path: &PathBuf| path.iter().any(|part| part == "generated");
+    let mut found = Vec::new();
+    for path in files(&root)
+        .into_iter()
+        .filter(rust)
+        .filter(|path| !generated(path))
+    {
+        let text = fs::read_to_string(&path).expect("a file of the repository can be read");
+        let lines = text.lines().filter(|line| has_banned_beginning(line));
+        found.extend(lines.map(|line| format!("{}: {}", path.display(), line.trim())));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Returns whether a line is a comment that begins with a question word or a bare genitive.
+fn has_banned_beginning(line: &str) -> bool {
+    let line = line.trim_start();
+    let comment = ["/// ", "//! ", "// "]
+        .iter()
+        .find_map(|marker| line.strip_prefix(marker));
+    comment.is_some_and(|comment| BEGINNINGS.iter().any(|beginning| comment.starts_with(beginning)))
+}
+
+#[test]
+fn banned_beginnings_are_found_in_comments_only() {
+    assert!(has_banned_beginning("    /// What is stored of a part."));
+    assert!(has_banned_beginning("// Of the job."));
+    assert!(!has_banned_beginning("/// Returns what is stored."));
+    assert!(!has_banned_beginning("let text = \"What is stored\";"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use pulsetrain_tests::{Import, command, corpus, on_terminal};
 use tempfile::TempDir;
 
 /// The unit of the speed, which only the progress bar shows.
-const SPEED: &str = "iB/s";
+const SPEED: &str = "B/s";
 
 #[test]
 fn a_long_file_at_a_terminal_has_a_progress_bar() {

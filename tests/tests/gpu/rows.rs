@@ -33,7 +33,7 @@ fn every_metric_has_a_value_or_an_unavailable_reason_on_other_gpus() {
     }
 }
 
-/// Asserts that each GPU has, for every metric of the table, a value or a reason why there is none.
+/// Asserts that each GPU has, for every metric of the table, a value or a reason for its absence.
 fn assert_value_or_reason(scenario: &str, gpus: usize) {
     let fake = FakeNvml::start(scenario);
     fake.run_from(0.0);

@@ -90,7 +90,7 @@ impl Readiness {
     }
 }
 
-/// The data behind the answers; clones share it.
+/// The data of the answers; clones share it.
 #[derive(Clone)]
 struct Site {
     guard: Guard,

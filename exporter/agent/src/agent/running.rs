@@ -54,7 +54,7 @@ pub(super) struct Running {
     servers: BTreeMap<String, Task>,
     /// The stores of every page, which its successor continues in a reload.
     pages: BTreeMap<String, RetainedStores>,
-    /// The files of the sinks, some of which may be closed.
+    /// The files of the sinks; some may be closed.
     files: BTreeMap<String, FileControl>,
     health: Option<Task>,
     /// The sinks that are not open yet, each with its error if an attempt failed. Their queues hold the batches in the

@@ -26,7 +26,7 @@ section! {
 }
 
 section! {
-    /// What each training step took of its GPUs: joules, watts, busy share, throttle time. On its span, and as gpu.step.*
+    /// The GPU energy and use of each training step: joules, watts, busy share, throttle time. On its span, and as gpu.step.*
     pub(crate) struct EnergySection {
         /// Whether it is computed. Without observed GPUs it has no cost and no delay.
         enabled: bool = true,

@@ -20,7 +20,7 @@ use pulsetrain_otlp::{
     wire,
 };
 use pulsetrain_pipeline::spill::MemoryBudget;
-use pulsetrain_record::start_in_name;
+use pulsetrain_record::{UsedTimezone, start_in_name};
 use pulsetrain_tail::RunOptions;
 
 use super::progress::Progress;
@@ -272,7 +272,8 @@ impl InputReport {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let mut trace = PerfettoTrace::new(input);
         if let Some(version) = trace.find_leading_track(TunixVersion::of) {
-            let run = |format: &LogFormat, identity| options.run.run(format, identity, &name);
+            let timezone = UsedTimezone::named_or_utc(options.run.timezone.as_ref());
+            let run = |format: &LogFormat, header| options.run.run(format, header, &timezone, &name);
             let conversion = convert_tunix_trace(version, &mut trace, run, deliver)?;
             self.tunix(conversion, trace.counts());
         } else {

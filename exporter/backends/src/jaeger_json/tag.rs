@@ -1,4 +1,4 @@
-//! Tags: Jaeger's typed attributes, and the names of the tags that stand for a field of OTLP.
+//! Tags: Jaeger's typed attributes, and the names of the tags that represent a field of OTLP.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use pulsetrain_otlp::write::Buffer;

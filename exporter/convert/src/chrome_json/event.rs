@@ -67,7 +67,7 @@ impl Event<'_> {
     }
 }
 
-/// Returns the text of a process, a thread or an id, each of which may be a number or a text.
+/// Returns the text of a process, a thread or an id. Each may be a number or a text.
 pub(super) fn key(value: &Value) -> String {
     match value {
         Value::Null => "0".to_owned(),

@@ -54,7 +54,7 @@ fn start(text: &str) -> u64 {
 
 #[test]
 fn call_chain_is_centered_and_all_data_of_a_process_is_shifted() {
-    // The clock of b is 1000 behind that of a, that of c 500 behind that of b. Each call takes 100 in each direction.
+    // The clock of b lags that of a by 1000, and that of c lags that of b by 500. Each call takes 100 in each direction.
     let messages = [
         (Signal::Traces, span("a", (1, 0), CLIENT, 5_000, 6_000)),
         (Signal::Traces, span("b", (2, 1), SERVER, 4_100, 4_900)),

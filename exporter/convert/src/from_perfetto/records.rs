@@ -31,7 +31,7 @@ pub(super) fn of_instant(event: &TraceEvent, time: u64, thread: &Thread) -> Buff
     out
 }
 
-/// Sends the log lines of which the trace contains no complete record.
+/// Sends the log lines that have no complete record in the trace.
 pub(super) fn send_lines<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
     mut lines: Lines,
     known: BatchContext<'_>,

@@ -153,7 +153,7 @@ impl<'a> Spans<'a> {
         Ok(())
     }
 
-    /// Adds a mark to the innermost open span of its row, or sends it as a log record if there is none.
+    /// Adds a mark to the innermost open span of its row, or sends it as a log record without such a span.
     fn mark<E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         &mut self,
         record: &Record<'_>,

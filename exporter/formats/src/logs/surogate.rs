@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean, parser::Positions};
 use framing::Frame;
-use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 use record::Value;
 
 /// The row of Surogate in the table of formats.

@@ -326,7 +326,8 @@ fn files_of_a_resumed_run_share_its_identity() {
     let (first, resumed) = (identify(&of(100, 0)), identify(&of(120, 5)));
     assert_eq!(first.first_record, resumed.first_record);
     assert_eq!(first.run_name, resumed.run_name);
-    assert!(first.start_unix_nanos < resumed.start_unix_nanos);
+    let start = |seconds: u64| Some(LoggedTime::Utc(UnixNanos(seconds * 1_000_000_000)));
+    assert_eq!((first.start, resumed.start), (start(100), start(120)));
 }
 
 #[test]

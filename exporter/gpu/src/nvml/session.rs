@@ -99,7 +99,7 @@ struct Lane {
     go: SyncSender<()>,
     /// The GPU as it was seen last.
     gpu: Arc<Gpu>,
-    /// The time of the unanswered request; `None` if there is none.
+    /// The time of the unanswered request; `None` without one.
     asked: Option<Instant>,
     /// Whether it missed the end of a pass: the next ones do not wait for it.
     late: bool,

@@ -72,7 +72,7 @@ impl HwMetric {
     }
 }
 
-/// Returns the `hw.*` metric of a reading, or `None` if there is none.
+/// Returns the `hw.*` metric of a reading, or `None`.
 pub(super) fn of(reading: &Reading) -> Option<HwMetric> {
     let component = Component::of(reading.entity)?;
     let number = reading.labels.number.map(|(_, number)| number);

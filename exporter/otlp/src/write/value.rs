@@ -140,7 +140,7 @@ fn short_text(number: u32, key: &str, text: &str, out: &mut Buffer) {
     out.append(text.as_bytes());
 }
 
-/// Writes a number attribute in one piece, all of which but the key has a fixed length. Most attributes of spans are numbers.
+/// Writes a number attribute in one piece: everything but the key has a fixed length. Most attributes of spans are numbers.
 #[inline]
 fn double(number: u32, key: &str, value: f64, out: &mut Buffer) {
     let mut field = [2 << 3 | 2, 9, 4 << 3 | 1, 0, 0, 0, 0, 0, 0, 0, 0];

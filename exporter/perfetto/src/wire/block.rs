@@ -37,7 +37,7 @@ impl Block {
     #[inline(always)]
     fn long_varint(value: u64) -> Self {
         let length = super::varint_len(value);
-        // Eight groups of seven bits are spread in three steps, each of which doubles the number of groups.
+        // Eight groups of seven bits are spread in three steps. Each step doubles the number of groups.
         let spread = (value & 0x0fff_ffff) | ((value & 0xff_ffff_f000_0000) << 4);
         let spread = (spread & 0x0000_3fff_0000_3fff) | ((spread & 0x0fff_c000_0fff_c000) << 2);
         let spread = (spread & 0x007f_007f_007f_007f) | ((spread & 0x3f80_3f80_3f80_3f80) << 1);

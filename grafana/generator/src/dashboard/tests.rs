@@ -29,7 +29,7 @@ impl Copy {
         Self(copy)
     }
 
-    /// Replaces the first occurrence of a text in a file; panics if there is none.
+    /// Replaces the first occurrence of a text in a file; panics if it does not occur.
     fn replace(self, file: &str, old: &str, new: &str) -> Self {
         let path = self.0.path().join(file);
         let text = fs::read_to_string(&path).unwrap();

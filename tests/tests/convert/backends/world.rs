@@ -21,7 +21,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Creates steps, the last of which has just ended. Each has a duration of a tenth of a second, with a forward and a
+    /// Creates steps; the last one has just ended. Each has a duration of a tenth of a second, with a forward and a
     /// backward pass.
     pub(crate) fn new(service: &str, count: u64) -> Self {
         let now = clock::unix_now().as_nanos() as u64;

@@ -4,7 +4,8 @@ use super::{super::LogReader, *};
 use crate::logs::{ReadLimits, sampled::Sampled};
 use numbers::{Kind, Numbers};
 use pulsetrain_mapping::FieldValue;
-use pulsetrain_record::{Counts, ParseReport, Run};
+use pulsetrain_otlp::UnixNanos;
+use pulsetrain_record::{Counts, LoggedTime, ParseReport, Run};
 use record::parse;
 
 fn fields(text: &str) -> Vec<(&str, Value<'_>)> {
