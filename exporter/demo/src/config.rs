@@ -7,7 +7,7 @@ use pulsetrain_otlp::UnixNanos;
 use crate::faults::{FAULT_SPACING_STEPS, Fault};
 
 /// The limit of ranks: those of 64 hosts.
-const MOST_RANKS: u32 = 512;
+const MAX_RANKS: u32 = 512;
 /// The shortest and the longest duration of a step.
 const SHORTEST_STEP: Duration = Duration::from_millis(5);
 const LONGEST_STEP: Duration = Duration::from_secs(600);
@@ -64,7 +64,7 @@ impl Default for DemoConfig {
 #[non_exhaustive]
 pub enum ConfigError {
     /// The number of ranks.
-    #[error("cannot simulate a job of {0} ranks; give 1 to {MOST_RANKS} ranks")]
+    #[error("cannot simulate a job of {0} ranks; give 1 to {MAX_RANKS} ranks")]
     Ranks(u32),
     /// The number of steps.
     #[error("cannot simulate a job of 0 steps; give at least 1 step")]
@@ -120,7 +120,7 @@ impl DemoConfig {
     /// # Errors
     /// The first error, with advice.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if !(1..=MOST_RANKS).contains(&self.ranks) {
+        if !(1..=MAX_RANKS).contains(&self.ranks) {
             return Err(ConfigError::Ranks(self.ranks));
         }
         if self.steps == 0 {

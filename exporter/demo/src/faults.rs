@@ -89,7 +89,7 @@ impl FaultRow {
         names.join(", ")
     }
 
-    /// Whether the fault belongs to one rank, or to its GPU.
+    /// Returns whether the fault belongs to one rank, or to its GPU.
     pub fn has_rank(&self) -> bool {
         self.scope != Scope::Run
     }

@@ -42,7 +42,7 @@ use crate::{
 /// about 30 KB, and 1 KB for each rank and GPU.
 const MAX_RUNS: usize = 256;
 /// The minimum time that a step waits for its ranks.
-const LEAST_WAIT: Duration = Duration::from_secs(10);
+const MIN_WAIT: Duration = Duration::from_secs(10);
 /// The maximum number of steps that wait for their ranks, live and in recordings, where ranks may arrive one
 /// after the other.
 const MAX_OPEN: usize = 1024;
@@ -114,7 +114,7 @@ impl Health {
                 wait: if is_offline {
                     Duration::MAX
                 } else {
-                    config.wait.max(LEAST_WAIT)
+                    config.wait.max(MIN_WAIT)
                 },
                 max_open: if is_offline { MAX_OPEN_OFFLINE } else { MAX_OPEN },
             },
@@ -274,8 +274,8 @@ impl<'a> GpuPoint<'a> {
             return None;
         }
         if is(&metric::GPU_UTILIZATION) {
-            let is_gpu_wide = self.label.is_none_or(|task| task == "general");
-            return is_gpu_wide.then_some(GpuReading::Utilization(value));
+            let is_general_task = self.label.is_none_or(|task| task == "general");
+            return is_general_task.then_some(GpuReading::Utilization(value));
         }
         if is(&metric::GPU_POWER) {
             return Some(GpuReading::Power(value));

@@ -40,6 +40,6 @@ pub use encoding::{unreadable, without_byte_order_mark};
 pub use format::{HEAD_BYTES, HEADER_TIMEOUT, LogFormat, ParserFactory, RunHeader};
 pub use format_list::{FORMATS, format_by_name, format_names};
 pub use generic::{KeyRole, KeyUse, key_notices, suggest_mapping};
-pub use pace::{MOST_RECORDS, Pace, PacedBy, Survey};
+pub use pace::{MAX_RECORDS, Pace, PacedBy, Survey};
 pub use parser::{LogParser, ReadTime, Window};
 pub use reader::{LogReader, ReadLimits};

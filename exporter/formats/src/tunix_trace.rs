@@ -68,13 +68,13 @@ impl Version {
 pub(crate) struct TunixTrace {
     slices: Slices,
     wall: Option<WallClock>,
-    /// The tracks that have been admitted, at most [`MOST_TRACKS`].
+    /// The tracks that have been admitted, at most [`MAX_TRACKS`].
     tracks: HashSet<u64>,
     pub(crate) stray_ends: u64,
 }
 
 /// The most tracks of a trace, or of a fragment of version 1, that are read.
-const MOST_TRACKS: usize = 1 << 14;
+const MAX_TRACKS: usize = 1 << 14;
 
 #[derive(Debug)]
 enum Slices {
@@ -104,7 +104,7 @@ impl TunixTrace {
         }
     }
 
-    /// Whether the writer rewrites the file with every step.
+    /// Returns whether the writer rewrites the file with every step.
     fn is_rewritten(&self) -> bool {
         matches!(self.slices, Slices::Timelines(_))
     }
@@ -134,7 +134,7 @@ impl TunixTrace {
         };
         if track.is_some_and(|uuid| !self.admits(uuid)) {
             return recorder.report(SkipReason::TooManyNames, position, || {
-                format!("the trace has more than {MOST_TRACKS} tracks; slices on further ones are left out")
+                format!("the trace has more than {MAX_TRACKS} tracks; slices on further ones are left out")
             });
         }
         match item {
@@ -146,7 +146,7 @@ impl TunixTrace {
 
     /// Admits a track unless the limit is reached.
     fn admits(&mut self, uuid: u64) -> bool {
-        let has_room = self.tracks.len() < MOST_TRACKS || self.tracks.contains(&uuid);
+        let has_room = self.tracks.len() < MAX_TRACKS || self.tracks.contains(&uuid);
         if has_room {
             self.tracks.insert(uuid);
         }

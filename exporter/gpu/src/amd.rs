@@ -52,7 +52,7 @@ struct MonitoredGpu {
     gpu: Arc<Gpu>,
     energy: Energy,
     throttle: Throttle,
-    /// The time of the next pass that also reads seldom rows; `None` before the first pass.
+    /// The time of the next pass that also reads the infrequent rows; `None` before the first pass.
     next_infrequent: Option<Instant>,
 }
 
@@ -289,7 +289,7 @@ impl MonitoredGpu {
         });
     }
 
-    /// Reads the processes and their memory in seldom passes. In between, the processes of the last seldom pass are returned.
+    /// Reads the processes and their memory in infrequent passes. In between, the processes of the last such pass are returned.
     fn read_processes(
         &self,
         config: &GpuConfig,

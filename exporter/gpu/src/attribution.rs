@@ -38,8 +38,8 @@ pub trait GpuAttribution: Send {
     /// Receives the inventory whenever it has changed, before the attributes of its subjects are requested.
     fn observe(&mut self, inventory: &Inventory);
 
-    /// Whether attributes may have changed since the last call. It is called in every pass, so that the attributes of all
-    /// subjects are requested again only after a change.
+    /// Returns whether attributes may have changed since the last call. It is called in every pass, so that the attributes of
+    /// all subjects are requested again only after a change.
     fn attributes_may_have_changed(&mut self) -> bool;
 
     /// Adds the attributes that the series of `subject` carry in addition to the identity of the GPU.

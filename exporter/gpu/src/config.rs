@@ -67,7 +67,7 @@ impl Default for GpuConfig {
 }
 
 impl GpuConfig {
-    /// Whether counters of NVLinks of the fifth generation are read per link.
+    /// Returns whether counters of NVLinks of the fifth generation are read per link.
     pub(crate) fn reads_each_nvlink(&self) -> bool {
         self.each_nvlink || self.semconv != GpuSemconv::Gpu
     }

@@ -251,7 +251,7 @@ impl Gpu {
         missing
     }
 
-    /// Whether the GPU is observed; GPUs that belong to other jobs are not.
+    /// Returns whether the GPU is observed; GPUs that belong to other jobs are not.
     pub(super) fn is_ours(&self) -> bool {
         self.trouble != Some(GpuTrouble::NotPermitted)
     }
@@ -293,7 +293,7 @@ impl GpuTrouble {
         }
     }
 
-    /// Whether the GPU may become visible again only after NVML is loaded again.
+    /// Returns whether the GPU may become visible again only after NVML is loaded again.
     pub(super) fn may_require_nvml_reload(self) -> bool {
         matches!(self, Self::Lost | Self::DriverError)
     }

@@ -107,7 +107,7 @@ impl Labels {
 }
 
 impl Labels {
-    /// Whether the descriptive attributes of both are the same.
+    /// Returns whether the descriptive attributes of both are the same.
     pub(crate) fn same_description(&self, other: &Self) -> bool {
         ptr::eq(self.fixed, other.fixed) || self.parts(true).eq(other.parts(true))
     }

@@ -313,7 +313,7 @@ fn envelope(added: &[(String, String)]) -> Envelope {
     Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
 }
 
-/// Whether a metric describes a GPU that does not answer.
+/// Returns whether a metric describes a GPU that does not answer.
 fn survives_gpu_loss(key: &Key, metric: &pulsetrain_semconv::Metric) -> bool {
     metric.ordinal == metric::GPU_FAULT_ACTIVE.ordinal
         || metric.ordinal == metric::HW_STATUS.ordinal

@@ -189,7 +189,8 @@ impl GpuAttribution for ProcessAttribution {
     }
 }
 
-/// Whether the GPUs of a vendor are of more than one model. An unknown model, as of a GPU that does not answer, is ignored.
+/// Returns whether the GPUs of a vendor are of more than one model. An unknown model, as of a GPU that does not answer, is
+/// ignored.
 fn are_mixed(gpus: &[Gpu]) -> bool {
     let has_several = |vendor| {
         let of_vendor = gpus.iter().filter(|gpu| gpu.vendor == vendor);

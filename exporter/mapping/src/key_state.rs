@@ -6,7 +6,7 @@ use pulsetrain_otlp::{
     UnixNanos,
     write::{Attribute, Value},
 };
-use pulsetrain_record::{PreparedSeries, Recorder, SkipReason, SourcePosition, key_cache::MOST_NAMES};
+use pulsetrain_record::{PreparedSeries, Recorder, SkipReason, SourcePosition, key_cache::MAX_NAMES};
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
 use crate::{SpanAttributes, Target, field_mapping::ResolvedMapping, scalar_mapper::record_option};
@@ -170,7 +170,7 @@ impl KeyState {
             std::mem::replace(&mut self.last_total, total)
         } else {
             let series = format!("{attributes:?}");
-            if self.totals.len() >= MOST_NAMES && !self.totals.contains_key(&series) {
+            if self.totals.len() >= MAX_NAMES && !self.totals.contains_key(&series) {
                 return None;
             }
             self.totals.insert(series, total).unwrap_or_default()

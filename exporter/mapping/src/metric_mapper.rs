@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_record::{
     PreparedSeries, Recorder, SkipReason, SourcePosition,
-    key_cache::{KeyCache, MOST_NAMES},
+    key_cache::{KeyCache, MAX_NAMES},
 };
 use pulsetrain_semconv::{attribute, event, metric};
 
@@ -50,7 +50,7 @@ struct ScopeKeys {
 }
 
 /// The limit for combinations of table, kind and scope with state; records beyond it are resolved each time.
-const MOST_SCOPES: usize = 256;
+const MAX_SCOPES: usize = 256;
 
 impl MetricMapper {
     /// Creates a mapper of a trainer's records. Fields without a row are kept under the name of the trainer.
@@ -131,7 +131,7 @@ impl MetricMapper {
         let mut passing = None;
         let scope_keys = match keys.iter().position(|known| known.is_of(context)) {
             Some(index) => &mut keys[index],
-            None if keys.len() >= MOST_SCOPES => passing.insert(ScopeKeys::new(context)),
+            None if keys.len() >= MAX_SCOPES => passing.insert(ScopeKeys::new(context)),
             None => {
                 keys.push(ScopeKeys::new(context));
                 keys.last_mut().expect("invariant: one was pushed")
@@ -229,7 +229,7 @@ impl ScopeKeys {
     fn state<'s>(&'s mut self, key: &str, beyond: &'s mut Option<KeyState>) -> &'s mut KeyState {
         match self.keys.index_of(key) {
             Some(index) => self.keys.at(index),
-            None if self.keys.len() >= MOST_NAMES => beyond.insert(KeyState::new(self.table.resolve(key))),
+            None if self.keys.len() >= MAX_NAMES => beyond.insert(KeyState::new(self.table.resolve(key))),
             None => {
                 let index = self.keys.add(key, KeyState::new(self.table.resolve(key)));
                 self.keys.at(index)
@@ -327,18 +327,18 @@ mod tests {
     fn unknown_names_beyond_the_limit_are_counted_and_not_remembered() {
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let mut mapper = MetricMapper::new("demo");
-        for number in 0..MOST_NAMES + 10 {
+        for number in 0..MAX_NAMES + 10 {
             let record = [(Cow::Owned(format!("key{number}")), FieldValue::Number(1.0))];
             mapper.record(&TABLE, meta(), &record, &[], &mut recorder);
         }
-        assert_eq!(mapper.keys[0].keys.len(), MOST_NAMES);
+        assert_eq!(mapper.keys[0].keys.len(), MAX_NAMES);
         let (counts, skipped) = recorder.finish();
-        let lost = MOST_NAMES as u64 + 10 - counts.points;
+        let lost = MAX_NAMES as u64 + 10 - counts.points;
         assert_eq!(
             skipped.counts().collect::<Vec<_>>(),
             [
                 (SkipReason::TooManyCustomNames, lost),
-                (SkipReason::UnknownName, MOST_NAMES as u64 + 10)
+                (SkipReason::UnknownName, MAX_NAMES as u64 + 10)
             ]
         );
     }

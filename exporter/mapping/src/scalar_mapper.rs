@@ -6,7 +6,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_record::{
     Recorder, SkipReason, SourcePosition,
-    key_cache::{KeyCache, MOST_NAMES},
+    key_cache::{KeyCache, MAX_NAMES},
 };
 use pulsetrain_semconv::{Metric, attribute, event, metric};
 
@@ -254,7 +254,7 @@ impl ScalarMapper {
     }
 
     fn add(&mut self, tag: &str) -> TagIndex {
-        if self.tags.len() >= MOST_NAMES {
+        if self.tags.len() >= MAX_NAMES {
             return None;
         }
         self.detect_framework(tag.as_bytes());
@@ -290,7 +290,7 @@ pub fn record_option(name: &str, value: Value<'_>, time_unix_nanos: UnixNanos, r
 
 fn skip_beyond_limit(position: SourcePosition, recorder: &mut Recorder<'_>) {
     recorder.report(SkipReason::TooManyNames, position, || {
-        format!("this input has more than {MOST_NAMES} names; values under further ones are left out: log fewer names")
+        format!("this input has more than {MAX_NAMES} names; values under further ones are left out: log fewer names")
     });
 }
 

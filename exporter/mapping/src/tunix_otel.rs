@@ -38,8 +38,8 @@ const NAMES: [(&str, &str); 4] = [
 pub(crate) const EXPORTED_AGAIN: &str = "exported_again";
 
 /// The limits for the tags, and for the pairs of prefix and mode, of one run: a client can invent any number of them.
-const MOST_TAGS: usize = 4096;
-const MOST_STEPS: usize = 256;
+const MAX_TAGS: usize = 4096;
+const MAX_STEPS: usize = 256;
 
 /// One point of Tunix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,7 +93,7 @@ impl TunixOtel {
     fn learn_steps(&mut self, points: &[OtelPoint<'_>]) {
         for point in points.iter().filter(|point| point.name == STEP) {
             let of = (point.prefix.to_owned(), point.mode.to_owned());
-            if self.steps.contains_key(&of) || self.steps.len() < MOST_STEPS {
+            if self.steps.contains_key(&of) || self.steps.len() < MAX_STEPS {
                 self.steps.insert(of, point.value as i64);
             }
         }
@@ -104,7 +104,7 @@ impl TunixOtel {
             return recorder.skip_value(SkipReason::Ignored("step_again"));
         }
         let tag = tag(point);
-        if !self.scalars.admits(&tag, MOST_TAGS) {
+        if !self.scalars.admits(&tag, MAX_TAGS) {
             return recorder.skip_value(SkipReason::TooManyCustomNames);
         }
         let of = (point.prefix.to_owned(), point.mode.to_owned());

@@ -69,7 +69,7 @@ async fn accept_all<S, F>(
     loop {
         let accepted = tokio::select! {
             biased;
-            // Connections that have ended leave the set at once, because their number is unbounded.
+            // Ended connections leave the set at once; otherwise the set would grow without bound.
             Some(_) = connections.join_next() => continue,
             accepted = listener.accept() => accepted,
         };

@@ -114,7 +114,7 @@ impl<'a> Packet<'a> {
         Ok(packet)
     }
 
-    /// Whether the packet does nothing but set up state.
+    /// Returns whether the packet does nothing but set up state.
     fn only_state(&self) -> bool {
         self.timestamp.is_none() && (!self.interned.is_empty() || self.defaults.is_some() || self.flags != 0)
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use indexmap::IndexMap;
 
 /// The limit for the keys of one input. An input with more keys uses changing values as keys.
-pub const MOST_NAMES: usize = 1 << 14;
+pub const MAX_NAMES: usize = 1 << 14;
 
 /// A map from key to value, in which each key has an index.
 #[derive(Debug)]
@@ -39,13 +39,13 @@ impl<T> KeyCache<T> {
     }
 
     /// Returns the index of a key, and adds the key with `new` if it is missing. Returns `None` for a new key if there are
-    /// [`MOST_NAMES`]. Invalid UTF-8 in a key is replaced.
+    /// [`MAX_NAMES`]. Invalid UTF-8 in a key is replaced.
     pub fn intern(&mut self, key: &[u8], new: impl FnOnce(&str) -> T) -> Option<usize> {
         let key = text(key);
         if let Some(index) = self.index_of(&key) {
             return Some(index);
         }
-        let has_room = self.len() < MOST_NAMES;
+        let has_room = self.len() < MAX_NAMES;
         has_room.then(|| {
             let value = new(&key);
             self.add(&key, value)
@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn keys_beyond_the_limit_are_refused_and_known_ones_are_found() {
         let mut keys = KeyCache::default();
-        for number in 0..MOST_NAMES {
+        for number in 0..MAX_NAMES {
             assert_eq!(keys.intern(number.to_string().as_bytes(), |_| ()), Some(number));
         }
         assert_eq!(keys.intern(b"one more", |_| ()), None);
-        assert_eq!((keys.intern(b"7", |_| ()), keys.len()), (Some(7), MOST_NAMES));
+        assert_eq!((keys.intern(b"7", |_| ()), keys.len()), (Some(7), MAX_NAMES));
     }
 }

@@ -40,7 +40,7 @@ pub enum TailError {
         name: String,
     },
     /// The input contains no record of the format that the user named.
-    #[error("{name} contains nothing of the format {format}{format_hint}")]
+    #[error("{name} has no records of the format {format}{format_hint}")]
     NoRecords {
         /// The input.
         name: String,

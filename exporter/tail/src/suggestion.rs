@@ -8,7 +8,7 @@ use pulsetrain_otlp::frames::inflated;
 use crate::TailError;
 
 /// The most bytes of a log that are read for a suggestion.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Returns the mapping for the log at `path`, as YAML with comments.
 ///
@@ -19,7 +19,7 @@ pub fn suggest_mapping_of(path: &Path) -> Result<String, TailError> {
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
     inflated(file)
-        .take(MOST_BYTES)
+        .take(MAX_BYTES)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     Ok(suggest_mapping(&path.display().to_string(), &bytes)?)

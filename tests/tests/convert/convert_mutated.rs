@@ -20,7 +20,7 @@ const SECONDS: u64 = 10;
 /// The timeout of one conversion, in seconds.
 const LONGEST: &str = "10";
 /// The memory limit of one conversion: an allocation beyond it fails, which ends the conversion with a signal.
-const MOST_MEMORY: &str = "--data=1073741824";
+const MAX_MEMORY: &str = "--data=1073741824";
 
 /// The options of conversions to a trace; the number of conversions to OTLP is the same.
 const OPTIONS: [&[&str]; 8] = [
@@ -120,7 +120,7 @@ fn fault(input: &Path, output: &Path, options: &[&str]) -> Result<i32, String> {
     let convert = command(["convert", "-o"]);
     let mut limited = Command::new("prlimit");
     limited
-        .args([MOST_MEMORY, "timeout", "--signal=KILL", LONGEST])
+        .args([MAX_MEMORY, "timeout", "--signal=KILL", LONGEST])
         .arg(convert.get_program());
     limited
         .args(convert.get_args())

@@ -325,7 +325,9 @@ fn log_records_of_selected_spans_are_on_their_rows() {
         .flat_map(|case| ["64MiB", "1KiB"].map(|memory| (case, memory)))
     {
         let options = [selection.as_slice(), &["--memory", memory]].concat();
-        convert(&[&input], &trace, &options).expect_code(0);
+        let summary = convert(&[&input], &trace, &options).expect_code(0).summary();
+        let has_spilled = summary["mapped"]["spilled_bytes"] != json!(0);
+        assert_eq!(has_spilled, memory == "1KiB", "{options:?}: {summary}");
         let [rows, arrows] = judge.query(
             &trace,
             [

@@ -269,13 +269,15 @@ fn the_critical_path_of_a_request_follows_its_calls_through_the_services() {
         .flat_map(|input| ["process", "trace"].map(|by| (input, by)))
     {
         convert(&[input], &trace, &["--by", by]).expect_code(0);
-        let [_, path] = judge.query_with_package(
+        let [_, path, nested] = judge.query_with_package(
             &package(),
             &trace,
             [
                 CRITICAL_PATH,
                 "select name, level, self_ns / 1000 as micros from pulsetrain_critical_path_of!((select id from pulsetrain_span \
                  where name = 'checkout')) order by ts, level",
+                "select count(*) as logs from slice s \
+                 where exists (select 1 from ancestor_slice(s.id) a where s.name = 'log of ' || a.name)",
             ],
         );
         let row =
@@ -288,6 +290,8 @@ fn the_critical_path_of_a_request_follows_its_calls_through_the_services() {
             row("tax", 3, 50),
         ];
         assert_eq!(path, expected, "{} --by {by}", input.display());
+        let logs = if input == &inputs[1] { REQUEST.len() } else { 0 };
+        assert_eq!(nested, [json!({"logs": logs})], "--by {by}");
     }
 }
 

@@ -78,7 +78,7 @@ fn pipe_that_pauses_before_its_run_name_is_awaited() {
 fn a_line_of_a_gibibyte_is_skipped_in_bounded_memory() {
     const CHUNK: usize = 1 << 20;
     const CHUNKS: usize = 1024;
-    const MOST_MEMORY_KIB: u64 = 200 * 1024;
+    const MAX_MEMORY_KIB: u64 = 200 * 1024;
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("out.jsonl");
     let mut fed = Fed::start(Import::of("-").to(&out));
@@ -90,7 +90,7 @@ fn a_line_of_a_gibibyte_is_skipped_in_bounded_memory() {
     fed.write(&format!("\"}},\n  {STEP}\n]\n"));
     let most = fed.peak_memory_kib();
     let finished = fed.end().expect_code(1);
-    assert!(most < MOST_MEMORY_KIB, "{most} KiB for a line of a GiB");
+    assert!(most < MAX_MEMORY_KIB, "{most} KiB for a line of a GiB");
     assert_eq!(finished.summary()["skipped"]["record_too_long"], 1);
     assert_eq!(finished.total("skipped"), 1, "{}", finished.stderr);
     assert_eq!(Items::read(&out).values("train.loss").len(), 2);

@@ -25,7 +25,7 @@ const UI: &str = "https://ui.perfetto.dev";
 const HEAD_BYTES: u64 = 16 << 10;
 
 /// The minimum margin that is shown before and after a span.
-const LEAST_MARGIN_NANOS: u64 = 1_000;
+const MIN_MARGIN_NANOS: u64 = 1_000;
 
 /// The idle timeout of a client.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -120,7 +120,7 @@ fn pinned() -> String {
 /// Returns the parameters of the initial time range of the UI: a span, with half of its duration on both sides.
 fn visible(focus: Option<(u64, u64)>) -> String {
     focus.map_or_else(String::new, |(begin, end)| {
-        let margin = ((end - begin) / 2).max(LEAST_MARGIN_NANOS);
+        let margin = ((end - begin) / 2).max(MIN_MARGIN_NANOS);
         let (start, end) = (begin.saturating_sub(margin), end.saturating_add(margin));
         format!("&visStart={start}&visEnd={end}")
     })

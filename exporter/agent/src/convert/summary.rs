@@ -90,7 +90,7 @@ fn write_text(
 const MANY_ROWS: u64 = 10_000;
 
 /// The limit on the pairs of processes with clock skew that the text lists.
-const MOST_SKEWS: usize = 5;
+const MAX_SKEWS: usize = 5;
 
 /// Returns notes about a Perfetto trace for its user, such as too many rows or clock skew.
 fn notes(written: &WriteReport) -> Vec<String> {
@@ -113,7 +113,7 @@ fn notes(written: &WriteReport) -> Vec<String> {
             Duration::from_nanos(mapped.clock_skew_nanos)
         ));
     }
-    for skew in mapped.clock_skews.iter().take(MOST_SKEWS) {
+    for skew in mapped.clock_skews.iter().take(MAX_SKEWS) {
         notes.push(format!(
             "the clock of {} is at least {:?} earlier than that of {} ({} children)",
             skew.children,

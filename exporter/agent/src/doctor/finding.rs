@@ -61,7 +61,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding without a problem.
+    /// Adds a finding about something that works as intended.
     pub(super) fn fine(&mut self, place: Subject, what: impl Into<String>) {
         self.add(Level::Ok, place, what.into(), None);
     }

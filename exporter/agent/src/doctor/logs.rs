@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The limit on the logs of one path that are inspected.
-const MOST_LOGS: usize = 64;
+const MAX_LOGS: usize = 64;
 
 /// Inspects the logs of the command line and of the configuration.
 pub(super) fn check(paths: &[PathBuf], config: Option<&Config>, findings: &mut Findings) {
@@ -43,8 +43,8 @@ fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
         findings.warn(Subject::Log(path.to_owned()), "no file has this path", advice);
     }
     let is_folder = path.is_dir();
-    let skipped = files.len().saturating_sub(MOST_LOGS);
-    for file in files.into_iter().take(MOST_LOGS) {
+    let skipped = files.len().saturating_sub(MAX_LOGS);
+    for file in files.into_iter().take(MAX_LOGS) {
         let report = inspect(&LogInput::Path(file.clone()), options);
         // Files of other types in a folder are not faults.
         if !is_folder || report.format.is_some() {

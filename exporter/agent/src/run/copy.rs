@@ -164,7 +164,7 @@ fn write_all(to: &mut File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The sender of one stream to the parser.
+/// Sends the chunks of one stream to the parser.
 #[derive(Clone)]
 struct ChunkSender {
     stream: usize,

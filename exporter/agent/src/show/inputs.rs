@@ -19,7 +19,7 @@ const HEAD: u64 = 64 << 10;
 const DEPTH: usize = 6;
 
 /// The limit on the files of all folders together.
-const MOST_FILES: usize = 2_000;
+const MAX_FILES: usize = 2_000;
 
 /// The reader of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) struct Input {
 #[derive(Debug, Default)]
 pub(super) struct FoundInputs {
     pub(super) inputs: Vec<Input>,
-    /// The folder in which the search stopped at [`MOST_FILES`] files, if any.
+    /// The folder in which the search stopped at [`MAX_FILES`] files, if any.
     pub(super) cut_off: Option<PathBuf>,
 }
 
@@ -50,7 +50,7 @@ impl FoundInputs {
     pub(super) fn notice(&self) -> Option<String> {
         self.cut_off.as_ref().map(|folder| {
             format!(
-                "{}: found more than {MOST_FILES} files and read only the first {MOST_FILES}; name folders with fewer files",
+                "{}: found more than {MAX_FILES} files and read only the first {MAX_FILES}; name folders with fewer files",
                 folder.display()
             )
         })
@@ -124,7 +124,7 @@ fn of_folder(folder: &Path, depth: usize, found: &mut FoundInputs) {
             && let Ok(head) = head_of(&path)
             && let Some(kind) = kind(&path, &head)
         {
-            if found.inputs.len() >= MOST_FILES {
+            if found.inputs.len() >= MAX_FILES {
                 found.cut_off = Some(folder.to_owned());
                 return;
             }
@@ -215,13 +215,13 @@ mod tests {
             let path = folder.path().join(format!("{number:05}.jsonl"));
             fs::write(path, "{\"resourceMetrics\":[]}").unwrap();
         };
-        (0..MOST_FILES).for_each(add);
+        (0..MAX_FILES).for_each(add);
         let paths = [folder.path().to_owned()];
         let found = find(&paths).unwrap();
-        assert_eq!((found.inputs.len(), found.notice()), (MOST_FILES, None));
-        add(MOST_FILES);
+        assert_eq!((found.inputs.len(), found.notice()), (MAX_FILES, None));
+        add(MAX_FILES);
         let found = find(&paths).unwrap();
-        assert_eq!(found.inputs.len(), MOST_FILES);
+        assert_eq!(found.inputs.len(), MAX_FILES);
         let notice = found.notice().unwrap();
         assert!(notice.contains("2000 files") && notice.contains(&folder.path().display().to_string()));
     }

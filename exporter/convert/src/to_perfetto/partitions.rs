@@ -18,7 +18,7 @@ use super::{
 const BITS: u32 = 6;
 /// The limit for repeated partitioning: a partition that is still too large has hardly more than one trace.
 const MAX_DIVISIONS: u32 = 4;
-/// The number of bytes that are read at once.
+/// The size in bytes of one read, and of the buffer of a partition before it is written.
 const CHUNK: usize = 256 << 10;
 
 /// The kinds of records in the file.
@@ -68,7 +68,7 @@ pub(super) enum Stored<'a> {
     LogRecord { place: u64, bytes: &'a [u8] },
 }
 
-/// Moves the spans to `spilled` if they take more memory than the configuration allows.
+/// Moves the spans to `spilled` if they take more than three quarters of the memory budget.
 pub(super) fn spill_beyond_budget(
     spans: &mut Spans,
     spilled: &mut Option<Partitions>,

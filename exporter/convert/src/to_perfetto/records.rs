@@ -30,7 +30,7 @@ use pulsetrain_otlp::json::value_text;
 /// The limit for the bytes of a body in the name of its instant.
 const NAME_BYTES: usize = 120;
 
-/// The size of the blocks of records that name a span.
+/// The size in bytes from which on a block of records that name a span is closed.
 const PART_BYTES: usize = 1 << 20;
 
 /// The limit for the bytes of a text body in the arguments of its instant; the log line has all of it.
@@ -68,7 +68,7 @@ impl Records {
         }
     }
 
-    /// Adds a batch of logs.
+    /// Adds a batch of logs. Records that name a span are spilled during the batch if they exceed the memory budget.
     pub(super) fn add(
         &mut self,
         batch: &[u8],

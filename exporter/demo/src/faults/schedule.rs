@@ -137,7 +137,7 @@ impl Schedule {
         }
     }
 
-    /// Whether the checkpoint after a step is a slow one.
+    /// Returns whether the checkpoint after a step is a slow one.
     pub(crate) fn slows_checkpoint(&mut self, step: u64) -> bool {
         self.faults
             .iter()

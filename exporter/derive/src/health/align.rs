@@ -180,7 +180,7 @@ impl Alignment {
         })
     }
 
-    /// Whether every expected rank has reported the step or a later one.
+    /// Returns whether every expected rank has reported the step or a later one.
     fn is_complete(&self, key: (i64, i64), step: &OpenStep) -> bool {
         let Some(members) = self.members.get(&key.0) else {
             return false;

@@ -124,7 +124,7 @@ impl RunHealth {
         }
     }
 
-    /// Whether the passing of time may change the state: the run may stall.
+    /// Returns whether the passing of time may change the state: the run may stall.
     pub(crate) fn is_active(&self) -> bool {
         self.progress.stall_secs(None).is_some()
     }
@@ -416,7 +416,7 @@ impl RunHealth {
         self.timeline.stall_until(now);
     }
 
-    /// Whether the telemetry is a recording, which may end at any time, and whose ranks may arrive one after
+    /// Returns whether the telemetry is a recording, which may end at any time, and whose ranks may arrive one after
     /// the other.
     fn is_recording(&self) -> bool {
         self.wait == Duration::MAX

@@ -37,7 +37,7 @@ impl Samples {
         self.values.len()
     }
 
-    /// Whether the window is full.
+    /// Returns whether the window is full.
     pub(crate) fn is_full(&self) -> bool {
         self.values.len() >= self.capacity
     }

@@ -71,12 +71,12 @@ pub(crate) struct RankScore {
 }
 
 impl RankScore {
-    /// Whether the rank is a chronic straggler.
+    /// Returns whether the rank is a chronic straggler.
     pub(crate) fn is_slow(&self) -> bool {
         self.median_score.is_some_and(|score| score < SLOW)
     }
 
-    /// Whether the rank has recovered.
+    /// Returns whether the rank has recovered.
     pub(crate) fn is_fast(&self) -> bool {
         self.median_score.is_some_and(|score| score > RECOVERED)
     }
@@ -158,7 +158,7 @@ impl Scores {
         (1..=ONE_OFF).contains(&slow)
     }
 
-    /// Whether the first steps were slow already and a median score is near that of the first window.
+    /// Returns whether the first steps were slow already and a median score is near that of the first window.
     fn is_slow_since_start(&mut self, median_score: f64) -> bool {
         let baseline = *self.baseline.get_or_insert(median_score);
         let was_slow = self.first.median().is_some_and(|score| score < SLOW);

@@ -350,7 +350,7 @@ impl Timeline {
     }
 }
 
-/// Whether no step can run during an interval of this use.
+/// Returns whether no step can run during an interval of this use.
 fn interrupts_steps(used_for: Use) -> bool {
     matches!(
         used_for,

@@ -55,7 +55,7 @@ impl Derivation for Throughput {
     }
 }
 
-/// Whether the rank reports the progress of the job, and not only its own times.
+/// Returns whether the rank reports the progress of the job, and not only its own times.
 pub(super) fn is_reporter(step: &StepFacts) -> bool {
     const REPORTS: [&Metric; 3] = [&metric::TRAIN_LOSS, &metric::TRAIN_TOKENS, &metric::TRAIN_SAMPLES];
     REPORTS.into_iter().any(|metric| step.value(metric).is_some())

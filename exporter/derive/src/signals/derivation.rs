@@ -60,7 +60,7 @@ pub(crate) trait Derivation: Send {
         let _ = (time, out);
     }
 
-    /// Whether the passing of time alone changes the state. [`on_watermark`](Self::on_watermark) is then
+    /// Returns whether the passing of time alone changes the state. [`on_watermark`](Self::on_watermark) is then
     /// called with the clock while no telemetry arrives.
     fn needs_idle_ticks(&self) -> bool {
         false

@@ -97,13 +97,13 @@ impl Signals {
         place
     }
 
-    /// Whether a resource sends a metric itself.
+    /// Returns whether a resource sends a metric itself.
     pub(crate) fn is_suppressed(&self, resource: &[u8], metric: &Metric) -> bool {
         let place = self.places.get(resource);
         place.is_some_and(|place| self.resources[*place].is_suppressed(metric))
     }
 
-    /// Whether a batch is full.
+    /// Returns whether a batch is full.
     pub(crate) fn is_full(&self) -> bool {
         let sizes = self.dirty.iter().map(|place| self.resources[*place].len());
         sizes.sum::<usize>() >= BATCH_BYTES

@@ -21,7 +21,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Whether the points describe a step.
+    /// Returns whether the points describe a step.
     pub(crate) fn is_step(&self) -> bool {
         self.number.is_some() || self.duration_secs.is_some()
     }

@@ -122,7 +122,7 @@ impl RankSteps {
         is_new
     }
 
-    /// Whether points belong to a repeated step after all open steps.
+    /// Returns whether points belong to a repeated step after all open steps.
     pub(crate) fn points_repeat_a_step(&self, group: &Group) -> bool {
         let time = group.time_unix_nanos;
         let start = match group.duration_secs {
@@ -135,7 +135,7 @@ impl RankSteps {
         !is_newest && self.repeats_a_step(group.number, start)
     }
 
-    /// Whether a step that began at `start` is repeated after all open steps.
+    /// Returns whether a step that began at `start` is repeated after all open steps.
     pub(crate) fn repeats_a_step(&self, number: Option<i64>, start: UnixNanos) -> bool {
         let Some((highest, draft)) = self.open.last_key_value() else {
             return false;
@@ -295,7 +295,7 @@ impl RankSteps {
         self.last_span = Some(number);
     }
 
-    /// Whether a step waits for its span without a deadline.
+    /// Returns whether a step waits for its span without a deadline.
     fn is_held(&self, number: i64, draft: &Draft) -> bool {
         self.has_all_spans && draft.span.is_none() && Some(number) > self.last_span
     }

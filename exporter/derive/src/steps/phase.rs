@@ -118,7 +118,7 @@ impl Phases {
             .find(|secs| !secs.is_nan())
     }
 
-    /// Whether the seconds of a phase come from a child span.
+    /// Returns whether the seconds of a phase come from a child span.
     pub(crate) fn has_span(&self, phase: Phase) -> bool {
         !self.spans[phase as usize].is_nan()
     }

@@ -78,7 +78,7 @@ impl Points {
         }
     }
 
-    /// The step, and that it was made.
+    /// Records the step number and the step count.
     fn push_step(&mut self, time_unix_nano: u64, step: f64) {
         self.push("step", time_unix_nano, step);
         self.push("steps", time_unix_nano, step + 1.0);

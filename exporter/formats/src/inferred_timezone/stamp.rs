@@ -51,7 +51,7 @@ fn iso(text: &[u8]) -> Option<Option<u64>> {
     Some((!has_zone(&text[ISO..])).then_some(seconds))
 }
 
-/// Whether the rest of a time names a zone: `Z`, `+01:00`, `-0500`, ` UTC`.
+/// Returns whether the rest of a time names a zone: `Z`, `+01:00`, `-0500`, ` UTC`.
 fn has_zone(rest: &[u8]) -> bool {
     let fraction = rest
         .iter()
@@ -62,7 +62,7 @@ fn has_zone(rest: &[u8]) -> bool {
     is_offset || rest.starts_with(b"Z") || rest.starts_with(b" UTC") || rest.starts_with(b" +")
 }
 
-/// Whether a letter of absl's levels is before `start`.
+/// Returns whether a letter of absl's levels is before `start`.
 fn is_level(line: &[u8], start: usize) -> bool {
     let before = start.checked_sub(2).map(|before| line[before]);
     matches!(line[start - 1], b'I' | b'W' | b'E' | b'F')

@@ -54,12 +54,12 @@ pub enum ParserFactory {
 }
 
 impl LogFormat {
-    /// Whether the format needs a [`Mapping`] of its keys.
+    /// Returns whether the format needs a [`Mapping`] of its keys.
     pub fn takes_mapping(&self) -> bool {
         matches!(self.parser, ParserFactory::Mapped(_))
     }
 
-    /// Whether the format is used only for inputs that no other format detects.
+    /// Returns whether the format is used only for inputs that no other format detects.
     pub fn is_fallback(&self) -> bool {
         matches!(self.parser, ParserFactory::Fallback(_))
     }
@@ -90,7 +90,7 @@ pub struct RunHeader {
     pub run_name: Option<String>,
     /// The project that the run belongs to.
     pub project: Option<String>,
-    /// The start of the run.
+    /// The start of the run as the log prints it: an instant, or a local time without a zone.
     pub start: Option<LoggedTime>,
     /// The first record. It distinguishes this run from every other.
     pub first_record: Vec<u8>,
@@ -104,7 +104,7 @@ pub struct RunHeader {
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl RunHeader {
-    /// Whether the input has a first record and the header is final.
+    /// Returns whether the input has a first record and the header is final.
     pub fn is_complete(&self) -> bool {
         !self.first_record.is_empty() && !self.is_partial
     }

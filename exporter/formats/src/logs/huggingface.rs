@@ -152,8 +152,8 @@ fn read_durations(fields: &mut [Field<'_>]) {
     }
 }
 
-/// Whether a dictionary was logged by the Trainer. All have the epoch, except an evaluation before any training. JSON counts
-/// only from ms-swift, because other programs write an epoch into JSON too.
+/// Returns whether a dictionary was logged by the Trainer. All have the epoch, except an evaluation before any training. JSON
+/// counts only from ms-swift, because other programs write an epoch into JSON too.
 fn is_logged(text: &str, fields: &[Field<'_>]) -> bool {
     let is_of_swift = fields.iter().any(|(key, _)| key == MS_SWIFT);
     if is_of_swift || text.starts_with("{\"") {
@@ -164,7 +164,7 @@ fn is_logged(text: &str, fields: &[Field<'_>]) -> bool {
     fields.iter().any(is_epoch) || (has_end("_runtime") && has_end("_samples_per_second"))
 }
 
-/// Whether a key identifies the Trainer. The epoch alone does not: other programs write it too.
+/// Returns whether a key identifies the Trainer. The epoch alone does not: other programs write it too.
 fn is_signature_key(key: &str) -> bool {
     key == "loss"
         || ["_loss", "_runtime"].iter().any(|end| key.ends_with(end))

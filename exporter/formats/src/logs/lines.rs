@@ -21,7 +21,7 @@ pub(super) trait LineFormat: Send {
     /// Whether every record is a JSON object that ends its line.
     const IS_JSON: bool = false;
 
-    /// Whether a last line without an end is complete, as a dictionary with its closing bracket is.
+    /// Returns whether a last line without an end is complete, as a dictionary with its closing bracket is.
     fn is_complete(text: &str) -> bool {
         Self::IS_JSON && text.ends_with('}')
     }
@@ -29,7 +29,7 @@ pub(super) trait LineFormat: Send {
     /// Returns the signature of the format in a line, or `None`.
     fn signature(text: &str) -> Option<&'static str>;
 
-    /// Whether a last line without an end is the beginning of a record.
+    /// Returns whether a last line without an end is the beginning of a record.
     fn is_record_start(text: &str) -> bool {
         match Self::IS_JSON {
             true => text.starts_with('{'),
@@ -68,7 +68,7 @@ impl Line<'_> {
         self.time.unix_nanos
     }
 
-    /// Whether [`Self::read_time`] is the time at which the line was written, so that a span can end there.
+    /// Returns whether [`Self::read_time`] is the time at which the line was written, so that a span can end there.
     pub(super) fn is_live(&self) -> bool {
         self.time.is_live || leading_time(self.text).is_some()
     }

@@ -240,7 +240,7 @@ fn called(text: &str) -> Option<(FieldValue<'_>, usize)> {
     ))
 }
 
-/// Whether a number or a bare word ends before this byte.
+/// Returns whether a number or a bare word ends before this byte.
 fn ends_word(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
 }

@@ -25,7 +25,7 @@ const NAME: &str = "nemo-lens";
 const RUN_ID: &str = "\"nemo.run.id\": \"";
 
 /// The most tags of one log.
-const MOST_TAGS: usize = 4096;
+const MAX_TAGS: usize = 4096;
 
 /// The row of NeMo Lens in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
@@ -118,7 +118,7 @@ impl Lens {
                 Some(kind) => format!("{name}.{kind}"),
                 None => name.to_owned(),
             };
-            if !self.scalars.admits(&tag, MOST_TAGS) {
+            if !self.scalars.admits(&tag, MAX_TAGS) {
                 recorder.skip_value(SkipReason::TooManyCustomNames);
                 continue;
             }

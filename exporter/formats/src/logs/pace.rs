@@ -18,7 +18,7 @@ use super::line_clock::TICK;
 const TICK_NANOS: u64 = TICK.as_nanos() as u64;
 
 /// The maximum number of records without a time. A longer log is not spaced.
-pub const MOST_RECORDS: u64 = 1 << 20;
+pub const MAX_RECORDS: u64 = 1 << 20;
 
 /// The measure that spaces the records of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Survey {
         }
     }
 
-    /// Whether the log itself has times.
+    /// Returns whether the log itself has times.
     pub fn has_times(&self) -> bool {
         self.has_times
     }
@@ -130,7 +130,7 @@ impl Survey {
     /// Returns the index of the record with this time. `None` if the log itself has the time.
     fn index(&mut self, time_unix_nanos: UnixNanos) -> Option<u64> {
         let index = (time_unix_nanos.0 / TICK_NANOS).checked_sub(1)?;
-        let is_index = index < MOST_RECORDS && time_unix_nanos.0.is_multiple_of(TICK_NANOS);
+        let is_index = index < MAX_RECORDS && time_unix_nanos.0.is_multiple_of(TICK_NANOS);
         self.has_times |= !is_index;
         if is_index {
             self.records = self.records.max(index + 1);
@@ -155,7 +155,7 @@ impl Survey {
         })
     }
 
-    /// Whether the log reports the elapsed time of the run in its second half.
+    /// Returns whether the log reports the elapsed time of the run in its second half.
     fn run_time_covers_most(&self) -> bool {
         let last = self.elapsed.last_key_value();
         last.is_some_and(|(index, _)| *index >= self.records / 2)

@@ -84,8 +84,8 @@ pub trait LogParser: Send {
     /// Notifies the parser that bytes before the next window were dropped and reported. The window may begin inside a record.
     fn resync(&mut self);
 
-    /// Whether the input is text in lines. Lines of a binary input are not counted, because that costs a part of the reading
-    /// time.
+    /// Returns whether the input is text in lines. Lines of a binary input are not counted, because that costs a part of the
+    /// reading time.
     fn has_lines(&self) -> bool {
         true
     }
@@ -99,18 +99,18 @@ pub trait LogParser: Send {
     /// Records the buffered records: the input was silent for long, or the bytes were recorded before a restart.
     fn flush_buffered(&mut self, _recorder: &mut Recorder<'_>) {}
 
-    /// Whether each new record overwrites the end of the file, after the last record.
+    /// Returns whether each new record overwrites the end of the file, after the last record.
     fn rewrites_end(&self) -> bool {
         false
     }
 
-    /// Whether the writer replaces the file, with all older records in it. After each change the file is read from its
+    /// Returns whether the writer replaces the file, with all older records in it. After each change the file is read from its
     /// beginning, and the parser records only new items.
     fn is_rewritten(&self) -> bool {
         false
     }
 
-    /// Whether a file with this head continues the run that was read. `None` if the head is too short. Called only for
+    /// Returns whether a file with this head continues the run that was read. `None` if the head is too short. Called only for
     /// rewritten files.
     fn is_of_run(&self, _head: &[u8]) -> Option<bool> {
         Some(true)
@@ -121,7 +121,7 @@ pub trait LogParser: Send {
         None
     }
 
-    /// Whether several files of a run hold the same items, as checkpoints do, so that their parsers share one state.
+    /// Returns whether several files of a run hold the same items, as checkpoints do, so that their parsers share one state.
     fn shares_state(&self) -> bool {
         false
     }

@@ -7,7 +7,7 @@ use super::{LogParser, RunHeader, generic, lines::identify_by, rank_prefix::each
 /// The signature of every trainer.
 pub(super) const DETECTED: &str = "lines that the patterns of its mapping match";
 
-/// Whether some line of [`printed`] text matches each pattern of the trainer's mapping.
+/// Returns whether some line of [`printed`] text matches each pattern of the trainer's mapping.
 pub(super) fn detects(name: &str, text: &str) -> bool {
     trainer(name).mapping().detects(text)
 }

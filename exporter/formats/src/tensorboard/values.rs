@@ -16,7 +16,7 @@ use crate::tags::Distribution;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The most numbers of a tensor that are parsed, enough for histograms with thousands of buckets.
-const MOST_NUMBERS: usize = 1 << 16;
+const MAX_NUMBERS: usize = 1 << 16;
 
 /// Plugins whose tensors are media or descriptions of displays.
 const MEDIA_PLUGINS: [&[u8]; 8] = [
@@ -115,7 +115,7 @@ impl EventFileParser {
             recorder.skip_value(MEDIA);
             return Ok(());
         }
-        let tensor = tensor::parse(bytes, MOST_NUMBERS)?;
+        let tensor = tensor::parse(bytes, MAX_NUMBERS)?;
         match (&tensor.numbers[..], tensor.string) {
             (numbers, None) if plugin == b"histograms" => {
                 self.histogram(tag, at, &histogram::of_rows(numbers), recorder)?;

@@ -328,7 +328,7 @@ impl Fragment {
         }
     }
 
-    /// Whether the step is complete. The actor's loops are the last that is written of a step.
+    /// Returns whether the step is complete. The actor's loops are the last that is written of a step.
     fn is_complete(&self, kind: TrackKind) -> bool {
         kind == TrackKind::Actor && self.loops > 0 && self.times.loops.len() == self.loops
     }

@@ -97,7 +97,7 @@ impl UnknownNames {
     /// Reports the name of a slice once if the table lacks it.
     pub(super) fn report_once(&mut self, parsed: &SliceName, recorder: &mut Recorder<'_>) {
         let is_new =
-            find(&parsed.name).is_none() && !self.0.contains(&parsed.name) && self.0.len() < MOST_UNKNOWN;
+            find(&parsed.name).is_none() && !self.0.contains(&parsed.name) && self.0.len() < MAX_UNKNOWN;
         if is_new {
             recorder.report(SkipReason::UnknownName, SourcePosition::default(), || {
                 parsed.name.clone()
@@ -108,7 +108,7 @@ impl UnknownNames {
 }
 
 /// The most unknown names that are reported. A trace with more has variable parts in its names.
-const MOST_UNKNOWN: usize = 1000;
+const MAX_UNKNOWN: usize = 1000;
 
 /// Returns the span name of a slice name.
 pub(super) fn span_name(upstream: &str) -> Option<&'static str> {
@@ -120,7 +120,7 @@ pub(super) fn role(upstream: &str) -> Option<&'static str> {
     find(upstream)?.role
 }
 
-/// Whether slices of this name contain others in a trace of version 1 (`span_group`). Unknown names may.
+/// Returns whether slices of this name contain others in a trace of version 1 (`span_group`). Unknown names may.
 pub(super) fn is_group(upstream: &str) -> bool {
     matches!(
         upstream,
@@ -128,8 +128,8 @@ pub(super) fn is_group(upstream: &str) -> bool {
     ) || find(upstream).is_none()
 }
 
-/// Whether a group that was open when a slice began can be the slice's parent. A training loop is opened on all threads, and
-/// concurrent work of other threads is not part of it.
+/// Returns whether a group that was open when a slice began can be the slice's parent. A training loop is opened on all
+/// threads, and concurrent work of other threads is not part of it.
 pub(super) fn may_contain(group: &str, slice: &str) -> bool {
     let is_loop = matches!(group, ACTOR_LOOP | CRITIC_LOOP);
     !is_loop || find(slice).is_none_or(|name| name.span.name == RL_ACTOR_TRAIN.name)

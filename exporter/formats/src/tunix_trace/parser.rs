@@ -66,11 +66,11 @@ fn version_of(head: &[u8]) -> Option<Version> {
         Ok(Item::Track(track)) => Some(track),
         _ => None,
     });
-    tracks.take(MOST_TRACKS).find_map(|track| Version::of(&track))
+    tracks.take(MAX_TRACKS).find_map(|track| Version::of(&track))
 }
 
 /// The most tracks that are searched for the version.
-const MOST_TRACKS: usize = 1000;
+const MAX_TRACKS: usize = 1000;
 
 /// Identifies the run by its first slice, whose time is unique.
 fn identify(head: &[u8]) -> RunHeader {

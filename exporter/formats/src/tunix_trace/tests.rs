@@ -382,7 +382,7 @@ fn an_end_without_a_begin_is_reported() {
 
 #[test]
 fn tracks_beyond_the_limit_are_counted_and_left_out() {
-    let tracks = super::MOST_TRACKS as u64 + 3;
+    let tracks = super::MAX_TRACKS as u64 + 3;
     let made = (0..tracks).fold(TraceBuilder::default(), |made, uuid| {
         made.track(uuid, None, "Main")
     });

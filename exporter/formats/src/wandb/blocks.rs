@@ -113,7 +113,7 @@ impl Blocks {
         }
     }
 
-    /// Whether a record has begun and has not ended.
+    /// Returns whether a record has begun and has not ended.
     pub(super) fn is_inside_record(&self) -> bool {
         self.pending.is_some()
     }

@@ -527,7 +527,7 @@ fn detecting_a_trainer_by_a_histogram_keeps_every_value_on_its_metric() {
 
 #[test]
 fn keys_beyond_the_limit_are_counted_and_left_out() {
-    let records: Vec<Vec<u8>> = (0..=pulsetrain_record::key_cache::MOST_NAMES / 100)
+    let records: Vec<Vec<u8>> = (0..=pulsetrain_record::key_cache::MAX_NAMES / 100)
         .map(|record| {
             let keys: Vec<String> = (0..100).map(|key| format!("{record}/{key}")).collect();
             history(&keys.iter().map(|key| (key.as_str(), "1")).collect::<Vec<_>>())
@@ -538,7 +538,7 @@ fn keys_beyond_the_limit_are_counted_and_left_out() {
         .into_iter()
         .find(|(reason, _)| *reason == SkipReason::TooManyNames);
     let names = records.len() * 100;
-    let expected = (names - pulsetrain_record::key_cache::MOST_NAMES) as u64;
+    let expected = (names - pulsetrain_record::key_cache::MAX_NAMES) as u64;
     assert_eq!(beyond, Some((SkipReason::TooManyNames, expected)));
     assert!(skipped.has_losses() && counts.records == records.len() as u64);
 }

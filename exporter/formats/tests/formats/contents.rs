@@ -61,7 +61,7 @@ fn read(format: &LogFormat, bytes: &[u8]) -> (Vec<Encoded>, u64, Vec<i64>, u64) 
     (batches.into_inner(), invented, ranks, counts.records)
 }
 
-/// Whether the rank is the number in the prefix of a launcher.
+/// Returns whether the rank is the number in the prefix of a launcher.
 fn takes_rank(format: &LogFormat, bytes: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(bytes) else {
         return false;

@@ -75,7 +75,7 @@ fn files_that_are_not_training_logs_have_no_format() {
     }
 }
 
-/// Whether a file is the one at `place`, or in the folder there.
+/// Returns whether a file is the one at `place`, or in the folder there.
 fn is_at(name: &str, place: &str) -> bool {
     name == place || (place.ends_with('/') && name.starts_with(place))
 }

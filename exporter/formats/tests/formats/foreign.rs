@@ -83,7 +83,7 @@ fn truncated_samples_do_not_panic() {
     }
 }
 
-/// Whether the format is read by the mapping of a trainer alone.
+/// Returns whether the format is read by the mapping of a trainer alone.
 fn is_mapped(format: &LogFormat) -> bool {
     matches!(format.parser, ParserFactory::Embedded { .. })
 }

@@ -20,7 +20,7 @@ use rustix::{
 };
 
 /// The limit of an output in bytes. A domain has at most a few hundred nodes.
-const MOST_OUTPUT: usize = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 /// The interval of checks for the end of a program.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -42,7 +42,7 @@ impl Running {
         kill(state.group);
     }
 
-    /// Whether the end was requested.
+    /// Returns whether the end was requested.
     pub(super) fn is_over(&self) -> bool {
         self.lock().is_over
     }
@@ -150,7 +150,7 @@ impl Output {
                 left.min(POLL_INTERVAL)
             };
             let has_read = self.read_some(wait)?;
-            if self.text.len().max(self.errors.len()) > MOST_OUTPUT {
+            if self.text.len().max(self.errors.len()) > MAX_OUTPUT {
                 return Err(io::Error::other("printed more than 1 MiB"));
             }
             if has_ended && !has_read {
@@ -190,7 +190,7 @@ fn read_into<R: Read>(pipe: &mut Option<R>, bytes: &mut Vec<u8>) -> io::Result<b
     Ok(read > 0)
 }
 
-/// Whether the program has ended; it is not reaped.
+/// Returns whether the program has ended; it is not reaped.
 fn has_ended(child: &Child) -> io::Result<bool> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let status = waitid(WaitId::Pid(Pid::from_child(child)), options)?;

@@ -129,8 +129,8 @@ fn list<'nvml>(
     }
 }
 
-/// Whether the third version of the calls that list processes writes beyond the end of the list: drivers from 535.43 to 535.86 fill
-/// a longer structure than the call has (XuehaiPan/nvitop#79).
+/// Returns whether the third version of the calls that list processes writes beyond the end of the list: drivers from 535.43 to
+/// 535.86 fill a longer structure than the call has (XuehaiPan/nvitop#79).
 fn has_flawed_lists(nvml: &Nvml) -> bool {
     let version = nvml.sys_driver_version().unwrap_or_default();
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or_default());

@@ -190,7 +190,7 @@ pub(crate) fn pending_repairs(device: &Device<'_>) -> Result<(bool, bool), NvmlE
     status.map(|status| (status.bChannelRepairPending != 0, status.bTpcRepairPending != 0))
 }
 
-/// Whether a part of the memory cannot be repaired. The bindings do not have this call.
+/// Returns whether a part of the memory cannot be repaired. The bindings do not have this call.
 pub(crate) fn has_unrepairable_memory(device: &Device<'_>) -> Result<bool, NvmlError> {
     /// `nvmlUnrepairableMemoryStatus_v1_t` of `nvml.h`.
     #[repr(C)]
@@ -287,7 +287,7 @@ pub(crate) fn protected_memory(device: &Device<'_>) -> Result<(u64, u64), NvmlEr
     memory.map(|memory| (memory.total, memory.used))
 }
 
-/// Whether memory is encrypted.
+/// Returns whether memory is encrypted.
 pub(crate) fn dram_encrypted(device: &Device<'_>) -> Result<bool, NvmlError> {
     let function = nvml_sym(device.nvml().lib().nvmlDeviceGetDramEncryptionMode.as_ref())?;
     let begin = || c::nvmlDramEncryptionInfo_t {
@@ -300,7 +300,7 @@ pub(crate) fn dram_encrypted(device: &Device<'_>) -> Result<bool, NvmlError> {
     Ok(current.encryptionState != 0)
 }
 
-/// Whether a licence for virtual GPUs is held; [`NvmlError::NotSupported`] if the GPU supports no licence.
+/// Returns whether a licence for virtual GPUs is held; [`NvmlError::NotSupported`] if the GPU supports no licence.
 pub(crate) fn vgpu_licensed(device: &Device<'_>) -> Result<bool, NvmlError> {
     // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
     let begin: c::nvmlGridLicensableFeatures_t = unsafe { mem::zeroed() };

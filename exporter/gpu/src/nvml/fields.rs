@@ -28,7 +28,7 @@ const BATCH: usize = 128;
 /// generation.
 const ALL_LINKS: u32 = u32::MAX;
 /// The limit of the number of links, more than any GPU has. A larger count is reduced to it.
-pub(super) const MOST_LINKS: u32 = 128;
+pub(super) const MAX_LINKS: u32 = 128;
 /// The value of a setting that is not set (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
 const NOT_SET: f64 = u32::MAX as f64;
 
@@ -209,7 +209,7 @@ impl Links {
         let count = asked
             .and_then(|()| ffi::field_count(&cells[0]))
             .map_err(|error| reason(&error))?;
-        match count.min(u64::from(MOST_LINKS)) as u32 {
+        match count.min(u64::from(MAX_LINKS)) as u32 {
             0 => Err(Reason::NotSupported),
             count => {
                 self.known = Some(count);

@@ -102,7 +102,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
             .for_each(Probe::mark_all_rows_due);
     }
 
-    /// Whether a GPU that did not answer still does not. It is checked with a single call, and not in every pass.
+    /// Returns whether a GPU that did not answer still does not. It is checked with a single call, and not in every pass.
     fn is_still_lost(&mut self, now: Instant) -> bool {
         let (Some(_), Some(asked)) = (self.gpu.trouble, self.listed) else {
             return false;

@@ -74,7 +74,7 @@ pub(super) struct ProbedRow {
 }
 
 impl ProbedRow {
-    /// Whether it has an answer that fills a metric.
+    /// Returns whether it has an answer that fills a metric.
     fn fills(&self, metric: &Metric) -> bool {
         self.refused.is_none() && self.row.fills(metric)
     }
@@ -327,7 +327,7 @@ impl<'nvml> Probe<'nvml> {
     }
 }
 
-/// Whether the configuration turns off a row: a performance counter, or a metric of processes.
+/// Returns whether the configuration turns off a row: a performance counter, or a metric of processes.
 fn is_turned_off(row: &Row, config: &GpuConfig) -> bool {
     let of_process = row
         .metric

@@ -156,7 +156,7 @@ impl Row {
         std::iter::once(self.metric).chain(self.also.iter().copied())
     }
 
-    /// Whether an answer fills a metric.
+    /// Returns whether an answer fills a metric.
     pub(crate) fn fills(&self, metric: &Metric) -> bool {
         self.metrics().any(|own| own.ordinal == metric.ordinal)
     }

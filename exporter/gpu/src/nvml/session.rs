@@ -333,7 +333,8 @@ impl SessionMemory {
         (0..count).map(|index| Arc::new(gpu(index))).collect()
     }
 
-    /// Whether a GPU has been lost for so long that NVML is to be loaded again. That is not possible while a call hangs.
+    /// Returns whether a GPU has been lost for so long that NVML is to be loaded again. That is not possible while a call
+    /// hangs.
     fn should_reload_nvml(&mut self, lanes: &[Lane], now: Instant) -> bool {
         let Some(since) = lanes.iter().filter_map(|lane| lane.lost).min() else {
             self.patience = Duration::ZERO;

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapping_counter_that_drops_before_its_maximum_is_a_reset() {
+    fn drop_from_outside_the_upper_half_of_32_bits_is_a_reset() {
         let mut counter = Counter::new(1_000, UnixNanos(1));
         counter.advance(10, true, UnixNanos(2));
         assert_eq!((counter.total(), counter.start_unix_nanos()), (10, UnixNanos(1)));

@@ -135,7 +135,8 @@ const KIND_PREFIX: &str = "xid_";
 /// The `error.type` of an unlisted code.
 const OTHER: &str = "xid_other";
 
-/// Whether a series is counted by this program and not by the driver, so that it stays valid while the driver does not answer.
+/// Returns whether a series is counted by this program and not by the driver, so that it stays valid while the driver does not
+/// answer.
 pub(super) fn is_event_counter(key: &Key, metric: &Metric) -> bool {
     let is_twin = || key.last_text().is_some_and(|kind| kind.starts_with(KIND_PREFIX));
     metric.ordinal == metric::GPU_XID_ERRORS.ordinal

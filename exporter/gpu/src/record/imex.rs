@@ -81,7 +81,7 @@ fn observe(
     }
 }
 
-/// Whether a metric is one of IMEX, which does not depend on the driver of the GPUs.
+/// Returns whether a metric is one of IMEX, which does not depend on the driver of the GPUs.
 pub(super) fn is_of_imex(metric: &Metric) -> bool {
     [&metric::GPU_IMEX_DOMAIN_STATE, &metric::GPU_IMEX_DAEMON_STATE]
         .iter()

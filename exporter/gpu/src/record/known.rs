@@ -63,7 +63,7 @@ pub(super) struct Recorder<'a> {
 }
 
 impl GpuState {
-    /// Whether `gpu` is the same description as the current one.
+    /// Returns whether `gpu` is the same description as the current one.
     pub(super) fn is(&self, gpu: &Arc<Gpu>) -> bool {
         Arc::ptr_eq(&self.gpu, gpu)
     }

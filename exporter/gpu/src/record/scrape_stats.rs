@@ -52,7 +52,7 @@ impl ScrapeStats {
     }
 }
 
-/// Whether a metric describes the passes, and not their readings.
+/// Returns whether a metric describes the passes, and not their readings.
 pub(super) fn is_scrape_metric(metric: &Metric) -> bool {
     [
         &metric::PULSETRAIN_SOURCE_DURATION,

@@ -103,7 +103,7 @@ impl Key {
         self.texts[1]
     }
 
-    /// Whether these are the texts of the series.
+    /// Returns whether these are the texts of the series.
     pub(super) fn has_texts(&self, first: &str, second: &str) -> bool {
         self.texts == [Some(first), Some(second)]
     }

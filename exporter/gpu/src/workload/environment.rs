@@ -12,7 +12,7 @@ const ORDER: &str = "CUDA_DEVICE_ORDER";
 const BY_BUS: &str = "PCI_BUS_ID";
 
 /// The limit of bytes that are read from the environment of a process.
-pub(super) const MOST_BYTES: u64 = 1 << 20;
+pub(super) const MAX_BYTES: u64 = 1 << 20;
 
 impl Workload {
     /// Returns the workload that the variables describe.

@@ -18,7 +18,7 @@ use super::facts::Pod;
 
 const METHOD: &str = "http://localhost/v1.PodResourcesLister/List";
 /// The limit of an answer: some thousands of pods.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// The prefix of the resource names of GPUs.
 const VENDOR: &str = "nvidia.com/";
 /// NVIDIA's driver for resource claims (dynamic resource allocation), and the prefix of its names of GPUs, before the minor
@@ -66,7 +66,7 @@ async fn call(client: &mut http2::SendRequest<Full<Bytes>>) -> Result<Vec<u8>, S
     }
     // An error without a message is in the headers.
     let early = response.headers().clone();
-    let body = Limited::new(response.into_body(), MOST_BYTES);
+    let body = Limited::new(response.into_body(), MAX_BYTES);
     let collected = body.collect().await.map_err(|error| error.to_string())?;
     let trailers = collected.trailers().cloned().unwrap_or(early);
     let code = trailers

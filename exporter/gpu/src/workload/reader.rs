@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    environment::MOST_BYTES,
+    environment::MAX_BYTES,
     facts::Workload,
     notice::{Notices, WorkloadNotice},
 };
@@ -76,7 +76,7 @@ impl Processes {
         self.0.retain(|pid, _| pids.contains(pid));
     }
 
-    /// Whether any of these processes is in this namespace or not read yet, so that it may belong to another run.
+    /// Returns whether any of these processes is in this namespace or not read yet, so that it may belong to another run.
     pub(super) fn may_have_other_runs(&self, pids: &[u32]) -> bool {
         pids.iter()
             .any(|pid| !matches!(self.0.get(pid), Some(Seen::Elsewhere)))
@@ -159,14 +159,14 @@ fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
     }
 }
 
-/// Whether a process is known to use CUDA. The files of a process of another user cannot be listed.
+/// Returns whether a process is known to use CUDA. The files of a process of another user cannot be listed.
 fn uses_cuda(folder: &Path) -> bool {
     let files = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
     let mut targets = files.filter_map(|file| fs::read_link(file.path()).ok());
     targets.any(|target| target == Path::new(CUDA_DEVICE))
 }
 
-/// Whether this process is in the namespace whose process ids the driver reports.
+/// Returns whether this process is in the namespace whose process ids the driver reports.
 fn is_host_namespace(proc: &Path) -> bool {
     match fs::read_link(proc.join("self/ns/pid")) {
         Ok(namespace) => namespace.as_os_str() == HOST_PID_NAMESPACE,
@@ -179,7 +179,7 @@ fn is_host_namespace(proc: &Path) -> bool {
 fn environ(folder: &Path) -> io::Result<Vec<u8>> {
     let mut environ = Vec::new();
     File::open(folder.join("environ"))?
-        .take(MOST_BYTES)
+        .take(MAX_BYTES)
         .read_to_end(&mut environ)?;
     Ok(environ)
 }

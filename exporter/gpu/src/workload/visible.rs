@@ -53,12 +53,12 @@ impl VisibleDevices {
         }
     }
 
-    /// Whether a GPU, or an instance of it, is visible.
+    /// Returns whether a GPU, or an instance of it, is visible.
     pub(super) fn has(&self, gpu: &Gpu, instance: Option<&MigInstance>, numbers: Numbers) -> bool {
         *self == Self::All || self.place(gpu, instance, numbers).is_some()
     }
 
-    /// Whether the result depends on the order of CUDA's numbers.
+    /// Returns whether the result depends on the order of CUDA's numbers.
     pub fn counts(&self) -> bool {
         let is_number = |device: &VisibleDevice| matches!(device, VisibleDevice::Index(_));
         match self {

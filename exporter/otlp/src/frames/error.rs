@@ -1,4 +1,4 @@
-//! Why a frame is not read, and where it begins.
+//! The error of a frame, with its offset.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::{
     wire::WireErrorKind,
 };
 
-/// Why a frame is not read, and where it begins.
+/// The error of a frame, with its offset.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", self.place())]
 pub struct FrameError {

@@ -56,6 +56,19 @@ impl<R: Read> Window<R> {
         self.offset += count as u64;
     }
 
+    /// Consumes `count` pending bytes and returns them in the buffer that they were read to, without a copy of them.
+    pub(super) fn take(&mut self, count: usize) -> Vec<u8> {
+        let rest = self.pending()[count..].to_vec();
+        let (start, end) = (self.start, self.start + count);
+        self.offset += count as u64;
+        (self.start, self.end) = (0, rest.len());
+        let mut taken = std::mem::replace(&mut self.bytes, rest);
+        taken.truncate(end);
+        taken.drain(..start);
+        taken.shrink_to_fit();
+        taken
+    }
+
     /// Reads more bytes; returns `false` at the end of the input.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         self.make_room();
@@ -204,6 +217,19 @@ mod tests {
             window.consume(length(line) + 1);
         }
         assert!(window.bytes.len() <= 2 * ROOMY);
+    }
+
+    #[test]
+    fn taken_bytes_are_consumed_and_the_rest_is_still_pending() {
+        let text: Vec<u8> = (0..5 * CHUNK).map(|at| at as u8).collect();
+        let mut window = Window::new(text.as_slice());
+        window.fill_to(4 * CHUNK).unwrap();
+        window.consume(3);
+        assert_eq!(window.take(3 * CHUNK), text[3..][..3 * CHUNK]);
+        assert_eq!(window.offset(), 3 + 3 * CHUNK as u64);
+        window.fill_to(2 * CHUNK - 3).unwrap();
+        assert_eq!(window.pending(), &text[3 + 3 * CHUNK..]);
+        assert!(!window.fill().unwrap());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) struct ActiveSeries {
 }
 
 /// The limit for series that are ended with their run.
-const MOST_ENDED: usize = 1 << 16;
+const MAX_ENDED: usize = 1 << 16;
 
 /// The skip rule for points of series beyond that limit.
 const WITHOUT_END: SkipReason = SkipReason::Ignored("end_of_series");
@@ -36,7 +36,7 @@ impl ActiveSeries {
         if self.series.contains(series) {
             return;
         }
-        if self.series.len() >= MOST_ENDED {
+        if self.series.len() >= MAX_ENDED {
             self.beyond += 1;
             return;
         }

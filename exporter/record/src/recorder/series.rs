@@ -11,7 +11,7 @@ use pulsetrain_otlp::write::{EncodedSeries, GrowingHistogram};
 use super::PreparedSeries;
 
 /// The limit for the series of one metric on one rank.
-pub(super) const MOST_SERIES: usize = 1 << 14;
+pub(super) const MAX_SERIES: usize = 1 << 14;
 
 /// Values by series.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl<T> PerSeries<T> {
     /// Adds a series and returns its index, or `None` beyond the limit.
     fn add(&mut self, series: &EncodedSeries, new: impl FnOnce(&EncodedSeries) -> T) -> Option<usize> {
         let count = self.counts.entry(series.metric().ordinal).or_default();
-        if *count >= MOST_SERIES {
+        if *count >= MAX_SERIES {
             return None;
         }
         *count += 1;

@@ -327,7 +327,7 @@ fn batches_are_flushed_before_they_exceed_the_size_limit() {
 #[test]
 fn series_beyond_the_limit_are_counted_and_not_kept() {
     let mut recorder = Recorder::new(Run::default(), |_| {});
-    let names: Vec<String> = (0..series::MOST_SERIES + 3)
+    let names: Vec<String> = (0..series::MAX_SERIES + 3)
         .map(|number| number.to_string())
         .collect();
     for name in &names {
@@ -335,7 +335,7 @@ fn series_beyond_the_limit_are_counted_and_not_kept() {
         recorder.record(&metric::TRAIN_TOKENS, UnixNanos(1), 2.0, &attributes);
     }
     let (counts, skipped) = recorder.finish();
-    assert_eq!(counts.points, series::MOST_SERIES as u64);
+    assert_eq!(counts.points, series::MAX_SERIES as u64);
     assert_eq!(
         skipped.counts().collect::<Vec<_>>(),
         [(SkipReason::TooManySeries, 3)]

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use pulsetrain_formats::{LogFormat, LogReader, MOST_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey};
+use pulsetrain_formats::{LogFormat, LogReader, MAX_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::CancellationToken;
 use pulsetrain_record::{Recorder, Run};
@@ -54,7 +54,7 @@ fn survey(
             Next::Idle => {}
             Next::End => break,
         }
-        if reader.invented_times() > MOST_RECORDS || survey.borrow().has_times() {
+        if reader.invented_times() > MAX_RECORDS || survey.borrow().has_times() {
             return None;
         }
     }

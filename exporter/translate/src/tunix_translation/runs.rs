@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::split::split;
 
 /// The limit for runs with state. A new run beyond it evicts the run that was inactive longest.
-const MOST_RUNS: usize = 256;
+const MAX_RUNS: usize = 256;
 
 type Recorded = Rc<RefCell<Vec<Encoded>>>;
 
@@ -85,7 +85,7 @@ impl Runs {
     }
 
     fn evict_oldest(&mut self) {
-        if self.runs.len() < MOST_RUNS {
+        if self.runs.len() < MAX_RUNS {
             return;
         }
         let oldest = self.runs.iter().min_by_key(|(_, run)| run.last_message);

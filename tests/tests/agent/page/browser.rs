@@ -253,7 +253,7 @@ fn text_of_a_run_is_displayed_and_never_executed() {
 }
 
 #[test]
-fn curve_of_an_ended_rank_continues_with_a_gap_and_a_marker() {
+fn next_rank_continues_the_curve_of_an_ended_rank_with_a_gap_and_a_marker() {
     let Some(judge) = Judge::Chromium.require_or_skip() else {
         return;
     };

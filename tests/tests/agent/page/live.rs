@@ -173,9 +173,9 @@ const RUNS: usize = 16;
 const SILENT: usize = 8;
 /// The limit of the memory growth. The buffers of a socket belong to the system, not to the agent. Updates of 16 runs would
 /// wait for each stream.
-const MOST_MEMORY_KIB: u64 = 96 << 10;
+const MAX_MEMORY_KIB: u64 = 96 << 10;
 /// The limit of the unread bytes of a closed stream: its buffers on both sides.
-const MOST_UNREAD: usize = 32 << 20;
+const MAX_UNREAD: usize = 32 << 20;
 
 #[test]
 fn unread_event_streams_are_closed_without_blocking_others() {
@@ -205,10 +205,10 @@ fn unread_event_streams_are_closed_without_blocking_others() {
         connections(agent.port) == 1
     });
     let more = most_memory.saturating_sub(memory);
-    assert!(more < MOST_MEMORY_KIB, "{more} KiB for {SILENT} streams");
+    assert!(more < MAX_MEMORY_KIB, "{more} KiB for {SILENT} streams");
     for stream in silent {
         let unread = rest(stream);
-        assert!((1..MOST_UNREAD).contains(&unread), "{unread} bytes were sent");
+        assert!((1..MAX_UNREAD).contains(&unread), "{unread} bytes were sent");
     }
     updates.next("delta");
 

@@ -58,7 +58,7 @@ fn mig_instances_report_their_memory_and_end() {
 }
 
 #[test]
-fn gpu_reset_requires_a_driver_release_and_program_errors_are_counted() {
+fn gpu_reset_requires_the_agent_to_release_the_driver_and_program_errors_are_counted() {
     run("gpu_check", "", "18,19").assert_passed(&[18, 19]);
 }
 

@@ -27,7 +27,7 @@ const SENT: [&str; 4] = [
 ];
 
 /// The limit of the memory growth. One page for each scraper that does not read it would be 2.7 GB.
-const MOST_MEMORY_KIB: u64 = 128 << 10;
+const MAX_MEMORY_KIB: u64 = 128 << 10;
 
 #[test]
 fn stalled_scrapers_are_disconnected_without_blocking_others() {
@@ -45,7 +45,7 @@ fn stalled_scrapers_are_disconnected_without_blocking_others() {
         following.write_step(f64::from(step));
     }
     let more = memory_kib(following.agent()).saturating_sub(memory);
-    assert!(more < MOST_MEMORY_KIB, "{more} KiB for {STALLED} scrapers");
+    assert!(more < MAX_MEMORY_KIB, "{more} KiB for {STALLED} scrapers");
     wait_until("the agent has let go of them", || {
         connections(following.agent()) == 0
     });

@@ -16,7 +16,7 @@ use super::super::{
 };
 
 const SLOW: f64 = 4.0;
-const LEAST_EXCESS_SECS: f64 = 1.0;
+const MIN_EXCESS_SECS: f64 = 1.0;
 const WINDOW: usize = 16;
 /// The maximum number of saves.
 const MAX_SAVES: usize = 1024;
@@ -53,7 +53,7 @@ impl SlowCheckpoint {
         save.longest = save.longest.max(secs);
         save.end = save.end.max(end);
         let Some(usual) = usual else { return };
-        if secs > SLOW * usual && secs > usual + LEAST_EXCESS_SECS {
+        if secs > SLOW * usual && secs > usual + MIN_EXCESS_SECS {
             // Another rank of a save that has its verdict already, which may have ended.
             if !std::mem::replace(&mut save.is_slow, true) {
                 board.open(Kind::CheckpointSlow, Subject::Run, end, || {

@@ -226,7 +226,7 @@ impl GpuVerdicts {
         }
     }
 
-    /// Whether the clocks of a rank's GPU are throttled at all.
+    /// Returns whether the clocks of a rank's GPU are throttled at all.
     pub(crate) fn is_throttling(&self, rank: i64) -> bool {
         let mut of_rank = self.gpus.values().filter(|gpu| gpu.rank == Some(rank));
         of_rank.any(|gpu| gpu.throttled_secs() >= FREE_SECS)

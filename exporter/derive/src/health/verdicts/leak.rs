@@ -112,7 +112,7 @@ impl Growth {
         true
     }
 
-    /// Whether the blocks grow (`Some(true)`) or do not grow (`Some(false)`). Returns `None` if neither is
+    /// Returns whether the blocks grow (`Some(true)`) or do not grow (`Some(false)`). Returns `None` if neither is
     /// certain.
     fn verdict(&self) -> Option<bool> {
         if self.means.len() < BLOCKS {

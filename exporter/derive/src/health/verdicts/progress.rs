@@ -13,12 +13,12 @@
 
 use super::super::{UnixNanos, sample::Samples};
 
-const LEAST_SECS: f64 = 30.0;
+const MIN_SECS: f64 = 30.0;
 const MEDIANS: f64 = 20.0;
 const LONGEST: f64 = 3.0;
 const SAVES: f64 = 20.0;
 const WINDOW: usize = 512;
-const LEAST_STEPS: u32 = 5;
+const MIN_STEPS: u32 = 5;
 /// The share of the greatest lag that remains after each further step.
 const LAG_DECAY: f64 = 0.99;
 
@@ -107,7 +107,7 @@ impl Progress {
         self.planned = steps;
     }
 
-    /// Whether the planned number of steps is known.
+    /// Returns whether the planned number of steps is known.
     pub(crate) fn has_plan(&self) -> bool {
         self.planned.is_some()
     }
@@ -128,7 +128,7 @@ impl Progress {
         let is_done = self
             .planned
             .is_some_and(|planned| number.saturating_add(1) >= planned);
-        if self.is_over || is_done || self.steps < LEAST_STEPS {
+        if self.is_over || is_done || self.steps < MIN_STEPS {
             return None;
         }
         let by_median = MEDIANS * self.intervals.median()?;
@@ -136,7 +136,7 @@ impl Progress {
         let by_save = usual_save_secs
             .filter(|_| self.may_be_saving(number))
             .map_or(0.0, |secs| SAVES * secs);
-        Some(LEAST_SECS.max(by_median).max(by_longest).max(by_save) + self.lag_secs)
+        Some(MIN_SECS.max(by_median).max(by_longest).max(by_save) + self.lag_secs)
     }
 
     /// Returns the start and the seconds of a time without progress, if that is a stall.
@@ -149,10 +149,10 @@ impl Progress {
         let end = end.max(self.activity);
         let secs = now.secs_since(end);
         // The exact time is computed only if it may have passed.
-        (secs >= LEAST_SECS && secs >= self.stall_secs(usual_save_secs)?).then_some((end, secs))
+        (secs >= MIN_SECS && secs >= self.stall_secs(usual_save_secs)?).then_some((end, secs))
     }
 
-    /// Whether a checkpoint is due at this step, by the distance of the last two. The step of a save may be
+    /// Returns whether a checkpoint is due at this step, by the distance of the last two. The step of a save may be
     /// counted from 0 or 1.
     fn may_be_saving(&self, number: i64) -> bool {
         let [Some(one), Some(other)] = self.saves else {

@@ -19,7 +19,7 @@ use super::super::{
 };
 
 const STEPS: i64 = 20;
-const LEAST_SILENCE: Duration = Duration::from_secs(10);
+const MIN_SILENCE: Duration = Duration::from_secs(10);
 
 /// Watches whether the ranks of a run report.
 #[derive(Debug)]
@@ -100,9 +100,9 @@ impl SilentRanks {
             let usual = before
                 .stride
                 .map_or(i64::MAX, |usual| STEPS.saturating_mul(usual));
-            stride > Some(usual) && step.end >= before.end.saturating_add(LEAST_SILENCE)
+            stride > Some(usual) && step.end >= before.end.saturating_add(MIN_SILENCE)
         }) {
-            let since = before.end.saturating_add(LEAST_SILENCE);
+            let since = before.end.saturating_add(MIN_SILENCE);
             board.open(Kind::TelemetryLost, Subject::Rank(step.rank), since, || {
                 format!(
                     "Rank {} reported nothing between step {} and step {}, for {}.",
@@ -120,8 +120,8 @@ impl SilentRanks {
         for (rank, seen) in &self.ranks {
             let Some(stride) = seen.stride else { continue };
             let behind = self.newest_step.saturating_sub(seen.number);
-            let is_behind = behind >= STEPS.saturating_mul(stride)
-                && self.newest >= seen.end.saturating_add(LEAST_SILENCE);
+            let is_behind =
+                behind >= STEPS.saturating_mul(stride) && self.newest >= seen.end.saturating_add(MIN_SILENCE);
             if !is_behind || arrivals.silence(*rank, now) < wait {
                 continue;
             }

@@ -97,7 +97,7 @@ impl ResourceSignals {
         self.suppressed[word] |= bit;
     }
 
-    /// Whether the resource sends this metric itself.
+    /// Returns whether the resource sends this metric itself.
     pub(crate) fn is_suppressed(&self, metric: &Metric) -> bool {
         let (word, bit) = bit_of(metric);
         self.suppressed.get(word).is_some_and(|bits| bits & bit != 0)

@@ -58,7 +58,7 @@ impl Default for GenericLines {
 }
 
 impl GenericLines {
-    /// Whether the log is a table.
+    /// Returns whether the log is a table.
     pub(super) fn is_table(&self) -> bool {
         self.table.header().is_some()
     }
@@ -79,7 +79,7 @@ impl GenericLines {
     }
 }
 
-/// Whether a table has a column of a known measurement.
+/// Returns whether a table has a column of a known measurement.
 fn has_result(header: &Header) -> bool {
     let mapping = trainer(DICTIONARY).mapping();
     let mut metrics = header
@@ -125,7 +125,7 @@ struct Group {
     is_series: bool,
 }
 
-/// Whether the head of a log has enough records with the same known result.
+/// Returns whether the head of a log has enough records with the same known result.
 fn agree(head: &[u8]) -> bool {
     let mut lines = GenericLines::default();
     let mut groups: HashMap<String, Group> = HashMap::new();

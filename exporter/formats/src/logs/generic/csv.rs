@@ -19,7 +19,7 @@ const SPACES: char = ' ';
 const FEWEST_ALIGNED: usize = 3;
 
 /// The most columns of a table.
-const MOST_COLUMNS: usize = 1024;
+const MAX_COLUMNS: usize = 1024;
 
 /// The header of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,11 +81,11 @@ impl Header {
     }
 }
 
-/// Whether all keys are distinct names.
+/// Returns whether all keys are distinct names.
 fn are_names(keys: &[String]) -> bool {
     let is_name = |key: &String| key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_once = |key: &String| keys.iter().filter(|other| *other == key).count() == 1;
-    keys.len() <= MOST_COLUMNS && keys.iter().all(|key| is_name(key) && is_once(key))
+    keys.len() <= MAX_COLUMNS && keys.iter().all(|key| is_name(key) && is_once(key))
 }
 
 fn value(cell: Cow<'_, str>) -> FieldValue<'_> {

@@ -136,7 +136,7 @@ impl RecordContext<'_> {
 /// The reason of fields that the user's mapping drops.
 const BY_MAPPING: &str = "mapping";
 
-/// Whether a value is a text without a number.
+/// Returns whether a value is a text without a number.
 pub(super) fn is_text(value: &FieldValue<'_>) -> bool {
     Measured::of(value).is_none()
 }

@@ -35,7 +35,7 @@ const EVAL_PREFIX: &str = "eval ";
 const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini_batch"];
 
 /// The most words of a label that no rule knows.
-const MOST_WORDS: usize = 3;
+const MAX_WORDS: usize = 3;
 
 /// The key of a time of day or of a duration.
 pub(super) const TIME: &str = "time";
@@ -125,12 +125,12 @@ impl LabelKeys {
         }
     }
 
-    /// Whether a key can be the step.
+    /// Returns whether a key can be the step.
     pub(super) fn is_step(&mut self, key: &str) -> bool {
         self.facts(key).is_step
     }
 
-    /// Whether a key is that of the epoch.
+    /// Returns whether a key is that of the epoch.
     pub(super) fn is_epoch(&mut self, key: &str) -> bool {
         self.facts(key).is_epoch
     }
@@ -228,7 +228,7 @@ impl LabelKeys {
     }
 }
 
-/// Whether the words before a number begin values of an evaluation; `None` if they begin neither those nor values of
+/// Returns whether the words before a number begin values of an evaluation; `None` if they begin neither those nor values of
 /// training. A label of one word, as `val_loss`, counts for its own value only.
 pub(super) fn begins_evaluation(number: &Labelled<'_>) -> Option<bool> {
     let label = number
@@ -242,7 +242,7 @@ pub(super) fn begins_evaluation(number: &Labelled<'_>) -> Option<bool> {
     words.filter_map(is_evaluation).next_back()
 }
 
-/// Whether a word names an evaluation; `None` if it names neither one nor training.
+/// Returns whether a word names an evaluation; `None` if it names neither one nor training.
 fn is_evaluation(word: &str) -> Option<bool> {
     let is_one_of = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(word));
     match (is_one_of(&EVALUATION), is_one_of(&TRAINING)) {
@@ -252,7 +252,7 @@ fn is_evaluation(word: &str) -> Option<bool> {
     }
 }
 
-/// Whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` if no rule knows the label.
+/// Returns whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` if no rule knows the label.
 fn is_count(number: &Labelled<'_>) -> bool {
     let last = number
         .label
@@ -292,7 +292,7 @@ fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
     let key = without_noise(number.label);
     let is_name = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_location = key.contains(".py") || key.contains("://");
-    let is_short = key.split_whitespace().count() <= MOST_WORDS;
+    let is_short = key.split_whitespace().count() <= MAX_WORDS;
     let is_key = is_name && is_short && !is_location && !matches!(number.number, LabelledNumber::Clock(_));
     is_key.then(|| (Cow::Borrowed(key), value_of(number)))
 }

@@ -81,7 +81,7 @@ fn next_token(line: &str, from: usize) -> Option<usize> {
     })
 }
 
-/// Whether the text begins with a non-finite number such as `nan`.
+/// Returns whether the text begins with a non-finite number such as `nan`.
 fn is_non_finite(text: &str) -> bool {
     let len = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let ends = text.as_bytes().get(len).is_none_or(|next| !is_of_word(*next));
@@ -293,7 +293,7 @@ fn label_of(before: &str) -> (&str, &str, bool) {
 /// The characters between a label and its number.
 const LABEL_DELIMITERS: [char; 10] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~'];
 
-/// Whether a character surrounds labels.
+/// Returns whether a character surrounds labels.
 fn is_margin(letter: char) -> bool {
     letter.is_whitespace() || !letter.is_alphanumeric() && !matches!(letter, '_' | '%' | '@')
 }
@@ -315,7 +315,7 @@ fn delimiters(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     })
 }
 
-/// Whether a bracket is part of a word, as in `Epoch(train)`.
+/// Returns whether a bracket is part of a word, as in `Epoch(train)`.
 fn is_call(text: &str, open: usize) -> bool {
     text[..open].ends_with(char::is_alphanumeric)
 }

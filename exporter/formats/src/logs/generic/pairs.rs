@@ -131,7 +131,7 @@ const fn is_boundary(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ',' | ';' | '|' | '(' | ')' | '[' | ']' | '{' | '}')
 }
 
-/// Whether a byte is a boundary, or part of a character that has to be decoded.
+/// Returns whether a byte is a boundary, or part of a character that has to be decoded.
 #[inline]
 fn may_be_boundary(byte: u8) -> bool {
     MAY_BE_BOUNDARY[usize::from(byte)]
@@ -179,7 +179,7 @@ fn quoted_len(bytes: &[u8], quote: u8) -> usize {
     bytes.len()
 }
 
-/// Whether the comma at `at` is a thousands separator: after a digit, and before exactly three.
+/// Returns whether the comma at `at` is a thousands separator: after a digit, and before exactly three.
 fn is_in_number(bytes: &[u8], at: usize) -> bool {
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let follows = (1..=3).all(|next| is_digit(at + next)) && !is_digit(at + 4);

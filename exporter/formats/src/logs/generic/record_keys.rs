@@ -102,7 +102,7 @@ impl RecordKeys {
         }
     }
 
-    /// Whether a field is a step or its key has a row.
+    /// Returns whether a field is a step or its key has a row.
     pub(super) fn are_of_record(&mut self) -> bool {
         let known = &mut self.known;
         self.steps.iter().any(Option::is_some)
@@ -112,7 +112,7 @@ impl RecordKeys {
                 .any(|index| known.at(*index).state.resolved.is_some())
     }
 
-    /// Whether one of the fields of the record, `count` in number, has a metric.
+    /// Returns whether one of the fields of the record, `count` in number, has a metric.
     pub(super) fn has_metric(&mut self, count: usize, metric: &Metric) -> bool {
         (0..count).any(|field| {
             let found = self.of(field).state.metric();
@@ -133,7 +133,7 @@ impl RecordKeys {
             .position(|index| *index == self.indices[*found])
     }
 
-    /// Whether two fields have the same key, if there is a second one.
+    /// Returns whether two fields have the same key, if there is a second one.
     pub(super) fn are_same(&self, field: usize, other: Option<usize>) -> bool {
         other.is_some_and(|other| self.indices[field] == self.indices[other])
     }

@@ -156,7 +156,7 @@ impl TextLines {
         (0..fields.len()).filter(|field| is_result(field)).collect()
     }
 
-    /// Whether the fields have a result of training, or a step and a measurement.
+    /// Returns whether the fields have a result of training, or a step and a measurement.
     fn is_record(&mut self, fields: &[Field<'_>]) -> bool {
         let has_step = self
             .records
@@ -177,14 +177,14 @@ impl TextLines {
     }
 }
 
-/// Whether a field without a rule is a loss: `Loss_D`, `D loss`. A longer label is a sentence.
+/// Returns whether a field without a rule is a loss: `Loss_D`, `D loss`. A longer label is a sentence.
 fn is_loss((key, value): &Field<'_>) -> bool {
     let is_short = key.split_whitespace().nth(2).is_none();
     let mut words = key.split(|letter: char| !letter.is_alphanumeric());
     is_short && words.any(|word| word.eq_ignore_ascii_case("loss")) && value.number().is_some()
 }
 
-/// Whether a metric is of progress bars and settings.
+/// Returns whether a metric is of progress bars and settings.
 pub(super) fn is_context(metric: &Metric) -> bool {
     is_one_of(metric, CONTEXT)
 }

@@ -118,8 +118,8 @@ impl<'a> Usage<'a> {
     }
 }
 
-/// Whether a line is `Total estimated memory size: 100.4 GB, ...`, or before July 2025 `Output size: 1657041920, ..., in
-/// bytes.`.
+/// Returns whether a line is `Total estimated memory size: 100.4 GB, ...`, or before July 2025 `Output size: 1657041920, ...,
+/// in bytes.`.
 fn is_estimate(text: &str) -> bool {
     (text.starts_with("Total ") && text.contains("memory size: "))
         || (text.starts_with("Output size: ") && text.ends_with(IN_BYTES))

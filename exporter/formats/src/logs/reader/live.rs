@@ -6,7 +6,7 @@ use super::LogReader;
 use pulsetrain_record::{Recorder, SourcePosition};
 
 impl LogReader {
-    /// Whether new records overwrite the end of the file.
+    /// Returns whether new records overwrite the end of the file.
     pub fn rewrites_end(&self) -> bool {
         self.parser.rewrites_end()
     }
@@ -16,12 +16,12 @@ impl LogReader {
         self.unread.clear();
     }
 
-    /// Whether the writer replaces the file.
+    /// Returns whether the writer replaces the file.
     pub fn is_rewritten(&self) -> bool {
         self.parser.is_rewritten()
     }
 
-    /// Whether a file with this head continues the run that was read. `None` if the head is too short.
+    /// Returns whether a file with this head continues the run that was read. `None` if the head is too short.
     pub fn is_of_run(&self, head: &[u8]) -> Option<bool> {
         self.parser.is_of_run(head)
     }
@@ -31,7 +31,7 @@ impl LogReader {
         self.parser.snapshot()
     }
 
-    /// Whether several files of a run hold the same items.
+    /// Returns whether several files of a run hold the same items.
     pub fn shares_state(&self) -> bool {
         self.parser.shares_state()
     }
@@ -46,7 +46,7 @@ impl LogReader {
         self.parser.earliest_buffered().unwrap_or_else(|| self.position())
     }
 
-    /// Whether parsed records are buffered.
+    /// Returns whether parsed records are buffered.
     pub fn holds_records(&self) -> bool {
         self.parser.earliest_buffered().is_some()
     }

@@ -76,7 +76,7 @@ pub(super) fn searched(bytes: &[u8]) -> usize {
 /// The maximum white space that is checked before a record.
 const MARGIN: usize = 32;
 
-/// Whether bytes between records are the array's own.
+/// Returns whether bytes between records are the array's own.
 pub(super) fn is_punctuation(bytes: &[u8]) -> bool {
     bytes
         .iter()
@@ -93,8 +93,8 @@ pub(super) fn first_start(bytes: &[u8], from: usize) -> Option<usize> {
         .find(|start| begins_record(&bytes[..*start]))
 }
 
-/// Whether a record can begin after these bytes: a new line, the beginning of the array or the end of the previous record. The
-/// same text inside a message follows other text.
+/// Returns whether a record can begin after these bytes: a new line, the beginning of the array or the end of the previous
+/// record. The same text inside a message follows other text.
 fn begins_record(before: &[u8]) -> bool {
     let window = &before[before.len().saturating_sub(MARGIN)..];
     let rest = window.trim_ascii_end();

@@ -109,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// Whether a field identifies the record.
+    /// Returns whether a field identifies the record.
     fn is_header(self, key: &str) -> bool {
         match key {
             "ts" | "step" | "type" => true,

@@ -305,7 +305,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether a number or a bare word ends before this byte.
+/// Returns whether a number or a bare word ends before this byte.
 fn ends_word(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace()
 }
@@ -336,8 +336,8 @@ fn number(word: &str) -> Option<Value<'_>> {
         .map(Value::Double)
 }
 
-/// Whether a quote before `rest` ends a string. In a map a key or the end of the map follows, in a list an element or the end
-/// of the list.
+/// Returns whether a quote before `rest` ends a string. In a map a key or the end of the map follows, in a list an element or
+/// the end of the list.
 fn ends_string(rest: &[u8], in_list: bool) -> bool {
     let rest = rest.trim_ascii_start();
     match (rest.first(), in_list) {
@@ -352,7 +352,7 @@ fn ends_string(rest: &[u8], in_list: bool) -> bool {
     }
 }
 
-/// Whether text begins with a quoted name and a colon.
+/// Returns whether text begins with a quoted name and a colon.
 fn begins_with_key(text: &[u8]) -> bool {
     let Some(text) = text.strip_prefix(b"\"") else {
         return false;

@@ -22,7 +22,7 @@ impl Pool {
         }
     }
 
-    /// Whether the pool grew over the last steps and never shrank.
+    /// Returns whether the pool grew over the last steps and never shrank.
     pub(super) fn grows(&self) -> bool {
         self.0.len() == STEPS && self.0.iter().is_sorted() && self.0.front() < self.0.back()
     }

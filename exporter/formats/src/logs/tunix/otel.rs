@@ -142,7 +142,7 @@ impl OtelParser {
     }
 }
 
-/// Whether bytes begin with an export, in either form.
+/// Returns whether bytes begin with an export, in either form.
 fn begins_export(bytes: &[u8]) -> bool {
     let key = bytes[1..].trim_ascii_start();
     ["\"resource_metrics\"", "\"resourceMetrics\""]

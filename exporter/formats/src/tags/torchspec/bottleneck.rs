@@ -47,7 +47,7 @@ impl Reading {
         }
     }
 
-    /// Whether training waits for samples longer than it works on them.
+    /// Returns whether training waits for samples longer than it works on them.
     fn is_starved(&self) -> bool {
         let (Some(wait), Some(step)) = (self.dispatch_wait, self.step_secs) else {
             return false;

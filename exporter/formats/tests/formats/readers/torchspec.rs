@@ -155,7 +155,7 @@ fn pool(message: &str, expected: &mut ExpectedLog) {
     }
 }
 
-/// Whether a message is a lifecycle event of the run.
+/// Returns whether a message is a lifecycle event of the run.
 fn is_lifecycle(message: &str) -> bool {
     [
         "Training completed: ",

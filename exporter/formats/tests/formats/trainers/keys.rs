@@ -125,7 +125,7 @@ impl Key {
         !is_tag && (is_usual || mapping.steps().iter().any(|step| step == name))
     }
 
-    /// Whether the field of `KEY => FIELD` is a group of the lines, or the step or a row of the mapping.
+    /// Returns whether the field of `KEY => FIELD` is a group of the lines, or the step or a row of the mapping.
     pub(super) fn has_known_field(&self, mappings: &[&str]) -> bool {
         let Some(field) = &self.field else {
             return true;

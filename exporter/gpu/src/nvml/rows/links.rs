@@ -11,7 +11,7 @@ use pulsetrain_semconv::{
 
 use super::super::{
     ffi,
-    fields::MOST_LINKS,
+    fields::MAX_LINKS,
     row::{
         Cadence::{Infrequent, Once},
         FieldValue::{Decoded, Is, Now, Total},
@@ -320,7 +320,7 @@ pub(super) static ROWS: &[Row] = &[
 fn remote_types(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let mut answer = Err(QueryError::Because(Reason::NotSupported));
     // The maximum of the bindings is that of GPUs before Rubin.
-    for link in 0..MOST_LINKS {
+    for link in 0..MAX_LINKS {
         let remote: Fixed = match ffi::nvlink_remote_type(gpu.device, link) {
             Ok(0) => &[(&GPU_NVLINK_REMOTE_TYPE, "gpu")],
             Ok(1) => &[(&GPU_NVLINK_REMOTE_TYPE, "cpu")],
@@ -342,8 +342,8 @@ fn remote_types(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), Qu
     answer
 }
 
-/// Whether an NVLink works (`nvml.h`, `NVML_NVLINK_STATE_*`): 1 is active and, since driver 570, 2 is asleep until there is
-/// traffic.
+/// Returns whether an NVLink works (`nvml.h`, `NVML_NVLINK_STATE_*`): 1 is active and, since driver 570, 2 is asleep until
+/// there is traffic.
 fn nvlink_up(state: u64) -> f64 {
     f64::from(u8::from(matches!(state, 1 | 2)))
 }

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The lanes of the widest link.
-const MOST_LANES: usize = 16;
+const MAX_LANES: usize = 16;
 /// The bytes per megatransfer of a lane: one bit per transfer, including the coding overhead.
 const MEGATRANSFERS: f64 = 1e6 / 8.0;
 
@@ -205,7 +205,7 @@ pub(super) static ROWS: &[Row] = &[
 
 /// Reads the errors of all lanes. The scope of the field is the lane, and a link with fewer lanes refuses the others.
 fn lane_errors(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
-    let mut lanes = [0; MOST_LANES].map(|_| ffi::field(NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, 0));
+    let mut lanes = [0; MAX_LANES].map(|_| ffi::field(NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, 0));
     for (lane, cell) in (0..).zip(&mut lanes) {
         cell.scopeId = lane;
     }

@@ -246,8 +246,8 @@ fn average_power_usage(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result
     Ok(())
 }
 
-/// Whether `nvmlDeviceGetPowerUsage` reads the average of one second (`nvml.h`): Ampere and later, but not GA100, the chip of the
-/// A100 and the A30.
+/// Returns whether `nvmlDeviceGetPowerUsage` reads the average of one second (`nvml.h`): Ampere and later, but not GA100, the
+/// chip of the A100 and the A30.
 fn usage_is_average(gpu: &QueryContext<'_, '_>) -> Result<bool, QueryError> {
     let capability = gpu.device.cuda_compute_capability()?;
     Ok((capability.major, capability.minor) > (8, 0))

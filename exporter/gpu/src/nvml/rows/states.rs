@@ -335,7 +335,7 @@ fn fabric_state(state: u32) -> &'static str {
     }
 }
 
-/// Whether the fabric is degraded; `None` if the GPU reports no health at all, as HGX H100 does.
+/// Returns whether the fabric is degraded; `None` if the GPU reports no health at all, as HGX H100 does.
 ///
 /// `NVML_GPU_FABRIC_HEALTH_MASK_*` has two bits each for degraded bandwidth, route recovery, unhealthy routes and access
 /// timeouts: 1 is a problem. From bit 8 on, four bits are for the configuration: 1 is correct, every higher value is a problem.

@@ -132,7 +132,7 @@ impl GpuState {
         }
     }
 
-    /// Whether the GPU does not provide a metric at all.
+    /// Returns whether the GPU does not provide a metric at all.
     pub(in crate::record) fn lacks(&self, metric: &Metric) -> bool {
         self.gpu
             .unavailable

@@ -31,7 +31,7 @@ const NANOSECOND: Duration = Duration::from_nanos(1);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StalenessTimeout {
     tick: Duration,
-    seldom: Duration,
+    infrequent: Duration,
 }
 
 /// A series.
@@ -77,7 +77,7 @@ impl StalenessTimeout {
         let timeout = |every: Duration| every.saturating_mul(2).saturating_add(every / 2);
         Self {
             tick: timeout(interval),
-            seldom: timeout(interval.max(INFREQUENT_INTERVAL)),
+            infrequent: timeout(interval.max(INFREQUENT_INTERVAL)),
         }
     }
 
@@ -85,7 +85,7 @@ impl StalenessTimeout {
     fn of(self, cadence: Cadence) -> Duration {
         match cadence {
             Cadence::Tick => self.tick,
-            Cadence::Infrequent => self.seldom,
+            Cadence::Infrequent => self.infrequent,
             Cadence::Once => Duration::MAX,
         }
     }
@@ -248,12 +248,12 @@ impl Series {
         }
     }
 
-    /// Whether the last reading is older than the timeout.
+    /// Returns whether the last reading is older than the timeout.
     pub(super) fn is_stale(&self, now_unix_nanos: UnixNanos, staleness: StalenessTimeout) -> bool {
         now_unix_nanos.saturating_duration_since(self.read_unix_nanos) > staleness.of(self.cadence)
     }
 
-    /// Whether the last point is old enough to be repeated.
+    /// Returns whether the last point is old enough to be repeated.
     pub(super) fn is_due_for_repetition(&self, now_unix_nanos: UnixNanos) -> bool {
         !self.late && now_unix_nanos.saturating_duration_since(self.written_unix_nanos) >= REPEAT_AFTER
     }

@@ -1,6 +1,6 @@
 //! Reads length-delimited protobuf; each message may be compressed separately.
 
-use std::io::Read;
+use std::{borrow::Cow, io::Read};
 
 use super::{Frame, FrameRead, FrameReader, Level, Next};
 use crate::{
@@ -70,26 +70,26 @@ impl<R: Read> FrameReader<R> {
     }
 
     fn decode_message(&self, message: &[u8]) -> Result<(FrameRead, u64), FrameErrorKind> {
-        let inflated = is_zstd(message)
-            .then(|| inflate(message, &self.limits))
-            .transpose()?;
-        let message = inflated.as_deref().unwrap_or(message);
+        let message = match is_zstd(message) {
+            true => Cow::Owned(inflate(message, &self.limits)?),
+            false => Cow::Borrowed(message),
+        };
         // No white space is skipped first: the length prefix of a resource of 123 bytes begins with a line end and a brace.
         if message.first() == Some(&b'{') {
-            return self.decode_json(message);
+            return self.decode_json(&message);
         }
-        Ok((self.decode_protobuf(message)?, 0))
+        Ok((self.decode_protobuf(message.into_owned())?, 0))
     }
 
-    pub(super) fn decode_protobuf(&self, bytes: &[u8]) -> Result<FrameRead, FrameErrorKind> {
+    pub(super) fn decode_protobuf(&self, bytes: Vec<u8>) -> Result<FrameRead, FrameErrorKind> {
         let limits = Limits {
             // The message is within the limit for the input.
             bytes: bytes.len(),
             ..self.limits.clone()
         };
-        let Some(signal) = signal_of(bytes) else {
+        let Some(signal) = signal_of(&bytes) else {
             // The outer layers are the same in all signals, so the descriptor of any of them counts the items.
-            let counts = check(Signal::Traces, bytes, &limits)?;
+            let counts = check(Signal::Traces, &bytes, &limits)?;
             return match counts.items {
                 0 => Ok(FrameRead::Empty),
                 _ => Err(FrameErrorKind::UnknownSignal),
@@ -97,9 +97,9 @@ impl<R: Read> FrameReader<R> {
         };
         Ok(FrameRead::Frame(Frame {
             signal,
-            bytes: bytes.to_vec(),
+            counts: check(signal, &bytes, &limits)?,
+            bytes,
             offset: self.window.offset(),
-            counts: check(signal, bytes, &limits)?,
         }))
     }
 }

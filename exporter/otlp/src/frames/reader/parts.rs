@@ -75,20 +75,24 @@ impl<R: Read> FrameReader<R> {
                     if items.is_empty() {
                         offset = self.window.offset();
                     }
-                    items.extend_from_slice(&self.window.pending()[..size]);
-                    self.window.consume(size);
+                    if size > PART {
+                        items = self.window.take(size);
+                    } else {
+                        items.extend_from_slice(&self.window.pending()[..size]);
+                        self.window.consume(size);
+                    }
                 }
                 Step::Fault(error) if items.is_empty() => return Err(error),
                 Step::Fault(error) => {
                     self.pending_error = Some(error);
-                    return self.decode_part(&items, offset);
+                    return self.decode_part(items, offset);
                 }
                 // Later fields of the message, such as the schema URL of the resource, belong to the same part.
                 Step::Leave if depth > 0 && !items.is_empty() => {
-                    items = self.in_level(depth, &items);
+                    items = self.in_level(depth, items);
                     self.levels.pop();
                 }
-                _ if !items.is_empty() => return self.decode_part(&items, offset),
+                _ if !items.is_empty() => return self.decode_part(items, offset),
                 Step::Item(_) | Step::Head(_) => {}
                 Step::Enter(head, end) => {
                     self.window.consume(head);
@@ -111,10 +115,10 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// Decodes a part into a frame: its items in their enclosing messages.
-    fn decode_part(&self, items: &[u8], offset: u64) -> Next {
+    fn decode_part(&self, items: Vec<u8>, offset: u64) -> Next {
         let levels = (0..self.levels.len()).rev();
-        let part = levels.fold(items.to_vec(), |part, depth| self.in_level(depth, &part));
-        match self.decode_protobuf(&part) {
+        let part = levels.fold(items, |part, depth| self.in_level(depth, part));
+        match self.decode_protobuf(part) {
             Ok(FrameRead::Frame(frame)) => Ok(FrameRead::Frame(Frame { offset, ..frame })),
             Ok(found) => Ok(found),
             Err(kind) => Err(FrameError {
@@ -125,8 +129,11 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// Wraps items in their message with its other fields, as a field of the enclosing message.
-    fn in_level(&self, depth: usize, items: &[u8]) -> Vec<u8> {
-        let message = [self.levels[depth].head.as_slice(), items].concat();
+    fn in_level(&self, depth: usize, items: Vec<u8>) -> Vec<u8> {
+        let message = match self.levels[depth].head.as_slice() {
+            [] => items,
+            head => [head, &items].concat(),
+        };
         let Some(outer) = depth.checked_sub(1) else {
             return message;
         };

@@ -1,4 +1,4 @@
-//! Opens the folder of a queue, and recovers from any end of the process that used it before.
+//! Opens the folder of a queue, and recovers it after a shutdown or a crash of its last process.
 
 use std::{
     collections::{BTreeSet, VecDeque},

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use pulsetrain_record::key_cache::MOST_NAMES;
+use pulsetrain_record::key_cache::MAX_NAMES;
 
 /// Hashes a text to 32 bits: a history may have many entries.
 pub(super) fn hash(text: &str) -> u32 {
@@ -46,7 +46,7 @@ impl HistoryDigest {
         is_known
     }
 
-    /// Whether more entries than these are recorded.
+    /// Returns whether more entries than these are recorded.
     pub(super) fn has_more_entries_than(&self, entries: usize) -> bool {
         self.entries.len() > entries
     }
@@ -59,7 +59,7 @@ impl HistoryDigest {
     /// Adds a setting, and returns whether it was recorded before with this value. Settings beyond the limit are not kept: they
     /// are recorded each time.
     pub(super) fn has_setting(&mut self, key: &str, hash: u32) -> bool {
-        if self.settings.len() >= MOST_NAMES && !self.settings.contains_key(key) {
+        if self.settings.len() >= MAX_NAMES && !self.settings.contains_key(key) {
             return false;
         }
         self.settings.insert(key.to_owned(), hash) == Some(hash)
