@@ -49,3 +49,26 @@ fn a_parser_that_panics_ends_only_its_own_import() {
         }
     }
 }
+
+#[test]
+fn inspection_and_import_agree_on_a_start_in_the_specified_timezone() {
+    const LOCAL_SECONDS: u64 = 1_795_220_320;
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("training.json");
+    fs::write(
+        &log,
+        "[\n  {\"log\": \"cmd\", \"time\": \"2026-11-21 00:18:40.000000000\", \"step\": 0, \"cmd\": []}\n]\n",
+    )
+    .unwrap();
+    for (timezone, hours) in [(None, 0), (Some("-05:00"), 5)] {
+        let options = RunOptions {
+            timezone: timezone.map(|name: &str| name.to_owned().try_into().unwrap()),
+            ..RunOptions::default()
+        };
+        let start = UnixNanos((LOCAL_SECONDS + hours * 3_600) * 1_000_000_000);
+        let inspected = inspect(&LogInput::Path(log.clone()), &options);
+        let imported = imported(vec![log.clone()], &options).remove(0);
+        assert_eq!(inspected.run.start_unix_nanos, start, "{:?}", inspected.error);
+        assert_eq!(imported.run.start_unix_nanos, start, "{:?}", imported.error);
+    }
+}
