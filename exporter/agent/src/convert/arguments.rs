@@ -41,8 +41,8 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "RFC3339..RFC3339", value_parser = window)]
     pub(crate) window: Option<Range<UnixNanos>>,
 
-    /// Only the spans of these training steps, including the last one
-    #[arg(long, value_name = "A..B", value_parser = steps)]
+    /// Only the spans of this training step, or of these, including the last one
+    #[arg(long, value_name = "A[..B]", value_parser = steps)]
     pub(crate) step: Option<RangeInclusive<i64>>,
 
     /// Only the processes with these ranks
@@ -266,10 +266,15 @@ fn start_time(text: &str) -> Result<UnixNanos, String> {
 }
 
 fn steps(text: &str) -> Result<RangeInclusive<i64>, String> {
-    let (first, last) = split(text, "100..120")?;
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    if (first, last) == ("", "") {
+        return Err("write it like 100 or 100..120".to_owned());
+    }
     let step = |text: &str, open| match text {
         "" => Ok(open),
-        text => text.parse().map_err(|_| format!("{text:?} is not a step number")),
+        text => text
+            .parse()
+            .map_err(|_| format!("{text:?} is not a step number; write it like 100 or 100..120")),
     };
     let steps = step(first, 0)?..=step(last, i64::MAX)?;
     if steps.is_empty() {
@@ -325,7 +330,9 @@ mod tests {
     fn ranges_may_be_open_and_must_not_be_empty() {
         assert_eq!(steps("100..120"), Ok(100..=120));
         assert_eq!(steps("100.."), Ok(100..=i64::MAX));
-        assert!(steps("7").unwrap_err().contains("100..120"));
+        assert_eq!(steps("7"), Ok(7..=7));
+        assert!(steps("x").unwrap_err().contains("100..120"));
+        assert!(steps("").is_err() && steps("..").is_err());
         assert!(steps("9..7").is_err());
         assert_eq!(
             window("1970-01-01T00:00:01Z..").unwrap().start,
