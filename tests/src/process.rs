@@ -109,6 +109,11 @@ impl Process {
         self.signal(Signal::SIGINT);
     }
 
+    /// Sends SIGKILL, and does not wait.
+    pub fn send_kill(&self) {
+        self.signal(Signal::SIGKILL);
+    }
+
     /// Kills the process (SIGKILL), and returns its output.
     pub fn kill(self) -> String {
         self.signal(Signal::SIGKILL);

@@ -47,25 +47,32 @@ fn partial(folder: &Path) -> Option<PathBuf> {
     partial.next()
 }
 
+/// Starts a conversion and stops it while it writes. Returns `false` if the output was complete before the signal arrived.
+fn stop_while_writing(input: &Path, out: &Path, folder: &Path, signal: impl FnOnce(&Process)) -> bool {
+    let mut convert = command(["convert", "--attributes", "full", "-o"]);
+    let mut convert = Process::start("convert", convert.args([out, input]));
+    let is_begun = || partial(folder).is_some_and(|path| fs::metadata(path).is_ok_and(|file| file.len() > 0));
+    wait_until("the output is being written", || {
+        is_begun() || convert.exit_status().is_some()
+    });
+    signal(&convert);
+    let (status, _) = convert.wait_for_end();
+    !status.success() && partial(folder).is_some()
+}
+
 #[test]
 fn killed_or_interrupted_conversion_keeps_the_previous_file() {
+    const ATTEMPTS: usize = 100;
     let folder = Folder::new();
     let input = folder.file("in.jsonl", one_tree(3_000, 400));
     for name in ["out.pftrace", "out.pftrace.gz", "out.binpb"] {
-        for is_kill in [true, false] {
-            let out = folder.file(name, OLD);
-            let mut convert = command(["convert", "--attributes", "full", "-o"]);
-            let convert = Process::start("convert", convert.args([&out, &input]));
-            wait_until("the output is being written", || {
-                partial(folder.root()).is_some_and(|path| fs::metadata(path).is_ok_and(|file| file.len() > 0))
+        for signal in [Process::send_kill, Process::interrupt] {
+            let out = folder.path(name);
+            let is_stopped = (0..ATTEMPTS).any(|_| {
+                fs::write(&out, OLD).expect("the file can be written");
+                stop_while_writing(&input, &out, folder.root(), signal)
             });
-            if is_kill {
-                convert.kill();
-            } else {
-                convert.interrupt();
-                let (status, _) = convert.wait_for_end();
-                assert!(!status.success(), "{name} was interrupted");
-            }
+            assert!(is_stopped, "{name}: every conversion ended before the signal");
             assert_eq!(fs::read_to_string(&out).expect("it is there"), OLD, "{name}");
             let partial =
                 partial(folder.root()).expect("a killed program leaves what it wrote under another name");
