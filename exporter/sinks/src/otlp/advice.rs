@@ -45,8 +45,6 @@ const HOST_NAME: &str =
 const EXPIRED: &str = "renew the receiver's certificate, or set this machine's clock";
 const IDENTITY: &str = "set tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and \
                         OTEL_EXPORTER_OTLP_CLIENT_KEY, to files that the receiver accepts";
-const ENDED_AT_ONCE: &str = "the receiver ended the connection before the request was sent; if it asks for a certificate, set \
-                             tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY";
 /// A receiver that rejects the client certificate after the handshake may close the connection before its
 /// alert is read.
 const CLOSED_GRPC: &str = "the receiver closed the connection; if it asks for a certificate, set tls.certificate and tls.key of the \
@@ -57,7 +55,7 @@ const CLOSED_HTTP: &str = "the receiver closed the connection; if it asks for a 
                            (usually 4317) use grpc://, if it wants TLS use https://";
 
 /// All advice, for [`split_advice`].
-const ALL: [&str; 27] = [
+const ALL: [&str; 26] = [
     SLOW,
     CREDENTIALS,
     NO_SUCH_PATH,
@@ -82,7 +80,6 @@ const ALL: [&str; 27] = [
     HOST_NAME,
     EXPIRED,
     IDENTITY,
-    ENDED_AT_ONCE,
     CLOSED_GRPC,
     CLOSED_HTTP,
 ];
@@ -154,7 +151,9 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Ad
     if text.contains("received fatal alert") {
         return Some(IDENTITY);
     }
-    let closed_early = find::<hyper::Error>(error).is_some_and(hyper::Error::is_incomplete_message);
+    let http_error = find::<hyper::Error>(error);
+    // A request is canceled if the receiver ends the connection, or speaks another protocol, before it is sent.
+    let closed_early = http_error.is_some_and(|error| error.is_incomplete_message() || error.is_canceled());
     // Libraries and the system differ in the case of the first letter.
     let text = text.to_ascii_lowercase();
     if closed_early || text.contains("broken pipe") || text.contains("connection reset") {
@@ -163,14 +162,9 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Ad
             Protocol::HttpProtobuf | Protocol::HttpJson => CLOSED_HTTP,
         });
     }
-    // Only the connection knows the cause. The client certificate is rejected after the handshake.
-    if find::<hyper::Error>(error)?.is_canceled() {
-        return Some(ENDED_AT_ONCE);
-    }
-    Some(if protocol == Protocol::Grpc {
-        NOT_GRPC
-    } else {
-        NOT_HTTP
+    http_error.map(|_| match protocol {
+        Protocol::Grpc => NOT_GRPC,
+        Protocol::HttpProtobuf | Protocol::HttpJson => NOT_HTTP,
     })
 }
 

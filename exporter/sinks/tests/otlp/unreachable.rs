@@ -87,3 +87,22 @@ async fn http_to_a_grpc_port_is_reported() {
     let message = retry_message(&format!("http://{address}")).await;
     assert!(message.contains("usually 4317"), "{message}");
 }
+
+/// A server of HTTP/2 sends its first frame without waiting for the request, and the client may read it before it
+/// has sent anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn http_to_a_grpc_port_that_speaks_first_is_reported() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(b"\0\0\0\x04\0\0\0\0\0").await;
+            let _ = stream.read(&mut [0; 16 << 10]).await;
+        }
+    });
+    for _ in 0..500 {
+        let message = retry_message(&format!("http://{address}")).await;
+        assert!(message.contains("usually 4317"), "{message}");
+    }
+}
