@@ -19,8 +19,10 @@ const MAX_INTEGER: f64 = 9e15;
 pub struct KeyState {
     /// The row, or `None` if no mapping has the key.
     pub resolved: Option<ResolvedMapping>,
-    /// The series of points whose attributes do not change, or of numbers that are kept under a name of their own.
+    /// The series of the row, if its attributes do not change.
     series: Option<PreparedSeries>,
+    /// The series of numbers that are kept as `train.custom` although a row may match the key.
+    kept: Option<PreparedSeries>,
     /// The span attributes that also get the value.
     on_spans: [Option<&'static semconv::Attribute>; 2],
     /// The last value of a cumulative total.
@@ -57,6 +59,7 @@ impl KeyState {
         self.on_spans = on_spans.unwrap_or_default();
         self.resolved = resolved;
         self.series = None;
+        self.kept = None;
     }
 
     /// Returns the last value of a cumulative total.
@@ -186,12 +189,12 @@ impl KeyState {
         position: SourcePosition,
         recorder: &mut Recorder<'_>,
     ) {
-        if let Some(series) = &mut self.series {
+        if let Some(series) = &mut self.kept {
             return recorder.record_prepared(series, time_unix_nanos, number);
         }
         let name = name();
         self.report_unknown(&name, position, recorder);
-        record_custom(&mut self.series, (time_unix_nanos, number), &name, recorder);
+        record_custom(&mut self.kept, (time_unix_nanos, number), &name, recorder);
     }
 
     /// Reports once that the registry has no metric for the key.

@@ -320,7 +320,8 @@ impl<'a> Recorder<'a> {
 #[inline]
 fn number(metric: &Metric, value: f64) -> NumberValue {
     match metric.number {
-        Number::Int => NumberValue::Int(value as i64),
+        // A conversion of units is inexact: 8.03 GB is 8029999999.999999 bytes.
+        Number::Int => NumberValue::Int(value.round() as i64),
         Number::Double => NumberValue::Double(value),
     }
 }

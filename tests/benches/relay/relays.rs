@@ -111,6 +111,11 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
     }
     relays.extend([
         of_agent("pulsetrain", "      disk_queue: off\n"),
+        // The wait of the Collector's batching and of rotel.
+        of_agent(
+            "pulsetrain, waiting 200 ms",
+            "      disk_queue: off\n      batch: {max_wait: 200ms}\n",
+        ),
         of_agent("pulsetrain, disk queue", "      disk_queue: {sync: interval}\n"),
         of_agent(
             "pulsetrain, one message a request",

@@ -4,6 +4,7 @@
 //! the row of each key, and `clock` parses times.
 
 mod auto;
+mod blocks;
 mod clock;
 mod csv;
 mod epoch_steps;

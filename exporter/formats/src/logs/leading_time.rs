@@ -1,5 +1,5 @@
 //! Parses the time at the beginning of a line, as Python's logging writes `asctime`: `2026-01-02 10:00:00,123 INFO ...`, also
-//! in brackets.
+//! in brackets, with slashes, or as Transformers' examples do: `01/02/2026 10:00:00 - INFO - ...`.
 
 use super::generic;
 use pulsetrain_record::LoggedTime;
@@ -12,9 +12,19 @@ const DATE: usize = 11;
 pub(super) fn leading_time(line: &str) -> Option<LoggedTime> {
     let text = line.strip_prefix('[').unwrap_or(line);
     match text.as_bytes() {
-        [b'0'..=b'9', _, _, _, b'-', ..] => read(text),
+        [b'0'..=b'9', _, _, _, b'-' | b'/', ..] => read(text),
+        [b'0'..=b'9', _, b'/', _, _, b'/', ..] => read_month_first(text),
         _ => None,
     }
+}
+
+/// Parses the `datefmt` of Transformers' examples, `%m/%d/%Y %H:%M:%S`. Only the dash after it shows that the month is first.
+#[inline(never)]
+fn read_month_first(text: &str) -> Option<LoggedTime> {
+    let (time, _) = text.split_once(" - ")?;
+    let (date, clock) = time.split_once(' ')?;
+    let (month_and_day, year) = date.rsplit_once('/')?;
+    generic::date(&format!("{year}/{month_and_day} {clock}"))
 }
 
 #[inline(never)]
@@ -43,6 +53,8 @@ mod tests {
             ("2026-01-02 12:00:00: step=1", 0),
             ("2026-01-02 12:00:00|step=1", 0),
             ("2026-01-02 12:00:00", 0),
+            ("[2026/01/02 12:00:00] step=1", 0),
+            ("01/02/2026 12:00:00 - INFO - __main__ - step=1", 0),
         ] {
             assert_eq!(
                 leading_time(line).map(|time| UsedTimezone::default().instant(time).0),
@@ -61,6 +73,10 @@ mod tests {
             "2026-13-02 12:00:00 step=1",
             "2026-01-02 noon",
             "1234-5678",
+            "01/02/2026 12:00:00 step=1",
+            "13/02/2026 12:00:00 - INFO - step=1",
+            "12/100 steps - loss",
+            "1/2/3 - x",
             "2026-01-0é2 12:00:00",
             "[step 1]",
         ] {

@@ -23,7 +23,8 @@ pub(crate) fn local_nanos(text: &str) -> Option<u64> {
 pub(super) fn day_and_clock(text: &str) -> Option<(u64, &str)> {
     let (date, clock) = text.split_at_checked(11)?;
     let bytes = date.as_bytes();
-    if [bytes[4], bytes[7]] != *b"--" || !matches!(bytes[10], b' ' | b'T') {
+    let is_separated = matches!([bytes[4], bytes[7]], [b'-', b'-'] | [b'/', b'/']);
+    if !is_separated || !matches!(bytes[10], b' ' | b'T') {
         return None;
     }
     let date = (

@@ -200,6 +200,81 @@ static LOGS: &[(&str, &[Expected])] = &[
             ),
         ],
     ),
+    (
+        "timm.log",
+        &[
+            ("train.epoch", &[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]),
+            (
+                "train.global_step",
+                &[0.0, 50.0, 100.0, 150.0, 199.0, 200.0, 250.0, 300.0],
+            ),
+            ("train.loss", &[7.0, 6.64, 6.31, 6.0, 5.73, 5.72, 5.47, 5.23]),
+            ("eval.loss", &[5.1, 4.6, 4.13]),
+            ("eval.accuracy", &[0.11328, 0.11328, 0.11328]),
+            // The duration of a batch of the evaluation, and Acc@5.
+            ("train.custom", &[0.213, 30.078, 0.213, 30.078, 0.213, 30.078]),
+        ],
+    ),
+    (
+        "kohya.log",
+        &[
+            ("train.global_step", &[20.0, 140.0, 160.0, 180.0, 200.0, 220.0]),
+            ("train.loss", &[0.118, 0.106, 0.104, 0.102, 0.1, 0.098]),
+        ],
+    ),
+    (
+        "swin.log",
+        &[
+            ("train.epoch", &[0.0, 0.0, 0.0, 1.0]),
+            ("train.global_step", &[0.0, 10.0, 20.0, 1251.0]),
+            ("train.loss", &[6.9812, 6.9712, 6.9612, 6.9112]),
+            ("train.grad_norm", &[1.1012, 1.2012, 1.3012, 1.4012]),
+            ("eval.loss", &[5.8012, 5.7012]),
+            ("eval.accuracy", &[0.12012, 0.13012]),
+        ],
+    ),
+    (
+        "speechbrain.log",
+        &[
+            (
+                "train.global_step",
+                &[0.0, 250.0, 500.0, 750.0, 1000.0, 1250.0, 1500.0, 1750.0, 2000.0],
+            ),
+            (
+                "train.loss",
+                &[3.8, 3.74, 3.68, 3.61, 3.55, 3.5, 3.4, 3.34, 3.28, 3.21, 3.15],
+            ),
+            ("eval.loss", &[2.8]),
+            ("eval.accuracy", &[0.56]),
+        ],
+    ),
+    (
+        "quickstart.log",
+        &[
+            // The program counts samples.
+            (
+                "train.global_step",
+                &[64.0, 6464.0, 12864.0, 60064.0, 66464.0, 72864.0],
+            ),
+            (
+                "train.loss",
+                &[2.303494, 2.294637, 2.277102, 2.157494, 2.147637, 2.097102],
+            ),
+            ("eval.loss", &[2.150794, 1.880794]),
+            ("eval.accuracy", &[0.509, 0.609]),
+        ],
+    ),
+    (
+        "paddleocr.log",
+        &[
+            ("train.global_step", &[10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0]),
+            ("train.throughput.samples", &[349.32591; 7]),
+            (
+                "train.eta",
+                &[1752.0, 1692.0, 1632.0, 1572.0, 1512.0, 1452.0, 1392.0],
+            ),
+        ],
+    ),
 ];
 
 /// Durations of steps, which are a histogram: the increase by each record.
@@ -210,6 +285,11 @@ static DURATIONS: &[(&str, &[f64])] = &[
     ("bars.log", &[1.5]),
     ("nested.jsonl", &[0.25, 0.5, 0.25]),
     ("units.log", &[0.125, 0.25, 0.125]),
+    (
+        "timm.log",
+        &[6.214, 0.417, 0.422, 0.427, 0.432, 0.412, 0.417, 0.422],
+    ),
+    ("paddleocr.log", &[0.18321; 7]),
 ];
 
 fn assert_same(name: &str, metric: &str, found: &[f64], expected: &[f64]) {

@@ -154,7 +154,7 @@ fn note(fields: &[Field<'_>], lines: &mut TextLines, groups: &mut HashMap<String
         group
             .moves
             .insert([number(step.unwrap_or(result)), number(result)]);
-        group.is_series |= step.is_some() || fields.len() > 1;
+        group.is_series |= step.is_some() || fields.len() > 1 || lines.blocks.is_in_table();
     }
 }
 

@@ -35,7 +35,7 @@ impl RecordContext<'_> {
         let time = self.meta.time_unix_nanos;
         let row = &info.state.resolved.as_ref()?.mapping;
         let Some(attributes) = attributes(row, self.fields) else {
-            self.unknown((key, value), info, recorder);
+            self.unmapped((key, value), info, recorder);
             return None;
         };
         let number = match &row.target {
@@ -68,7 +68,7 @@ impl RecordContext<'_> {
                 None if Measured::of(value).is_some()
                     && (self.mapping.is_loose() || row.without_suffix.is_none()) =>
                 {
-                    self.unknown((key, value), info, recorder);
+                    self.unmapped((key, value), info, recorder);
                     return None;
                 }
                 None => {
@@ -95,6 +95,17 @@ impl RecordContext<'_> {
         }
     }
 
+    /// Keeps a number whose row does not fit it.
+    pub(super) fn unmapped(
+        &self,
+        field: (&str, &FieldValue<'_>),
+        info: &mut KeyInfo,
+        recorder: &mut Recorder<'_>,
+    ) {
+        info.is_unmapped |= self.mapping.is_loose();
+        self.unknown(field, info, recorder);
+    }
+
     /// Keeps a field without a row, if it is a number; returns whether it is text to be kept.
     pub(super) fn unknown(
         &self,
@@ -115,7 +126,7 @@ impl RecordContext<'_> {
             ..
         } = self.meta;
         info.state.keep(
-            (time_unix_nanos, measured.value),
+            (time_unix_nanos, measured.unscaled()),
             || key.into(),
             position,
             recorder,
@@ -202,6 +213,15 @@ impl<'m> Measured<'m> {
             FieldValue::Text(text) => number_text::with_suffix(unwrapped(unbracketed(text)))?,
         };
         Some(Self { value, suffix })
+    }
+
+    /// Returns the value without the multiplier of a count: 1200 for `1.2k`. Other suffixes are dropped: `M` can be of
+    /// millions or of MiB.
+    fn unscaled(&self) -> f64 {
+        match self.suffix {
+            "k" | "K" => self.value * 1e3,
+            _ => self.value,
+        }
     }
 
     /// Returns the value in the unit of the metric, by the row or else by its suffix.

@@ -9,10 +9,13 @@ use super::labelled::{COUNT, Labelled, LabelledNumber};
 use super::record_keys::{MAX_KEYS, step_rank};
 
 /// Words before values of an evaluation.
-const EVALUATION: [&str; 10] = [
+const EVALUATION: [&str; 13] = [
     "eval",
     "evaluation",
     "evaluate",
+    "evaluating",
+    "validating",
+    "cv",
     "val",
     "valid",
     "validation",
@@ -46,12 +49,45 @@ const STEPS: &str = "{step}";
 /// The unit of metrics that are durations.
 const SECONDS: &str = "s";
 
+/// The part of a line that a number belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    /// Values of training.
+    Training,
+    /// Values of an evaluation, as after `val` in `train loss 2.4, val loss 2.5`.
+    Evaluation,
+    /// A line about the batches of an evaluation: `Test: [10/97] Time 0.1 Loss 2.5`. None of its values is of training.
+    EvaluationBatches,
+}
+
+impl Section {
+    /// Returns the section of a number, given that of the number before it. A label of one word, as `val_loss`, begins one
+    /// only if it counts: `Test: [10/97]`.
+    pub(super) fn after(self, number: &Labelled<'_>) -> Self {
+        let label = match number.label.split_once(char::is_whitespace) {
+            _ if number.is_progress => number.label,
+            Some((first, _)) => first,
+            None => "",
+        };
+        let is_delimiter = |letter: char| !letter.is_alphanumeric() && letter != '_';
+        let words = [number.context, label]
+            .into_iter()
+            .flat_map(|text| text.split(is_delimiter));
+        match words.filter_map(is_evaluation).last() {
+            Some(true) if number.is_progress => Self::EvaluationBatches,
+            Some(true) => Self::Evaluation,
+            Some(false) => Self::Training,
+            None => self,
+        }
+    }
+}
+
 /// Finds the keys of labels. A log repeats its labels, so each is looked up once.
 #[derive(Debug)]
 pub(super) struct LabelKeys {
     mapping: Arc<Mapping>,
-    /// The keys of labels, in lines of training and of an evaluation.
-    labels: [HashMap<String, Option<String>>; 2],
+    /// The keys of labels by section.
+    labels: [HashMap<String, Option<String>>; 3],
     facts: HashMap<String, Facts>,
 }
 
@@ -92,10 +128,13 @@ impl LabelKeys {
     }
 
     /// Returns the field of a number, or `None` if it has no key.
-    pub(super) fn field<'a>(&mut self, number: &Labelled<'a>, is_eval: bool) -> Option<Field<'a>> {
-        if let Some(key) = self.of_label(number.label, is_eval) {
+    pub(super) fn field<'a>(&mut self, number: &Labelled<'a>, section: Section) -> Option<Field<'a>> {
+        if let Some(key) = self.of_label(number.label, section) {
             let value = self.value(number, &key)?;
             return Some((Cow::Owned(key), value));
+        }
+        if section == Section::EvaluationBatches {
+            return unknown(number).filter(|_| !number.is_progress);
         }
         if is_count(number) {
             let value = self.value(number, COUNT)?;
@@ -136,15 +175,15 @@ impl LabelKeys {
     }
 
     /// Returns the key of a label that a rule knows.
-    fn of_label(&mut self, label: &str, is_eval: bool) -> Option<String> {
+    fn of_label(&mut self, label: &str, section: Section) -> Option<String> {
         if label.is_empty() {
             return None;
         }
-        if let Some(found) = self.labels[usize::from(is_eval)].get(label) {
+        if let Some(found) = self.labels[section as usize].get(label) {
             return found.clone();
         }
-        let key = self.known_key(label, is_eval);
-        let labels = &mut self.labels[usize::from(is_eval)];
+        let key = self.known_key(label, section);
+        let labels = &mut self.labels[section as usize];
         if labels.len() >= MAX_KEYS {
             labels.clear();
         }
@@ -153,11 +192,16 @@ impl LabelKeys {
     }
 
     /// Returns the label itself, or the part of it after the words of a logger or a sentence.
-    fn known_key(&mut self, label: &str, is_eval: bool) -> Option<String> {
+    fn known_key(&mut self, label: &str, section: Section) -> Option<String> {
         let without_noise = without_noise(label);
-        if is_eval {
+        if section != Section::Training {
             let key = [EVAL_PREFIX, without_noise].concat();
             if self.facts(&key).is_known {
+                return Some(key);
+            }
+            let is_of_training = self.facts(without_noise).is_known && !self.facts(without_noise).is_epoch;
+            if section == Section::EvaluationBatches && is_of_training {
+                // No metric has this key.
                 return Some(key);
             }
         }
@@ -183,10 +227,11 @@ impl LabelKeys {
         if is_named && self.facts(unit).is_known {
             return Some((Cow::Borrowed(unit), FieldValue::Number(value)));
         }
-        if !number.label.is_empty() {
-            return None;
-        }
-        let key = tails(number.measure).find(|key| self.facts(key).is_known)?;
+        // Of a number with an unknown label, only a rate names the quantity: `Speed: 1010.9 samples/sec`.
+        let is_name = |key: &&str| number.label.is_empty() || key.contains('/');
+        let key = tails(number.measure)
+            .filter(is_name)
+            .find(|key| self.facts(key).is_known)?;
         Some((Cow::Borrowed(key), value_of(number)))
     }
 
@@ -228,20 +273,6 @@ impl LabelKeys {
     }
 }
 
-/// Returns whether the words before a number begin values of an evaluation; `None` if they begin neither those nor values of
-/// training. A label of one word, as `val_loss`, counts for its own value only.
-pub(super) fn begins_evaluation(number: &Labelled<'_>) -> Option<bool> {
-    let label = number
-        .label
-        .split_once(char::is_whitespace)
-        .map_or("", |(first, _)| first);
-    let words = number
-        .context
-        .split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    let words = words.chain([label.trim_matches(|letter: char| !letter.is_alphanumeric())]);
-    words.filter_map(is_evaluation).next_back()
-}
-
 /// Returns whether a word names an evaluation; `None` if it names neither one nor training.
 fn is_evaluation(word: &str) -> Option<bool> {
     let is_one_of = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(word));
@@ -252,23 +283,53 @@ fn is_evaluation(word: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` if no rule knows the label.
-fn is_count(number: &Labelled<'_>) -> bool {
+/// Returns whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` and `Train: [10/100]` if no rule knows
+/// the label.
+pub(super) fn is_count(number: &Labelled<'_>) -> bool {
     let last = number
         .label
         .rsplit(char::is_whitespace)
         .next()
         .unwrap_or_default();
-    let is_of_epoch = last.is_empty() || BATCHES.iter().any(|batch| batch.eq_ignore_ascii_case(last));
+    let mut names = BATCHES.iter().chain(&TRAINING);
+    let is_of_epoch = last.is_empty() || names.any(|name| name.eq_ignore_ascii_case(last));
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
+}
+
+/// Returns the epoch before a count: 3 in `Train: 3 [10/100]`.
+pub(super) fn epoch_before_count(number: &Labelled<'_>, next: Option<&Labelled<'_>>) -> Option<f64> {
+    let is_of_training = TRAINING
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(number.label));
+    let is_counted = next.is_some_and(|next| next.label.is_empty() && is_count(next));
+    match number.number {
+        LabelledNumber::Value(epoch, "") if is_of_training && is_counted => Some(epoch),
+        _ => None,
+    }
+}
+
+/// Returns the section of the indented lines after a line, which may be their heading: `Test Error:`.
+pub(super) fn section_of_heading(line: &str) -> Section {
+    let words = line.split(|letter: char| !letter.is_alphanumeric());
+    let is_heading = line.trim_end().ends_with(':');
+    match words.filter_map(is_evaluation).next_back() {
+        Some(true) if is_heading => Section::Evaluation,
+        _ => Section::Training,
+    }
 }
 
 /// Strips leading words that are not names: levels, times, source locations.
 fn without_noise(label: &str) -> &str {
-    let is_noise = |word: &str| {
-        let is_level = word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());
-        is_level || word.contains(|letter: char| letter.is_ascii_digit() || letter == ':')
-    };
+    let is_level = |word: &str| word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    // The default of Python's logging: `INFO:root:loss = 2.5`.
+    let mut parts = label.splitn(3, ':');
+    if let (Some(level), Some(_), Some(rest)) = (parts.next(), parts.next(), parts.next())
+        && is_level(level)
+    {
+        return rest.trim_start();
+    }
+    let is_noise =
+        |word: &str| is_level(word) || word.contains(|letter: char| letter.is_ascii_digit() || letter == ':');
     let mut rest = label;
     while let Some((word, after)) = rest.split_once(char::is_whitespace) {
         if !is_noise(word) {

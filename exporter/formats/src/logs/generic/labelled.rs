@@ -13,7 +13,11 @@ pub(super) struct Labelled<'a> {
     pub(super) context: &'a str,
     /// Whether `=` separates the label from the number.
     pub(super) is_assigned: bool,
-    /// The words after the number if it has no label: `tok/s`.
+    /// Whether the number follows a bracket, without a label.
+    pub(super) is_remark: bool,
+    /// Whether it counts what is done: `10/100`, or `45%|####` of a bar.
+    pub(super) is_progress: bool,
+    /// The words after the number: `tok/s`.
     pub(super) measure: &'a str,
     /// The number.
     pub(super) number: LabelledNumber<'a>,
@@ -52,16 +56,29 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
         let number = with_next_word(number, &line[end..]);
         let end = end + number.1;
         let is_remark = label.is_empty() && before.trim_end().ends_with('(');
+        // Of the numbers in remarks, as in `loss 4.5 (+1.2z)`, only rates have a name: `(533.8 examples/sec)`.
+        let measure = Some(measure(&line[end..])).filter(|measure| !is_remark || measure.contains('/'));
         found.push(Labelled {
             label,
             context,
             is_assigned,
-            measure: if is_remark { "" } else { measure(&line[end..]) },
+            is_remark,
+            is_progress: is_progress(number.0, &line[end..]),
+            measure: measure.unwrap_or_default(),
             number: number.0,
         });
         (at, label_start) = (end, end);
     }
     found
+}
+
+/// Returns whether a number counts what is done, given the text after it.
+fn is_progress(number: LabelledNumber<'_>, rest: &str) -> bool {
+    match number {
+        LabelledNumber::Fraction(..) => true,
+        LabelledNumber::Value(_, "%") => rest.starts_with('|'),
+        LabelledNumber::Value(..) | LabelledNumber::Clock(_) => false,
+    }
 }
 
 /// Returns the offset of the next possible number: a digit or a sign that does not end a word.
@@ -265,10 +282,13 @@ fn with_next_word<'a>(number: LabelledNumber<'a>, rest: &'a str) -> (LabelledNum
     }
 }
 
-/// Returns the words after a number, up to the next delimiter or number.
+/// Returns the words after a number, up to the next delimiter or number, unless they are the label of the next one.
 fn measure(rest: &str) -> &str {
     let end = delimiters(rest).next().map_or(rest.len(), |(start, _)| start);
     let text = &rest[..end];
+    if rest[end..].starts_with(':') {
+        return "";
+    }
     let end = next_token(text, 0).unwrap_or(text.len());
     let text = text[..end].trim_matches(is_margin);
     if text.contains(['=', ':']) { "" } else { text }

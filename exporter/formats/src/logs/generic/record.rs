@@ -19,8 +19,8 @@ pub(super) struct Records {
     /// The attributes of the newest record's spans.
     spans: SpanAttributes,
     texts: Vec<usize>,
-    /// The metrics without attributes of the newest record.
-    recorded: Vec<u16>,
+    /// The metrics without attributes of the newest record, and their fields.
+    recorded: Vec<(u16, usize)>,
 }
 
 impl Records {
@@ -81,30 +81,36 @@ impl Records {
             };
             let is_plain = resolved.is_plain();
             let metric = resolved.mapping.target.metric().filter(|_| is_plain);
-            // A number under `time` can be a duration or a time since the start; loaders of data print durations.
+            // A number under `time` can be a duration or a time since the start; loaders of data print durations. In a record
+            // without a step it is the time of an epoch.
             let is_unclear = !has_data_time
-                && matches!(value, FieldValue::Number(_))
                 && known.is_time
+                && (matches!(value, FieldValue::Number(_)) || step_field.is_none())
                 && metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal);
-            // If two keys of a record have the same metric, the first one is recorded as it.
+            // If two fields of a record have the same metric, the first one is recorded as it.
+            let ordinal = metric.map(|metric| metric.ordinal);
+            let mut recorded = self.recorded.iter();
+            let first = recorded.find(|(recorded, _)| Some(*recorded) == ordinal);
             if self.mapping.is_loose()
-                && let Some(metric) = metric
-                && (is_unclear || known.is_unmapped || self.recorded.contains(&metric.ordinal))
+                && metric.is_some()
+                && (is_unclear || known.is_unmapped || first.is_some())
             {
-                known.is_unmapped = true;
-                context.unknown(field, known, recorder);
+                if self.keys.are_same(number, first.map(|(_, field)| *field)) {
+                    context.unknown(field, self.keys.of(number), recorder);
+                } else {
+                    context.unmapped(field, self.keys.of(number), recorder);
+                }
                 continue;
             }
-            let Some((metric, number)) = context.known(field, known, recorder) else {
-                known.is_unmapped |= self.mapping.is_loose();
+            let Some((metric, value)) = context.known(field, known, recorder) else {
                 continue;
             };
             if is_plain {
-                self.recorded.push(metric.ordinal);
+                self.recorded.push((metric.ordinal, number));
             }
-            known.state.add_to_spans(number, &mut self.spans);
+            known.state.add_to_spans(value, &mut self.spans);
             if metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal {
-                duration = Some(number);
+                duration = Some(value);
             }
         }
         self.record_texts(fields, meta, recorder);

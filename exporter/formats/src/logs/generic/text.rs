@@ -6,9 +6,10 @@ use std::{borrow::Cow, sync::Arc};
 use pulsetrain_semconv::{Metric, metric};
 
 use super::{
+    blocks::{Blocks, Heading, Location},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
-    label_keys::{LabelKeys, begins_evaluation},
+    label_keys::{LabelKeys, Section, epoch_before_count, is_count, section_of_heading},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
 };
@@ -47,7 +48,10 @@ const EPOCH: &str = "epoch";
 pub(super) struct TextLines {
     pub(super) records: Records,
     pub(super) keys: LabelKeys,
+    pub(super) blocks: Blocks,
     epochs: EpochSteps,
+    /// The section of indented lines.
+    section: Section,
 }
 
 impl TextLines {
@@ -55,22 +59,32 @@ impl TextLines {
         Self {
             records: Records::of(mapping),
             keys: LabelKeys::of(mapping),
+            blocks: Blocks::default(),
             epochs: EpochSteps::default(),
+            section: Section::Training,
         }
     }
 
     /// Returns the fields of a line that is a record.
     pub(super) fn fields<'a>(&mut self, text: &'a str) -> Option<Vec<Field<'a>>> {
+        if let Some(row) = self.blocks.row(text) {
+            let fields = vec![row];
+            self.records.look_up(&fields);
+            return Some(fields);
+        }
+        let section = self.section_of(text);
         let (mut fields, body) = self.records.match_line(text)?;
         let object = object(body);
         let printed = object.as_ref().map_or(body, |(start, _)| &body[..*start]);
         let numbers = labelled(printed);
-        let totals = self.add_labelled(&numbers, &mut fields);
+        let mut totals = self.add_labelled(&numbers, section, &mut fields);
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
         self.keys.mark_evaluation(&mut fields);
+        let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         self.records.look_up(&fields);
         self.note_epoch(&fields, &totals);
-        if !self.is_record(&fields) {
+        if !is_value_of_block && !self.is_record(&fields) {
+            self.note_heading(&fields, &totals);
             return None;
         }
         if let Some(step) = self.records.keys.step()
@@ -88,17 +102,36 @@ impl TextLines {
         Some(fields)
     }
 
+    /// Returns the section in which a line begins: that of the heading above indented lines.
+    fn section_of(&mut self, text: &str) -> Section {
+        if text.starts_with(char::is_whitespace) {
+            return self.section;
+        }
+        self.section = section_of_heading(text);
+        Section::Training
+    }
+
     /// Adds the fields of labelled numbers, and returns the total of each field that is a fraction.
     fn add_labelled<'a>(
         &mut self,
         numbers: &[Labelled<'a>],
+        mut section: Section,
         fields: &mut Vec<Field<'a>>,
     ) -> Vec<Option<f64>> {
-        let mut is_eval = false;
         let mut totals = vec![None; fields.len()];
-        for number in numbers {
-            is_eval = begins_evaluation(number).unwrap_or(is_eval);
-            let Some(field) = self.keys.field(number, is_eval) else {
+        // `(4500/10000)` explains the number before it if the line has another count.
+        let has_count = numbers.iter().any(|number| is_count(number) && !number.is_remark);
+        for (at, number) in numbers.iter().enumerate() {
+            if number.is_remark && is_count(number) && has_count {
+                continue;
+            }
+            section = section.after(number);
+            let epoch = epoch_before_count(number, numbers.get(at + 1)).filter(|_| self.keys.is_epoch(EPOCH));
+            let field = match epoch {
+                Some(epoch) => Some((Cow::Borrowed(EPOCH), FieldValue::Number(epoch))),
+                None => self.keys.field(number, section),
+            };
+            let Some(field) = field else {
                 continue;
             };
             totals.push(match number.number {
@@ -116,6 +149,51 @@ impl TextLines {
             fields.retain(|(key, _)| key != COUNT);
         }
         totals
+    }
+
+    /// Adds the step of the heading to a line of its block, and the epoch to the first one. Returns whether the line has a
+    /// value of the block.
+    fn add_heading(
+        &mut self,
+        text: &str,
+        numbers: &[Labelled<'_>],
+        fields: &mut Vec<Field<'_>>,
+        totals: &mut Vec<Option<f64>>,
+    ) -> bool {
+        let keys = &mut self.keys;
+        let has_step = fields.iter().any(|(key, _)| keys.is_step(key));
+        let Some(heading) = self.blocks.heading_of(text, numbers) else {
+            return false;
+        };
+        if fields.is_empty() || has_step {
+            return false;
+        }
+        let is_value = numbers.len() == 1 && fields.len() == 1;
+        for location in heading.epoch.take().iter().chain([&heading.step]) {
+            let key = Cow::Owned(location.key.clone());
+            fields.insert(0, (key, FieldValue::Number(location.value)));
+            totals.insert(0, location.total);
+        }
+        is_value
+    }
+
+    /// Begins a block if the line can be its heading: it has a step of a total.
+    fn note_heading(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
+        let location = |field: usize| {
+            let (key, value) = &fields[field];
+            Some(Location {
+                key: key.to_string(),
+                value: value.number()?,
+                total: totals.get(field).copied().flatten(),
+            })
+        };
+        let step = self.records.keys.step().filter(|step| fields[*step].0 != COUNT);
+        let Some(step) = step.and_then(location).filter(|step| step.total.is_some()) else {
+            return;
+        };
+        let epoch = (0..fields.len()).find(|field| self.keys.is_epoch(&fields[*field].0));
+        let epoch = epoch.and_then(location);
+        self.blocks.begin(Heading { step, epoch });
     }
 
     /// Names the first of two counts, as in `[0/5][50/1583]`, the epoch.

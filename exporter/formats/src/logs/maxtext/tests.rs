@@ -58,7 +58,7 @@ fn memory_is_recorded_by_device_and_by_host() {
     assert_eq!(read.values("memory.estimate.size").len(), 5);
     assert_eq!(
         read.values("memory.framework.limit"),
-        [(95.74 * (1_u64 << 30) as f64).trunc()]
+        [(95.74 * (1_u64 << 30) as f64).round()]
     );
     assert_eq!(read.values("memory.host.used"), [4.5 * (1_u64 << 30) as f64]);
     assert_eq!(

@@ -199,3 +199,101 @@ fn step_numbers_with_a_k_suffix_are_parsed() {
     let read = read("step 1k loss 2.5\nstep 1.5k loss 2.25\nstep 2k loss 2\n");
     assert_eq!(read.values("train.global_step"), [1000.0, 1500.0, 2000.0]);
 }
+
+#[test]
+fn second_number_of_a_metric_is_kept_as_custom_without_becoming_the_metric() {
+    let two_keys = read(
+        "step 1 loss 2.5 train_acc: 45.5% acc: 47.0%\nstep 2 loss 2.25 acc: 48.0%\nstep 3 loss 2 acc: 49.0%\n",
+    );
+    assert_eq!(two_keys.values("train.accuracy"), [0.455]);
+    assert_eq!(two_keys.values("train.custom"), [47.0, 48.0, 49.0]);
+    // The same key twice in one record does not change the key's later values.
+    let one_key = read("step 1 loss 2.5 loss 9\nstep 2 loss 2.25\nstep 3 loss 2\n");
+    assert_eq!(one_key.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(one_key.values("train.custom"), [9.0]);
+}
+
+#[test]
+fn evaluation_with_its_own_counter_or_heading_is_not_training() {
+    let read = read(
+        "Train: [0/2][10/20] loss 2.5\nTrain: [0/2][20/20] loss 2.25\n\
+         INFO Test: [0/5] Time 0.5 Loss 3.5\nValidation:  40%|####| 2/5 [00:01<00:02, loss=3.25]\n\
+         Train: [1/2][10/20] loss 2\n\
+         Test Error:\n Accuracy: 50.0%, Avg loss: 3.0\nloss 1.75 step 40\n",
+    );
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0, 1.75]);
+    assert_eq!(read.values("eval.loss"), [3.5, 3.25, 3.0]);
+    assert_eq!(read.values("eval.accuracy"), [0.5]);
+    assert_eq!(read.values("train.global_step"), [10.0, 20.0, 30.0, 40.0]);
+    assert!(read.values("train.step.duration").is_empty());
+}
+
+#[test]
+fn numbers_with_neighbouring_labels_keep_their_own() {
+    let read = read(
+        "INFO:root:step = 1, Speed: 1010.5 samples/sec, 621.3 lr: 0.001, 17.5 loss: 2.5\n\
+         INFO:root:step = 2, Speed: 1012.5 samples/sec, 621.3 lr: 0.001, 17.5 loss: 2.25 (4500/10000) 7/9\n\
+         INFO:root:step = 3, Speed: 1014.5 samples/sec, 621.3 lr: 0.001, 17.5 loss: 2.0\n",
+    );
+    assert_eq!(read.values("train.global_step"), [1.0, 2.0, 3.0]);
+    assert_eq!(read.values("train.throughput.samples"), [1010.5, 1012.5, 1014.5]);
+    assert_eq!(read.values("train.learning_rate"), [0.001; 3]);
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert!(read.values("train.epoch").is_empty());
+    assert!(read.values("train.custom").is_empty());
+}
+
+#[test]
+fn counts_with_a_k_suffix_and_times_of_epochs_are_kept_as_custom() {
+    let read = read(
+        "epoch 1: loss 2.5, time 62.5s, fps 1.5k\nepoch 2: loss 2.25, time 61.5s, fps 1.25k\nepoch 3: loss 2, time 61s, fps 1k\n",
+    );
+    assert_eq!(read.values("train.epoch"), [1.0, 2.0, 3.0]);
+    assert_eq!(
+        read.values("train.custom"),
+        [62.5, 1500.0, 61.5, 1250.0, 61.0, 1000.0]
+    );
+    assert!(read.values("train.step.duration").is_empty());
+}
+
+#[test]
+fn estimate_without_a_value_is_not_measured() {
+    let read = read(
+        "step 1 | loss 2.5 | 12.5ms | mfu -100.00%\nstep 2 | loss 2.25 | 12.5ms | mfu 40.00%\nstep 3 | loss 2 | 12.5ms | mfu 41.00%\n",
+    );
+    assert_eq!(read.values("train.mfu"), [0.4, 0.41]);
+    assert!(read.values("train.custom").is_empty());
+}
+
+#[test]
+fn values_in_lines_below_a_heading_belong_to_its_step() {
+    let block = |step: u32, loss: f64| {
+        format!(
+            "2026-11-20 10:00:0{step} olmo:967 INFO [step={step}/1000,epoch=0]\n    train/CrossEntropyLoss={loss}\n    \
+             throughput/device/tokens_per_second=23,46{step}\n    optim/norm_of_blocks=1.5\n"
+        )
+    };
+    let read = read(&(1..4).map(|step| block(step, 2.5)).collect::<String>());
+    assert_eq!(read.values("train.global_step"), [1.0, 2.0, 3.0]);
+    assert_eq!(read.values("train.epoch"), [0.0; 3]);
+    assert_eq!(read.values("train.loss"), [2.5; 3]);
+    assert_eq!(read.values("train.custom").len(), 6);
+}
+
+#[test]
+fn tables_of_stable_baselines_are_read() {
+    let table = |iteration: u32| {
+        format!(
+            "-----\n| rollout/     |     |\n|    ep_rew_mean | 6{iteration} |\n| time/ |   |\n|    fps | 1127 |\n\
+             |    iterations | {iteration} |\n| train/ | |\n|    loss | 2.5 |\n|    value_loss | 1.5e+02 |\n-----\n"
+        )
+    };
+    let read = read(&(1..4).map(table).collect::<String>());
+    assert_eq!(read.values("train.global_step"), [1.0, 2.0, 3.0]);
+    assert_eq!(read.values("rl.reward"), [61.0, 62.0, 63.0]);
+    assert_eq!(read.values("rl.value_loss"), [150.0; 3]);
+    assert_eq!(read.values("train.custom"), [1127.0; 3]);
+    // A table of settings has no sections.
+    let settings = "| loss | 1 |\n| steps | 1000 |\n";
+    assert_eq!(Sampled::read(&FORMAT, settings).counts.records, 0);
+}
