@@ -239,7 +239,9 @@ fn attributes(text: &str) -> Result<Attributes, String> {
 }
 
 fn window(text: &str) -> Result<Range<UnixNanos>, String> {
-    let (start, end) = split(text, "2026-11-21T00:18:40Z..2026-11-21T00:19:00Z")?;
+    let (start, end) = text
+        .split_once("..")
+        .ok_or("write it like 2026-11-21T00:18:40Z..2026-11-21T00:19:00Z")?;
     let window = time(start, UnixNanos(0))?..time(end, UnixNanos::MAX)?;
     if window.is_empty() {
         return Err("ends before it starts".to_owned());
@@ -306,11 +308,6 @@ fn nanos(text: &str) -> Result<u64, String> {
         |_| format!("{text:?} is not a duration: write a number with its unit, like 500ns, 10us, 1ms or 2s");
     let Time(duration) = Time::try_from(text.to_owned()).map_err(wrong)?;
     u64::try_from(duration.as_nanos()).map_err(|_| "is too long".to_owned())
-}
-
-fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String> {
-    text.split_once("..")
-        .ok_or_else(|| format!("write it like {example}"))
 }
 
 #[cfg(test)]

@@ -18,10 +18,18 @@ pub(super) fn leading_time(line: &str) -> Option<LoggedTime> {
     }
 }
 
-/// Parses the `datefmt` of Transformers' examples, `%m/%d/%Y %H:%M:%S`. Only the dash after it shows that the month is first.
+/// The levels of Python's logging.
+const LEVELS: [&str; 5] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
+
+/// Parses the beginning of a line of Transformers' examples, `%m/%d/%Y %H:%M:%S - LEVEL - `. Other programs may write the day
+/// first, so another continuation is rejected.
 #[inline(never)]
 fn read_month_first(text: &str) -> Option<LoggedTime> {
-    let (time, _) = text.split_once(" - ")?;
+    let (time, rest) = text.split_once(" - ")?;
+    let (level, _) = rest.split_once(" - ")?;
+    if !LEVELS.contains(&level) {
+        return None;
+    }
     let (date, clock) = time.split_once(' ')?;
     let (month_and_day, year) = date.rsplit_once('/')?;
     generic::date(&format!("{year}/{month_and_day} {clock}"))
@@ -75,6 +83,7 @@ mod tests {
             "1234-5678",
             "01/02/2026 12:00:00 step=1",
             "13/02/2026 12:00:00 - INFO - step=1",
+            "01/02/2026 12:00:00 - step=1",
             "12/100 steps - loss",
             "1/2/3 - x",
             "2026-01-0é2 12:00:00",

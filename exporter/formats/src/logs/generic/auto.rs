@@ -145,6 +145,14 @@ fn agree(head: &[u8]) -> bool {
     records * MAX_LINES_A_RECORD >= span && groups.values().any(is_agreed)
 }
 
+/// Returns whether the head of a log has a record.
+pub(super) fn has_records(head: &[u8]) -> bool {
+    let mut lines = GenericLines::default();
+    let mut found = false;
+    each_printed_line(head, |text| found = found || lines.fields(text).is_some());
+    found
+}
+
 fn note(fields: &[Field<'_>], lines: &mut TextLines, groups: &mut HashMap<String, Group>) {
     let step = lines.records.keys.step();
     for result in lines.results(fields) {

@@ -4,30 +4,39 @@
 //! label (OLMo, rsl_rl). The tables of Stable-Baselines3 have a row for each value, below the row of a section:
 //! `| rollout/ |  |`.
 
-use pulsetrain_mapping::{Field, FieldValue};
+use pulsetrain_mapping::Field;
 use std::borrow::Cow;
 
-use super::labelled::{Labelled, cell};
+use super::{
+    label_keys::EVAL_PREFIX,
+    labelled::{Labelled, cell},
+};
+
+/// The section of a table with values of an evaluation.
+const EVALUATION: &str = "eval/";
 
 /// The state of a log between lines.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     /// The heading of the current block.
     heading: Option<Heading>,
+    /// Whether the newest line is in a table with sections.
     in_table: bool,
+    /// Whether the section of the table is `eval/`.
+    is_evaluation: bool,
 }
 
 /// The heading of a block.
 #[derive(Debug)]
 pub(super) struct Heading {
-    pub(super) step: Location,
+    pub(super) step: Progress,
     /// The epoch, if the heading has one, until it is recorded.
-    pub(super) epoch: Option<Location>,
+    pub(super) epoch: Option<Progress>,
 }
 
 /// A step or an epoch.
 #[derive(Debug)]
-pub(super) struct Location {
+pub(super) struct Progress {
     pub(super) key: String,
     pub(super) value: f64,
     pub(super) total: Option<f64>,
@@ -38,7 +47,7 @@ impl Blocks {
     pub(super) fn row<'a>(&mut self, text: &'a str) -> Option<Field<'a>> {
         let text = text.trim();
         let Some(row) = text.strip_prefix('|').and_then(|text| text.strip_suffix('|')) else {
-            // The line around a table.
+            // Lines of dashes surround a table. Any other line ends it.
             self.in_table &= text.bytes().all(|byte| byte == b'-');
             return None;
         };
@@ -46,13 +55,14 @@ impl Blocks {
         let (key, value) = (key.trim(), value.trim());
         if value.is_empty() {
             self.in_table = key.ends_with('/');
+            self.is_evaluation = key == EVALUATION;
         }
-        match cell(value)? {
-            value @ FieldValue::Number(_) if self.in_table && !key.is_empty() => {
-                Some((Cow::Borrowed(key), value))
-            }
-            _ => None,
-        }
+        let value = cell(value).filter(|value| value.number().is_some() && self.in_table)?;
+        let key = match self.is_evaluation {
+            true => Cow::Owned([EVAL_PREFIX, key].concat()),
+            false => Cow::Borrowed(key),
+        };
+        Some((key, value))
     }
 
     /// Returns whether the newest line is in a table.
@@ -65,11 +75,24 @@ impl Blocks {
         self.heading = Some(heading);
     }
 
-    /// Returns the heading of the block that a line belongs to. A line with several numbers that is not indented ends a block.
+    /// Returns the heading of the block that a line belongs to: an indented line, or one that begins with the label of its only
+    /// number. Any other line with a number ends the block.
     pub(super) fn heading_of(&mut self, text: &str, numbers: &[Labelled<'_>]) -> Option<&mut Heading> {
-        if numbers.len() > 1 && !text.starts_with(char::is_whitespace) {
+        let is_value = match numbers {
+            [] => true,
+            [only] => text
+                .strip_prefix(only.label)
+                .is_some_and(|rest| rest.starts_with([':', '='])),
+            _ => false,
+        };
+        if !is_value && !text.starts_with(char::is_whitespace) {
             self.heading = None;
         }
         self.heading.as_mut()
+    }
+
+    /// Ends a block.
+    pub(super) fn end(&mut self) {
+        self.heading = None;
     }
 }

@@ -6,8 +6,6 @@ pub(super) struct EpochSteps {
     epoch: f64,
     /// The number of the first epoch, if epochs have a total: 1 as in `Epoch 1/10`, or 0 after `[0/5]`.
     first: Option<f64>,
-    /// The number of epochs, if the log has it.
-    epochs: Option<f64>,
     /// The counts without a label, as in bars and `[10/100]`.
     counts: Steps,
     /// The steps with a label. A log can have both: bars within an epoch, and lines with the step of the run.
@@ -22,7 +20,7 @@ struct Steps {
     before: f64,
     /// Whether steps have started over without a total: the step of the run is not known.
     is_unknown: bool,
-    /// Whether the count goes on from epoch to epoch, as a bar over the complete run.
+    /// Whether the count is over the complete run: it does not restart in a new epoch.
     is_of_run: bool,
 }
 
@@ -43,12 +41,11 @@ impl EpochSteps {
         if epochs.is_some() {
             let first = self.first.unwrap_or(1.0);
             self.first = Some(first.min(epoch));
-            self.epochs = epochs;
         }
     }
 
     /// Returns the step of the run, or `None` if it is unknown. A count without a label, as in bars, counts within the epoch
-    /// unless it goes on in the next one.
+    /// unless it continues in the next one.
     pub(super) fn step(&mut self, done: f64, total: Option<f64>, is_count: bool) -> Option<f64> {
         let steps = match is_count {
             true => &mut self.counts,
@@ -59,15 +56,15 @@ impl EpochSteps {
             epoch: self.epoch,
             done,
             total,
-            stride: done - old.done,
+            stride: if old.epoch == self.epoch {
+                done - old.done
+            } else {
+                0.0
+            },
         };
         steps.newest = new;
         if let Some(first) = self.first.filter(|_| is_count) {
-            let is_of_epoch = |step: Step| step.is_within_epoch_of_run(first, self.epochs);
-            steps.is_of_run |= new.epoch > old.epoch
-                && new.done > old.done
-                && new.total == old.total
-                && [old, new].into_iter().all(is_of_epoch);
+            steps.is_of_run |= new.continues(old);
             return total.map(|total| match steps.is_of_run {
                 true => done,
                 false => (self.epoch - first) * total + done,
@@ -75,12 +72,13 @@ impl EpochSteps {
         }
         // A log with one line an epoch has the last step each time.
         let starts_over = done < old.done || done == old.done && total == Some(done);
-        // A finished count that starts over begins an epoch, also if the log does not number epochs.
+        // A finished count that starts over begins an epoch, also if the log does not number epochs. A run that continues
+        // from a checkpoint does not start over near 0.
+        let restarts = new.total == old.total && new.total.is_some_and(|total| 2.0 * new.done < total);
         let is_finished = old
             .total
             .is_some_and(|total| old.done + old.stride.max(1.0) >= total);
-        let begins_epoch =
-            new.epoch > old.epoch || is_count && new.done < old.done && new.total == old.total && is_finished;
+        let begins_epoch = new.epoch > old.epoch || is_count && restarts && is_finished;
         if begins_epoch && starts_over {
             steps.before += old.total.unwrap_or_default();
             steps.is_unknown |= old.total.is_none();
@@ -90,14 +88,16 @@ impl EpochSteps {
 }
 
 impl Step {
-    /// Returns whether the count, if it is over the complete run, is one of its epoch.
-    fn is_within_epoch_of_run(self, first: f64, epochs: Option<f64>) -> bool {
-        let (Some(total), Some(epochs)) = (self.total, epochs) else {
-            return false;
-        };
-        let steps_of_epoch = total / epochs;
-        let begin = (self.epoch - first) * steps_of_epoch;
-        (begin..=begin + steps_of_epoch).contains(&self.done)
+    /// Returns whether the count continues that of the step before it, in a new epoch.
+    fn continues(self, before: Self) -> bool {
+        let grown = self.done - before.done;
+        self.epoch > before.epoch
+            && self.total == before.total
+            && grown > 0.0
+            && grown <= 1.5 * before.stride
+            && self
+                .total
+                .is_some_and(|total| before.done + before.stride < total)
     }
 }
 
@@ -117,20 +117,25 @@ mod tests {
 
     #[test]
     fn count_that_starts_over_continues_the_steps_of_the_run() {
-        let run = |counts: &[(f64, f64, f64)], epochs| steps_of(epochs, counts);
         let within = [(1.0, 50.0, 100.0), (1.0, 100.0, 100.0), (2.0, 50.0, 100.0)];
-        assert_eq!(run(&within, Some(2.0)), [Some(50.0), Some(100.0), Some(150.0)]);
-        assert_eq!(run(&within, None), [Some(50.0), Some(100.0), Some(150.0)]);
-        // Not the end of the first epoch: the count is still one within the epoch.
+        let expected = [Some(50.0), Some(100.0), Some(150.0)];
+        assert_eq!(steps_of(Some(2.0), &within), expected);
+        assert_eq!(steps_of(None, &within), expected);
+        // One count an epoch does not show whether it continues.
         let sparse = [(1.0, 45.0, 100.0), (2.0, 50.0, 100.0)];
-        assert_eq!(run(&sparse, Some(5.0)), [Some(45.0), Some(150.0)]);
+        assert_eq!(steps_of(Some(5.0), &sparse), [Some(45.0), Some(150.0)]);
     }
 
     #[test]
     fn count_over_the_complete_run_is_its_step() {
-        let counts = [(1.0, 100.0, 200.0), (2.0, 110.0, 200.0), (2.0, 120.0, 200.0)];
-        let expected = [Some(100.0), Some(110.0), Some(120.0)];
-        assert_eq!(steps_of(Some(2.0), &counts), expected);
+        let counts = [
+            (1.0, 200.0, 800.0),
+            (1.0, 300.0, 800.0),
+            (2.0, 400.0, 800.0),
+            (2.0, 500.0, 800.0),
+        ];
+        let expected = [Some(200.0), Some(300.0), Some(400.0), Some(500.0)];
+        assert_eq!(steps_of(Some(3.0), &counts), expected);
     }
 
     #[test]
@@ -141,8 +146,10 @@ mod tests {
         assert_eq!(step(150.0), Some(150.0));
         assert_eq!(step(0.0), Some(200.0));
         assert_eq!(step(50.0), Some(250.0));
-        // A run that was restarted counts the same steps again.
+        // A run that was restarted counts the same steps again, or continues from a checkpoint.
         assert_eq!(step(0.0), Some(200.0));
+        assert_eq!(step(150.0), Some(350.0));
+        assert_eq!(step(120.0), Some(320.0));
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl RecordContext<'_> {
         }
     }
 
-    /// Keeps a number whose row does not fit it.
+    /// Keeps a number whose row does not fit it, and all later numbers of the key.
     pub(super) fn unmapped(
         &self,
         field: (&str, &FieldValue<'_>),
@@ -215,11 +215,11 @@ impl<'m> Measured<'m> {
         Some(Self { value, suffix })
     }
 
-    /// Returns the value without the multiplier of a count: 1200 for `1.2k`. Other suffixes are dropped: `M` can be of
-    /// millions or of MiB.
+    /// Returns the value without the multiplier of a count: 1200 for `1.2k`. Other suffixes are dropped: `K` and `M` can be of
+    /// bytes.
     fn unscaled(&self) -> f64 {
         match self.suffix {
-            "k" | "K" => self.value * 1e3,
+            "k" => self.value * 1e3,
             _ => self.value,
         }
     }

@@ -8,6 +8,18 @@ use pulsetrain_semconv::metric;
 use super::labelled::{COUNT, Labelled, LabelledNumber};
 use super::record_keys::{MAX_KEYS, step_rank};
 
+/// Labels of a rate whose unit names the quantity: `Speed: 1010.9 samples/sec`.
+const SPEEDS: [&str; 8] = [
+    "speed",
+    "ips",
+    "throughput",
+    "rate",
+    "avg",
+    "average",
+    "current",
+    "train",
+];
+
 /// Words before values of an evaluation.
 const EVALUATION: [&str; 13] = [
     "eval",
@@ -25,6 +37,9 @@ const EVALUATION: [&str; 13] = [
     "dev",
 ];
 
+/// A word that makes `cv` one of cross-validation, whose folds are trained.
+const FOLD: &str = "fold";
+
 /// Words before values of training.
 const TRAINING: [&str; 3] = ["train", "training", "trainer"];
 
@@ -32,12 +47,12 @@ const TRAINING: [&str; 3] = ["train", "training", "trainer"];
 const SPLITS: [&str; 8] = ["split", "mode", "phase", "stage", "type", "subset", "set", "kind"];
 
 /// The prefix of the keys of values of an evaluation.
-const EVAL_PREFIX: &str = "eval ";
+pub(super) const EVAL_PREFIX: &str = "eval ";
 
 /// Labels of the counters of an epoch.
 const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini_batch"];
 
-/// The most words of a label that no rule knows.
+/// The most words of a label that no rule knows, and of a heading.
 const MAX_WORDS: usize = 3;
 
 /// The key of a time of day or of a duration.
@@ -72,9 +87,16 @@ impl Section {
         let is_delimiter = |letter: char| !letter.is_alphanumeric() && letter != '_';
         let words = [number.context, label]
             .into_iter()
-            .flat_map(|text| text.split(is_delimiter));
+            .flat_map(|text| text.split(is_delimiter))
+            .filter(|word| !word.is_empty());
+        if words.clone().any(|word| word.eq_ignore_ascii_case(FOLD)) {
+            return self;
+        }
+        // A counter follows its name: `Test: [10/97]`, `CV Batch 10/97`, and not `Test accuracy: 9843/10000`.
+        let is_name = |word: &str| is_evaluation(word) == Some(true) || is_one_of(&BATCHES, word);
+        let is_counter = number.is_progress && words.clone().last().is_some_and(is_name);
         match words.filter_map(is_evaluation).last() {
-            Some(true) if number.is_progress => Self::EvaluationBatches,
+            Some(true) if is_counter => Self::EvaluationBatches,
             Some(true) => Self::Evaluation,
             Some(false) => Self::Training,
             None => self,
@@ -140,7 +162,7 @@ impl LabelKeys {
             let value = self.value(number, COUNT)?;
             return self.is_step(COUNT).then_some((Cow::Borrowed(COUNT), value));
         }
-        self.by_measure(number).or_else(|| unknown(number))
+        self.by_measure(number, section).or_else(|| unknown(number))
     }
 
     /// Renames the fields of a record that is marked as an evaluation, as by `"split": "val"`, to the keys of an evaluation.
@@ -199,9 +221,12 @@ impl LabelKeys {
             if self.facts(&key).is_known {
                 return Some(key);
             }
-            let is_of_training = self.facts(without_noise).is_known && !self.facts(without_noise).is_epoch;
+            let mut words = without_noise.split(|letter: char| !letter.is_alphanumeric());
+            let names_evaluation = words.any(|word| is_evaluation(word) == Some(true));
+            let facts = self.facts(without_noise);
+            let is_of_training = facts.is_known && !facts.is_epoch && !facts.is_step && !names_evaluation;
             if section == Section::EvaluationBatches && is_of_training {
-                // No metric has this key.
+                // The mapping has no such key, so the value is kept as `train.custom`.
                 return Some(key);
             }
         }
@@ -218,7 +243,7 @@ impl LabelKeys {
     }
 
     /// Names a number by the words after it: `1200 tok/s`, `45.6% bf16 MFU`.
-    fn by_measure<'a>(&mut self, number: &Labelled<'a>) -> Option<Field<'a>> {
+    fn by_measure<'a>(&mut self, number: &Labelled<'a>, section: Section) -> Option<Field<'a>> {
         let LabelledNumber::Value(value, unit) = number.number else {
             return None;
         };
@@ -227,8 +252,9 @@ impl LabelKeys {
         if is_named && self.facts(unit).is_known {
             return Some((Cow::Borrowed(unit), FieldValue::Number(value)));
         }
-        // Of a number with an unknown label, only a rate names the quantity: `Speed: 1010.9 samples/sec`.
-        let is_name = |key: &&str| number.label.is_empty() || key.contains('/');
+        // If the label is unknown, only a rate names the quantity: `Speed: 1010.9 samples/sec`.
+        let is_speed = section == Section::Training && is_speed(without_noise(number.label));
+        let is_name = |key: &&str| number.label.is_empty() || is_speed && key.contains('/');
         let key = tails(number.measure)
             .filter(is_name)
             .find(|key| self.facts(key).is_known)?;
@@ -275,12 +301,15 @@ impl LabelKeys {
 
 /// Returns whether a word names an evaluation; `None` if it names neither one nor training.
 fn is_evaluation(word: &str) -> Option<bool> {
-    let is_one_of = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(word));
-    match (is_one_of(&EVALUATION), is_one_of(&TRAINING)) {
+    match (is_one_of(&EVALUATION, word), is_one_of(&TRAINING, word)) {
         (true, _) => Some(true),
         (_, true) => Some(false),
         _ => None,
     }
+}
+
+fn is_one_of(names: &[&str], word: &str) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(word))
 }
 
 /// Returns whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` and `Train: [10/100]` if no rule knows
@@ -291,19 +320,27 @@ pub(super) fn is_count(number: &Labelled<'_>) -> bool {
         .rsplit(char::is_whitespace)
         .next()
         .unwrap_or_default();
-    let mut names = BATCHES.iter().chain(&TRAINING);
-    let is_of_epoch = last.is_empty() || names.any(|name| name.eq_ignore_ascii_case(last));
+    let is_of_epoch =
+        last.is_empty() || is_one_of(&BATCHES, last) || is_one_of(&TRAINING, without_noise(number.label));
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
+}
+
+/// Returns whether a label says only that its number is a rate.
+fn is_speed(label: &str) -> bool {
+    let mut words = label
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    words.all(|word| is_one_of(&SPEEDS, word))
 }
 
 /// Returns the epoch before a count: 3 in `Train: 3 [10/100]`.
 pub(super) fn epoch_before_count(number: &Labelled<'_>, next: Option<&Labelled<'_>>) -> Option<f64> {
-    let is_of_training = TRAINING
-        .iter()
-        .any(|name| name.eq_ignore_ascii_case(number.label));
+    let is_of_training = is_one_of(&TRAINING, number.label);
     let is_counted = next.is_some_and(|next| next.label.is_empty() && is_count(next));
     match number.number {
-        LabelledNumber::Value(epoch, "") if is_of_training && is_counted => Some(epoch),
+        LabelledNumber::Value(epoch, "") if is_of_training && is_counted && epoch.fract() == 0.0 => {
+            Some(epoch)
+        }
         _ => None,
     }
 }
@@ -311,10 +348,13 @@ pub(super) fn epoch_before_count(number: &Labelled<'_>, next: Option<&Labelled<'
 /// Returns the section of the indented lines after a line, which may be their heading: `Test Error:`.
 pub(super) fn section_of_heading(line: &str) -> Section {
     let words = line.split(|letter: char| !letter.is_alphanumeric());
-    let is_heading = line.trim_end().ends_with(':');
-    match words.filter_map(is_evaluation).next_back() {
-        Some(true) if is_heading => Section::Evaluation,
-        _ => Section::Training,
+    let words = words.filter(|word| !word.is_empty());
+    let kinds = || words.clone().filter_map(is_evaluation);
+    let is_short = words.clone().count() <= MAX_WORDS && !line.bytes().any(|byte| byte.is_ascii_digit());
+    let is_heading = line.trim_end().ends_with(':') && is_short;
+    match is_heading && kinds().next() == Some(true) && kinds().all(|is_evaluation| is_evaluation) {
+        true => Section::Evaluation,
+        false => Section::Training,
     }
 }
 
@@ -323,8 +363,9 @@ fn without_noise(label: &str) -> &str {
     let is_level = |word: &str| word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());
     // The default of Python's logging: `INFO:root:loss = 2.5`.
     let mut parts = label.splitn(3, ':');
-    if let (Some(level), Some(_), Some(rest)) = (parts.next(), parts.next(), parts.next())
+    if let (Some(level), Some(logger), Some(rest)) = (parts.next(), parts.next(), parts.next())
         && is_level(level)
+        && is_evaluation(logger) != Some(true)
     {
         return rest.trim_start();
     }

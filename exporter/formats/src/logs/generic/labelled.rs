@@ -13,9 +13,9 @@ pub(super) struct Labelled<'a> {
     pub(super) context: &'a str,
     /// Whether `=` separates the label from the number.
     pub(super) is_assigned: bool,
-    /// Whether the number follows a bracket, without a label.
+    /// Whether the number has no label and follows `(`.
     pub(super) is_remark: bool,
-    /// Whether it counts what is done: `10/100`, or `45%|####` of a bar.
+    /// Whether the number is progress: `10/100`, or `45%|####` of a bar.
     pub(super) is_progress: bool,
     /// The words after the number: `tok/s`.
     pub(super) measure: &'a str,
@@ -56,15 +56,18 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
         let number = with_next_word(number, &line[end..]);
         let end = end + number.1;
         let is_remark = label.is_empty() && before.trim_end().ends_with('(');
-        // Of the numbers in remarks, as in `loss 4.5 (+1.2z)`, only rates have a name: `(533.8 examples/sec)`.
-        let measure = Some(measure(&line[end..])).filter(|measure| !is_remark || measure.contains('/'));
+        let mut measure = measure(&line[end..]);
+        // In a remark such as `loss 4.5 (+1.2z)`, only a rate has a name: `(533.8 examples/sec)`.
+        if is_remark && !measure.contains('/') {
+            measure = "";
+        }
         found.push(Labelled {
             label,
             context,
             is_assigned,
             is_remark,
             is_progress: is_progress(number.0, &line[end..]),
-            measure: measure.unwrap_or_default(),
+            measure,
             number: number.0,
         });
         (at, label_start) = (end, end);
@@ -72,7 +75,7 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
     found
 }
 
-/// Returns whether a number counts what is done, given the text after it.
+/// Returns whether a number is progress, given the text after it.
 fn is_progress(number: LabelledNumber<'_>, rest: &str) -> bool {
     match number {
         LabelledNumber::Fraction(..) => true,

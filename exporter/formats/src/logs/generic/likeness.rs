@@ -1,6 +1,6 @@
 //! The advice for a log that no format detects: its keys and the next command.
 
-use super::suggestion::seen_keys;
+use super::{auto::has_records, suggestion::seen_keys};
 
 /// The maximum number of keys in a message.
 const MOST: usize = 12;
@@ -14,9 +14,13 @@ pub(in crate::logs) fn format_hint(input: &str, head: &[u8]) -> String {
             .to_owned();
     }
     let more = if keys.len() > MOST { ", ..." } else { "" };
+    let by_name = match has_records(head) {
+        true => " --format generic reads the records that there are;",
+        false => "",
+    };
     format!(
-        "found the keys {}{more}, but not the 3 records with usual keys, among at most 5 lines each, of a training log; \
-         --format generic reads the records that there are; for other keys write a mapping with `pulsetrain import \
+        "found the keys {}{more}, but not the 3 records with usual keys, among at most 5 lines each, of a training \
+         log;{by_name} for other keys write a mapping with `pulsetrain import \
          --suggest-mapping {input} > mapping.yaml`, edit it, and give it with --mapping mapping.yaml",
         keys[..keys.len().min(MOST)].join(", ")
     )
@@ -34,7 +38,12 @@ mod tests {
                 "found the keys it, alpha, but",
             ),
             ("12:00 INFO beta=1 gamma: 2\n", "found the keys beta, gamma, but"),
+            ("beta 1 | gamma 2\n", "of a training log; for other keys"),
             ("beta 1 | gamma 2\n", "--suggest-mapping x.log > mapping.yaml"),
+            (
+                "step 1 | loss 2\n",
+                "--format generic reads the records that there are",
+            ),
             ("note=fine x=1\n", "check that it is a training log"),
             ("no pairs here\n", "--format"),
             ("", "--format"),

@@ -57,6 +57,7 @@ impl Records {
         self.texts.clear();
         self.recorded.clear();
         let mut duration = None;
+        let named = self.keys.named_metrics(fields.len());
         let has_data_time =
             self.mapping.is_loose() && self.keys.has_metric(fields.len(), &metric::PERF_DATA_TIME);
         for (number, (key, value)) in fields.iter().enumerate() {
@@ -81,20 +82,25 @@ impl Records {
             };
             let is_plain = resolved.is_plain();
             let metric = resolved.mapping.target.metric().filter(|_| is_plain);
-            // A number under `time` can be a duration or a time since the start; loaders of data print durations. In a record
-            // without a step it is the time of an epoch.
+            // A number under `time` can be a duration or a time since the start; loaders of data print durations. Seconds in a
+            // record without a step can be those of an epoch.
+            let is_of_step = match value {
+                FieldValue::Number(_) => false,
+                FieldValue::Text(text) => step_field.is_some() || text.ends_with("ms"),
+            };
             let is_unclear = !has_data_time
                 && known.is_time
-                && (matches!(value, FieldValue::Number(_)) || step_field.is_none())
+                && !is_of_step
                 && metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal);
-            // If two fields of a record have the same metric, the first one is recorded as it.
+            // If two fields of a record have the same metric, it is recorded from the one with its name, as `loss` for
+            // `train.loss`, or else from the first one. A key that occurs twice stays mapped; another key is kept as
+            // `train.custom` from now on.
             let ordinal = metric.map(|metric| metric.ordinal);
             let mut recorded = self.recorded.iter();
             let first = recorded.find(|(recorded, _)| Some(*recorded) == ordinal);
-            if self.mapping.is_loose()
-                && metric.is_some()
-                && (is_unclear || known.is_unmapped || first.is_some())
-            {
+            let is_second =
+                first.is_some() || !known.is_named && ordinal.is_some_and(|own| named.contains(&own));
+            if self.mapping.is_loose() && metric.is_some() && (is_unclear || known.is_unmapped || is_second) {
                 if self.keys.are_same(number, first.map(|(_, field)| *field)) {
                     context.unknown(field, self.keys.of(number), recorder);
                 } else {

@@ -42,6 +42,8 @@ pub(super) struct KeyInfo {
     pub(super) was_time: bool,
     /// Whether values of the key are attributes of other values.
     pub(super) is_attribute: bool,
+    /// Whether the key is the name of its metric, as `loss` is of `train.loss`.
+    pub(super) is_named: bool,
     /// Whether the key is `time`, without words that the mapping ignores.
     pub(super) is_time: bool,
     /// The rank of the key among those that can be the time; `None` for other keys.
@@ -120,6 +122,15 @@ impl RecordKeys {
         })
     }
 
+    /// Returns the metrics of those fields of the record, `count` in number, whose key is the name of their metric.
+    pub(super) fn named_metrics(&mut self, count: usize) -> Vec<u16> {
+        let named = (0..count).filter_map(|field| {
+            let info = self.of(field);
+            info.state.metric().filter(|_| info.is_named)
+        });
+        named.map(|metric| metric.ordinal).collect()
+    }
+
     /// Returns the fields that can be the time, by rank.
     pub(super) fn times(&self) -> impl Iterator<Item = usize> + '_ {
         self.times.iter().flatten().copied()
@@ -170,8 +181,11 @@ impl KeyInfo {
 
     fn find(kind: Option<&str>, key: &str, mapping: &Mapping) -> Self {
         let spelling = mapping.spelling(key);
+        let state = KeyState::new(mapping.resolve(kind, key));
+        let name = state.metric().and_then(|metric| metric.name.rsplit('.').next());
         Self {
-            state: KeyState::new(mapping.resolve(kind, key)),
+            is_named: name == Some(spelling.as_ref()),
+            state,
             example: None,
             is_unmapped: false,
             is_text: false,

@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 use pulsetrain_semconv::{Metric, metric};
 
 use super::{
-    blocks::{Blocks, Heading, Location},
+    blocks::{Blocks, Heading, Progress},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
     label_keys::{LabelKeys, Section, epoch_before_count, is_count, section_of_heading},
@@ -39,6 +39,9 @@ static WITH_STEP: &[&Metric] = &[
     &metric::MEMORY_FRAMEWORK_PEAK,
     &metric::MEMORY_FRAMEWORK_RESERVED,
 ];
+
+/// The most words of the step in a heading: `Learning iteration 3/1500`.
+const MAX_WORDS_OF_HEADING: usize = 2;
 
 /// The key of an epoch without a label.
 const EPOCH: &str = "epoch";
@@ -84,7 +87,7 @@ impl TextLines {
         self.records.look_up(&fields);
         self.note_epoch(&fields, &totals);
         if !is_value_of_block && !self.is_record(&fields) {
-            self.note_heading(&fields, &totals);
+            self.note_heading(&numbers, &fields, &totals);
             return None;
         }
         if let Some(step) = self.records.keys.step()
@@ -165,7 +168,11 @@ impl TextLines {
         let Some(heading) = self.blocks.heading_of(text, numbers) else {
             return false;
         };
-        if fields.is_empty() || has_step {
+        if has_step {
+            self.blocks.end();
+            return false;
+        }
+        if fields.is_empty() {
             return false;
         }
         let is_value = numbers.len() == 1 && fields.len() == 1;
@@ -177,11 +184,17 @@ impl TextLines {
         is_value
     }
 
-    /// Begins a block if the line can be its heading: it has a step of a total.
-    fn note_heading(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
+    /// Begins a block if the line can be its heading: it has a step of a total, and no sentence before it.
+    fn note_heading(&mut self, numbers: &[Labelled<'_>], fields: &[Field<'_>], totals: &[Option<f64>]) {
+        let mut fractions = numbers
+            .iter()
+            .filter(|number| matches!(number.number, LabelledNumber::Fraction(..)));
+        if fractions.any(|number| number.label.split_whitespace().count() > MAX_WORDS_OF_HEADING) {
+            return;
+        }
         let location = |field: usize| {
             let (key, value) = &fields[field];
-            Some(Location {
+            Some(Progress {
                 key: key.to_string(),
                 value: value.number()?,
                 total: totals.get(field).copied().flatten(),

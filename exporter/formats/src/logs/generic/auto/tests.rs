@@ -214,6 +214,29 @@ fn second_number_of_a_metric_is_kept_as_custom_without_becoming_the_metric() {
 }
 
 #[test]
+fn key_with_the_name_of_its_metric_takes_precedence() {
+    let read = read(
+        "step 1 cross_entropy_loss 2.1 loss 2.2\nstep 2 cross_entropy_loss 2.0 loss 2.1\nstep 3 cross_entropy_loss 1.9 loss 2\n",
+    );
+    assert_eq!(read.values("train.loss"), [2.2, 2.1, 2.0]);
+    assert_eq!(read.values("train.custom"), [2.1, 2.0, 1.9]);
+    let alone = self::read(
+        "{'step_loss': 0.5, 'lr': 0.1}\n{'step_loss': 0.25, 'lr': 0.1}\n{'step_loss': 0.125, 'lr': 0.1}\n",
+    );
+    assert_eq!(alone.values("train.loss"), [0.5, 0.25, 0.125]);
+}
+
+#[test]
+fn rate_with_another_label_is_not_the_throughput_of_training() {
+    let line = |step: u32| {
+        format!("step {step} | loss 2.{step} | prefill speed: 5000 tok/s | tokens per second 1000\n")
+    };
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.values("train.throughput.tokens"), [1000.0; 3]);
+    assert_eq!(read.values("train.custom"), [5000.0; 3]);
+}
+
+#[test]
 fn evaluation_with_its_own_counter_or_heading_is_not_training() {
     let read = read(
         "Train: [0/2][10/20] loss 2.5\nTrain: [0/2][20/20] loss 2.25\n\
@@ -226,6 +249,45 @@ fn evaluation_with_its_own_counter_or_heading_is_not_training() {
     assert_eq!(read.values("eval.accuracy"), [0.5]);
     assert_eq!(read.values("train.global_step"), [10.0, 20.0, 30.0, 40.0]);
     assert!(read.values("train.step.duration").is_empty());
+    let labelled = self::read(
+        "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2\nValidation: [10/97] val_loss 2.75 val_acc 0.5\n\
+         Validation [11/97] | global_step 3 | loss 2.6\nValidation: step 3/100 loss 2.5\n",
+    );
+    assert_eq!(labelled.values("eval.loss"), [2.75, 2.6, 2.5]);
+    assert_eq!(labelled.values("eval.accuracy"), [0.5]);
+    assert_eq!(labelled.values("train.global_step"), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn results_that_are_fractions_do_not_begin_an_evaluation_loop() {
+    for (accuracies, expected) in [
+        ("Test accuracy: 7500/10000 (75%)", 0.75),
+        ("val acc 75%|", 0.75),
+    ] {
+        let line = |epoch: u32| format!("Epoch {epoch}: train loss 2.{epoch}, {accuracies}, lr 0.1\n");
+        let read = read(&(1..4).map(line).collect::<String>());
+        assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
+        assert_eq!(read.values("eval.accuracy"), [expected; 3]);
+        assert_eq!(read.values("train.learning_rate"), [0.1; 3]);
+    }
+    let folds = read(
+        "CV fold 1/5 | epoch 1 | loss 2.5\nCV fold 1/5 | epoch 2 | loss 2\nCV fold 1/5 | epoch 3 | loss 1\n",
+    );
+    assert_eq!(folds.values("train.loss"), [2.5, 2.0, 1.0]);
+}
+
+#[test]
+fn a_sentence_about_validation_is_no_heading_of_an_evaluation() {
+    for heading in [
+        "Starting training with validation:",
+        "Loading data and dev set:",
+        "Next val at step 20:",
+    ] {
+        let read = read(&format!(
+            "{heading}\n   step 1 loss 2.5\n   step 2 loss 2.25\n   step 3 loss 2\n"
+        ));
+        assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0], "{heading}");
+    }
 }
 
 #[test]
@@ -278,6 +340,11 @@ fn values_in_lines_below_a_heading_belong_to_its_step() {
     assert_eq!(read.values("train.epoch"), [0.0; 3]);
     assert_eq!(read.values("train.loss"), [2.5; 3]);
     assert_eq!(read.values("train.custom").len(), 6);
+    // A sentence is no heading, and a step of its own ends a block.
+    let sentence = "Saving checkpoint at step 3/1000\n  Uploaded 3 files\nGPU temperature: 71\n";
+    assert_eq!(Sampled::read(&FORMAT, sentence).counts.records, 0);
+    let steps = "[step=3/1000]\n  loss: 2.5\n  step: 4\n  loss: 2.25\n";
+    assert_eq!(Sampled::read(&FORMAT, steps).values("train.global_step"), [3.0]);
 }
 
 #[test]
@@ -293,6 +360,9 @@ fn tables_of_stable_baselines_are_read() {
     assert_eq!(read.values("rl.reward"), [61.0, 62.0, 63.0]);
     assert_eq!(read.values("rl.value_loss"), [150.0; 3]);
     assert_eq!(read.values("train.custom"), [1127.0; 3]);
+    let evaluation = "| eval/ |  |\n|    mean_reward | 210 |\n|    loss | 9 |\n";
+    assert!(Sampled::read(&FORMAT, evaluation).values("rl.reward").is_empty());
+    assert_eq!(Sampled::read(&FORMAT, evaluation).values("eval.loss"), [9.0]);
     // A table of settings has no sections.
     let settings = "| loss | 1 |\n| steps | 1000 |\n";
     assert_eq!(Sampled::read(&FORMAT, settings).counts.records, 0);
