@@ -94,8 +94,8 @@ impl Section {
         }
         // A counter follows its name: `Test: [10/97]`, `CV Batch 10/97`, and not `Test accuracy: 9843/10000`.
         let is_name = |word: &str| is_evaluation(word) == Some(true) || is_one_of(&BATCHES, word);
-        let is_counter = number.is_progress && words.clone().last().is_some_and(is_name);
-        match words.filter_map(is_evaluation).last() {
+        let is_counter = number.is_progress && words.clone().next_back().is_some_and(is_name);
+        match words.filter_map(is_evaluation).next_back() {
             Some(true) if is_counter => Self::EvaluationBatches,
             Some(true) => Self::Evaluation,
             Some(false) => Self::Training,

@@ -260,10 +260,7 @@ fn evaluation_with_its_own_counter_or_heading_is_not_training() {
 
 #[test]
 fn results_that_are_fractions_do_not_begin_an_evaluation_loop() {
-    for (accuracies, expected) in [
-        ("Test accuracy: 7500/10000 (75%)", 0.75),
-        ("val acc 75%|", 0.75),
-    ] {
+    for (accuracies, expected) in [("Test accuracy: 7500/10000 (75%)", 0.75), ("val acc 75%|", 0.75)] {
         let line = |epoch: u32| format!("Epoch {epoch}: train loss 2.{epoch}, {accuracies}, lr 0.1\n");
         let read = read(&(1..4).map(line).collect::<String>());
         assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
