@@ -388,11 +388,12 @@ pub(crate) fn gpus(
     report: impl Fn(Level, &dyn Display) + Clone + Send + Sync + 'static,
 ) -> GpuSource {
     let of_workloads = report.clone();
-    let whose = WorkloadConfig {
+    let workload_config = WorkloadConfig {
         ours,
         ..WorkloadConfig::default()
     };
-    let workloads = ProcessAttribution::start(whose, move |notice| of_workloads(Level::Warn, &notice));
+    let workloads =
+        ProcessAttribution::start(workload_config, move |notice| of_workloads(Level::Warn, &notice));
     let settings = GpuConfig {
         resource,
         ..config.settings()

@@ -8,7 +8,7 @@ use pulsetrain_pipeline::{
 };
 
 /// The longest wait of a live job for capacity of a sink: long enough to deliver the rest of the past.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_CAPACITY_WAIT: Duration = Duration::from_secs(10);
 
 /// Sends batches.
 pub(crate) struct BatchSender {
@@ -37,8 +37,12 @@ impl BatchSender {
     }
 
     fn send_live(&mut self, batches: Vec<Batch>, stop: &CancellationToken) -> bool {
-        let deadline = clock::later(clock::now(), PATIENCE);
-        let patience = if self.is_lagging { Duration::ZERO } else { PATIENCE };
+        let deadline = clock::later(clock::now(), MAX_CAPACITY_WAIT);
+        let patience = if self.is_lagging {
+            Duration::ZERO
+        } else {
+            MAX_CAPACITY_WAIT
+        };
         self.ingress.blocking_pace(&batches, patience);
         let reserved = self.reserve(&batches, deadline, stop);
         self.is_lagging = matches!(reserved, Err(ReserveError::Full));

@@ -9,8 +9,8 @@ use crate::faults::{FAULT_SPACING_STEPS, Fault};
 /// The limit of ranks: those of 64 hosts.
 const MAX_RANKS: u32 = 512;
 /// The shortest and the longest duration of a step.
-const SHORTEST_STEP: Duration = Duration::from_millis(5);
-const LONGEST_STEP: Duration = Duration::from_secs(600);
+const MIN_STEP_TIME: Duration = Duration::from_millis(5);
+const MAX_STEP_TIME: Duration = Duration::from_secs(600);
 
 /// The kind of training that is simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub enum ConfigError {
     Steps,
     /// The duration of a step.
     #[error(
-        "cannot simulate a step of {0:?}: a step takes {SHORTEST_STEP:?} to {LONGEST_STEP:?}; choose another rate"
+        "cannot simulate a step of {0:?}: a step takes {MIN_STEP_TIME:?} to {MAX_STEP_TIME:?}; choose another rate"
     )]
     StepTime(Duration),
     /// The interval of the GPUs.
@@ -126,7 +126,7 @@ impl DemoConfig {
         if self.steps == 0 {
             return Err(ConfigError::Steps);
         }
-        if !(SHORTEST_STEP..=LONGEST_STEP).contains(&self.step_time) {
+        if !(MIN_STEP_TIME..=MAX_STEP_TIME).contains(&self.step_time) {
             return Err(ConfigError::StepTime(self.step_time));
         }
         if self.gpu_interval < Duration::from_millis(10) {

@@ -31,7 +31,7 @@ const PROGRAM: &str = "nvidia-imex-ctl";
 /// The output of the program without a node configuration.
 const NOT_CONFIGURED: &str = "Failed to read node configuration file";
 /// The longest name of a state.
-const LONGEST_STATE: usize = 40;
+const MAX_STATE_LEN: usize = 40;
 
 /// Whether and how the state of IMEX is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +215,7 @@ fn state(attribute: &'static Attribute, word: &str) -> Option<&'static str> {
         return None;
     };
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if word.is_empty() || word.len() > LONGEST_STATE || !word.bytes().all(is_word) {
+    if word.is_empty() || word.len() > MAX_STATE_LEN || !word.bytes().all(is_word) {
         return None;
     }
     let known = states.iter().find(|state| state.eq_ignore_ascii_case(word));

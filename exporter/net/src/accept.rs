@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// The deadline of a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The deadline of a TLS handshake while other connections wait for a slot.
-const HURRIED_HANDSHAKE: Duration = Duration::from_secs(1);
+const BUSY_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The pause of a server that ran out of file descriptors, before it accepts the next connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -34,7 +34,7 @@ pub enum Admission {
 pub async fn accept<S, F>(
     listener: Listener,
     guard: Guard,
-    places: ConnectionSlots,
+    slots: ConnectionSlots,
     grace: Duration,
     stop: impl Future<Output = ()>,
     serve: S,
@@ -48,7 +48,7 @@ where
     tokio::select! {
         () = stop => {}
         () = guard.clone().watch() => {}
-        () = accept_all(&listener, &guard, &places, &mut connections, serve) => {}
+        () = accept_all(&listener, &guard, &slots, &mut connections, serve) => {}
     }
     drop(listener);
     // Dropping the set closes the connections that are left.
@@ -59,7 +59,7 @@ where
 async fn accept_all<S, F>(
     listener: &AsyncListener,
     guard: &Guard,
-    places: &ConnectionSlots,
+    slots: &ConnectionSlots,
     connections: &mut JoinSet<()>,
     serve: S,
 ) where
@@ -77,24 +77,24 @@ async fn accept_all<S, F>(
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let place = places.next().await;
-        let admission = match &place {
+        let slot = slots.next().await;
+        let admission = match &slot {
             ConnectionSlot::Served { .. } => Admission::Served,
             ConnectionSlot::Refused { .. } => Admission::Refused,
             ConnectionSlot::Closed => continue,
         };
-        let (guard, places, serve) = (guard.clone(), places.clone(), serve.clone());
+        let (guard, slots, serve) = (guard.clone(), slots.clone(), serve.clone());
         connections.spawn(async move {
-            if let Some(stream) = shake_hands(accepted, &guard, &places).await {
+            if let Some(stream) = shake_hands(accepted, &guard, &slots).await {
                 serve(stream, admission).await;
             }
-            drop(place);
+            drop(slot);
         });
     }
 }
 
 /// Returns the stream after its handshake, or `None` if that failed or took too long.
-async fn shake_hands(accepted: Accepted, guard: &Guard, places: &ConnectionSlots) -> Option<ServerStream> {
+async fn shake_hands(accepted: Accepted, guard: &Guard, slots: &ConnectionSlots) -> Option<ServerStream> {
     let (stream, peer) = match accepted {
         Accepted::Unix(stream) => return Some(ServerStream::Unix(stream)),
         Accepted::Tcp(stream, peer) => (stream, peer),
@@ -103,7 +103,7 @@ async fn shake_hands(accepted: Accepted, guard: &Guard, places: &ConnectionSlots
     let _ = stream.set_nodelay(true);
     tokio::select! {
         stream = guard.handshake(stream, peer) => stream,
-        () = tokio::time::sleep(HANDSHAKE) => None,
-        () = async { tokio::time::sleep(HURRIED_HANDSHAKE).await; places.wanted().await } => None,
+        () = tokio::time::sleep(HANDSHAKE_TIMEOUT) => None,
+        () = async { tokio::time::sleep(BUSY_HANDSHAKE_TIMEOUT).await; slots.exhausted().await } => None,
     }
 }

@@ -11,14 +11,14 @@ use tokio::{
 /// The limit on connections that are open only to be refused.
 const MAX_REFUSED: usize = 64;
 /// How long a connection waits for a slot before it is refused, so that a burst of short requests is served completely.
-const PATIENCE: Duration = Duration::from_millis(250);
+const SLOT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The connection slots; clones share them.
 #[derive(Clone, Debug)]
 pub struct ConnectionSlots {
     served: Arc<Semaphore>,
     refused: Arc<Semaphore>,
-    wanted: Arc<Notify>,
+    exhausted: Arc<Notify>,
 }
 
 /// The slot of one connection, held until it is dropped.
@@ -35,21 +35,21 @@ impl ConnectionSlots {
         Self {
             served: Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS))),
             refused: Arc::new(Semaphore::new(MAX_REFUSED)),
-            wanted: Arc::default(),
+            exhausted: Arc::default(),
         }
     }
 
     /// Waits until a connection finds no free slot. An idle connection then closes, to free its slot.
-    pub async fn wanted(&self) {
-        self.wanted.notified().await;
+    pub async fn exhausted(&self) {
+        self.exhausted.notified().await;
     }
 
     pub(crate) async fn next(&self) -> ConnectionSlot {
         if let Ok(_permit) = Arc::clone(&self.served).try_acquire_owned() {
             return ConnectionSlot::Served { _permit };
         }
-        self.wanted.notify_waiters();
-        if let Ok(Ok(_permit)) = timeout(PATIENCE, Arc::clone(&self.served).acquire_owned()).await {
+        self.exhausted.notify_waiters();
+        if let Ok(Ok(_permit)) = timeout(SLOT_TIMEOUT, Arc::clone(&self.served).acquire_owned()).await {
             return ConnectionSlot::Served { _permit };
         }
         let refused = Arc::clone(&self.refused).try_acquire_owned();
@@ -65,24 +65,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn connections_are_served_then_refused_then_closed() {
-        let places = ConnectionSlots::new(2);
+        let slots = ConnectionSlots::new(2);
         let mut held = Vec::new();
         for _ in 0..2 + MAX_REFUSED {
-            held.push(places.next().await);
+            held.push(slots.next().await);
         }
         let served = |place: &&ConnectionSlot| matches!(place, ConnectionSlot::Served { .. });
         assert_eq!(held.iter().filter(served).count(), 2);
-        assert!(matches!(places.next().await, ConnectionSlot::Closed));
+        assert!(matches!(slots.next().await, ConnectionSlot::Closed));
         held.remove(0);
-        assert!(matches!(places.next().await, ConnectionSlot::Served { .. }));
+        assert!(matches!(slots.next().await, ConnectionSlot::Served { .. }));
     }
 
     #[tokio::test(start_paused = true)]
     async fn connection_waits_for_a_slot_that_becomes_free_soon() {
-        let places = ConnectionSlots::new(1);
-        let first = places.next().await;
-        let (second, ()) = tokio::join!(places.next(), async {
-            tokio::time::sleep(PATIENCE / 2).await;
+        let slots = ConnectionSlots::new(1);
+        let first = slots.next().await;
+        let (second, ()) = tokio::join!(slots.next(), async {
+            tokio::time::sleep(SLOT_TIMEOUT / 2).await;
             drop(first);
         });
         assert!(matches!(second, ConnectionSlot::Served { .. }));

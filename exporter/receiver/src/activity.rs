@@ -51,9 +51,9 @@ impl Activity {
     }
 
     /// Waits until the connection is idle while another one is rejected.
-    pub(super) async fn wait_until_idle_and_slot_needed(&self, places: &ConnectionSlots) {
+    pub(super) async fn wait_until_idle_and_slot_needed(&self, slots: &ConnectionSlots) {
         loop {
-            places.wanted().await;
+            slots.exhausted().await;
             let state = self.state();
             if state.in_flight == 0 && clock::now() >= state.yields_at {
                 return;

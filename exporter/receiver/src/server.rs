@@ -40,19 +40,19 @@ pub(super) async fn run(
     listeners: Vec<Listener>,
     handler: IngestHandler,
     guard: Guard,
-    places: ConnectionSlots,
+    slots: ConnectionSlots,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        let (handler, guard, places, stop) = (handler.clone(), guard.clone(), places.clone(), stop.clone());
+        let (handler, guard, slots, stop) = (handler.clone(), guard.clone(), slots.clone(), stop.clone());
         accepting.spawn(async move {
-            let (stopped, shared) = (stop.clone(), places.clone());
+            let (stopped, shared) = (stop.clone(), slots.clone());
             let serve = move |stream, admission| {
-                let (handler, places, stop) = (handler.clone(), places.clone(), stop.clone());
+                let (handler, slots, stop) = (handler.clone(), slots.clone(), stop.clone());
                 async move {
                     match admission {
-                        Admission::Served => serve(stream, handler, places, stop).await,
+                        Admission::Served => serve(stream, handler, slots, stop).await,
                         Admission::Refused => reject(stream, handler).await,
                     }
                 }
@@ -70,7 +70,7 @@ pub(super) async fn run(
 async fn serve(
     stream: ServerStream,
     handler: IngestHandler,
-    places: ConnectionSlots,
+    slots: ConnectionSlots,
     stop: CancellationToken,
 ) {
     let activity = Activity::new();
@@ -89,7 +89,7 @@ async fn serve(
     connection(stream, answer, async {
         tokio::select! {
             () = activity.is_idle() => {}
-            () = activity.wait_until_idle_and_slot_needed(&places) => {}
+            () = activity.wait_until_idle_and_slot_needed(&slots) => {}
             () = stop.cancelled() => {}
         }
     })

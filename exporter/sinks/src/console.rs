@@ -2,10 +2,10 @@
 //!
 //! `steps` extracts steps from a batch, `run` keeps the values of a run and formats its line, `columns` is
 //! the table of columns. `verdicts` tracks open verdicts. `screen` positions the lines, or discards them
-//! without a terminal. `pen` writes on its own thread, so that a stopped terminal (Ctrl-S) blocks nothing.
+//! without a terminal. `frame_writer` writes on its own thread, so that a stopped terminal (Ctrl-S) blocks nothing.
 
 mod columns;
-mod pen;
+mod frame_writer;
 mod run;
 mod screen;
 mod steps;
@@ -18,7 +18,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 pub use self::screen::ConsoleStyle;
 use self::{
-    pen::FrameWriter,
+    frame_writer::FrameWriter,
     run::RunLine,
     screen::Screen,
     steps::{Step, steps},

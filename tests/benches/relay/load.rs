@@ -20,7 +20,7 @@ use crate::relays::Protocol;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The response timeout of a client if the relay may never respond.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One message, sent repeatedly.
 pub(crate) struct Load {
@@ -66,7 +66,7 @@ impl Load {
     /// response.
     pub(crate) fn try_send_or_drop(&self, port: u16, messages: usize) -> usize {
         let mut client = HttpClient::connect(port, &self.message);
-        let patience = client.stream.set_read_timeout(Some(PATIENCE));
+        let patience = client.stream.set_read_timeout(Some(TIMEOUT));
         patience.expect("a socket has the option");
         let answers = (0..messages).map_while(|_| client.send().ok());
         answers.filter(|is_accepted| *is_accepted).count()

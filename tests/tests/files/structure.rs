@@ -90,7 +90,7 @@ const BANNED_FILES: [&str; 7] = [
     "manager.rs",
     "types.rs",
 ];
-const LONGEST_FILE: usize = 600;
+const MAX_LINES_OF_FILE: usize = 600;
 
 #[test]
 fn every_import_between_crates_is_in_the_table() {
@@ -302,7 +302,7 @@ fn file_fault(path: &Path, lines: usize) -> Option<String> {
         return Some(format!("{}: a name without meaning", path.display()));
     }
     let generated = path.components().any(|part| part.as_os_str() == "generated") || name == "generated.rs";
-    (lines > LONGEST_FILE && !generated)
+    (lines > MAX_LINES_OF_FILE && !generated)
         .then(|| format!("{}: {lines} lines, which is two files", path.display()))
 }
 

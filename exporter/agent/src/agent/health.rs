@@ -143,9 +143,9 @@ pub(crate) fn serve(
     };
     Ok(async move {
         let answer = move |stream, admission| connection(site.clone(), stream, admission);
-        let places = ConnectionSlots::new(MAX_CONNECTIONS);
+        let slots = ConnectionSlots::new(MAX_CONNECTIONS);
         // An error means that the runtime ends.
-        let _ = accept(listener, guard, places, GRACE, stop.cancelled(), answer).await;
+        let _ = accept(listener, guard, slots, GRACE, stop.cancelled(), answer).await;
     })
 }
 

@@ -19,7 +19,7 @@ use super::{
 };
 
 /// The minimum of the initial backoff.
-const SHORTEST_RETRY: Duration = Duration::from_millis(100);
+const MIN_RETRY_WAIT: Duration = Duration::from_millis(100);
 
 section! {
     /// An OTLP endpoint: a Collector, Tempo, Mimir.
@@ -238,7 +238,7 @@ impl OtlpSection {
             ));
         }
         for wait in [&self.retry.initial, &self.retry.max].into_iter().flatten() {
-            if wait.0 < SHORTEST_RETRY {
+            if wait.0 < MIN_RETRY_WAIT {
                 faults.push((
                     wait.location,
                     "a retry every few milliseconds overloads a receiver that fails: give it at least 100ms"

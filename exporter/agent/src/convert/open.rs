@@ -28,7 +28,7 @@ const HEAD_BYTES: u64 = 16 << 10;
 const MIN_MARGIN_NANOS: u64 = 1_000;
 
 /// The idle timeout of a client.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves one file on a port of this machine.
 pub(super) struct TraceServer {
@@ -139,8 +139,8 @@ fn path_of(file: &Path) -> String {
 
 /// Reads the head of a request.
 fn read(client: &TcpStream, path: &str) -> io::Result<Request> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
+    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let mut lines = BufReader::new(client.take(HEAD_BYTES));
     let mut first = String::new();
     lines.read_line(&mut first)?;

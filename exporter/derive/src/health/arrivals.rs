@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use pulsetrain_pipeline::clock::Instant;
 
 /// The longest export interval that is plausible.
-const LONGEST_PERIOD: Duration = Duration::from_secs(120);
+const MAX_PERIOD: Duration = Duration::from_secs(120);
 
 /// The arrival times of the steps of each rank.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Arrivals {
         });
         if arrival.newest == now {
             let since = now.saturating_duration_since(arrival.before);
-            self.period = self.period.max(since.min(LONGEST_PERIOD));
+            self.period = self.period.max(since.min(MAX_PERIOD));
         } else {
             arrival.before = arrival.newest;
             arrival.newest = now;

@@ -15,7 +15,7 @@ mod key_value;
 mod label_keys;
 mod labelled;
 mod likeness;
-mod lined;
+mod line_patterns;
 mod pairs;
 mod record;
 mod record_keys;

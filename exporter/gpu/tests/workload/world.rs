@@ -15,7 +15,7 @@ use pulsetrain_pipeline::clock;
 use tempfile::TempDir;
 
 /// The timeout of a wait.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Processes of a machine.
 pub(crate) struct Machine(TempDir);
@@ -105,7 +105,7 @@ impl Attributed {
     /// Observes GPUs until `is_so` returns true.
     pub(crate) fn until(&mut self, gpus: &[Gpu], is_so: impl Fn(&mut Self) -> bool) {
         let inventory = inventory(gpus);
-        let end = clock::now() + PATIENCE;
+        let end = clock::now() + TIMEOUT;
         self.workloads.observe(&inventory);
         loop {
             self.workloads.attributes_may_have_changed();

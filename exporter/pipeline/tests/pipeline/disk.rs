@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::fake_sink::{Answer, FakeSink, Witness, batch};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(2);
 const NO_TIME: Duration = Duration::ZERO;
 const ROUTE: SinkRoute = SinkRoute {
@@ -36,7 +36,7 @@ const ROUTE: SinkRoute = SinkRoute {
 
 /// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let waited = timeout(PATIENCE, async {
+    let waited = timeout(TIMEOUT, async {
         while !is_so() {
             sleep(TICK).await;
         }
@@ -87,7 +87,7 @@ fn healthy() -> (Box<dyn Sink>, Witness) {
 /// Returns a builder whose disk queues have ample time at the end.
 pub(crate) fn builder() -> PipelineBuilder {
     Pipeline::builder().config(PipelineConfig {
-        finish_grace: PATIENCE,
+        finish_grace: TIMEOUT,
         ..PipelineConfig::default()
     })
 }
@@ -145,7 +145,7 @@ async fn acknowledged_batches_survive_a_kill_and_are_delivered_in_order() {
         assert_eq!(counts(&pipeline).accepted, 60, "what is replayed is accepted");
         until("all are delivered", || witness.books().received == 60).await;
         assert_eq!(witness.received_ids(), (0..20).collect::<Vec<_>>());
-        let report = pipeline.drain(PATIENCE).await.remove(0);
+        let report = pipeline.drain(TIMEOUT).await.remove(0);
         assert_eq!((report.counts.delivered, report.counts.on_disk_items()), (60, 0));
     }
 }
@@ -168,7 +168,7 @@ async fn drain_keeps_undelivered_batches_of_a_dead_sink_on_disk() {
 
     let (sink, witness) = healthy();
     let (pipeline, _ingress) = start(&config, sink).await;
-    let report = pipeline.drain(PATIENCE).await.remove(0);
+    let report = pipeline.drain(TIMEOUT).await.remove(0);
     assert_eq!(report.counts.delivered, 10);
     assert_eq!(witness.received_ids(), [0, 1, 2, 3, 4]);
     let files = fs::read_dir(&config.folder).unwrap().count();
@@ -240,7 +240,7 @@ async fn replacement_sink_continues_with_the_disk_queue() {
     );
     until("all are delivered", || new.books().received == 10).await;
     assert_eq!(new.received_ids(), (1..11).collect::<Vec<_>>());
-    let counts = pipeline.drain(PATIENCE).await.remove(0).counts;
+    let counts = pipeline.drain(TIMEOUT).await.remove(0).counts;
     assert_eq!((counts.accepted, counts.delivered), (10, 10));
 }
 
@@ -270,7 +270,7 @@ async fn sink_that_is_added_again_while_the_removed_one_drains_continues_with_it
             .is_none()
     );
     push(&ingress, batch(5, 1, 50)).await.unwrap();
-    let report = timeout(PATIENCE, removed).await.expect("it leaves at once");
+    let report = timeout(TIMEOUT, removed).await.expect("it leaves at once");
     assert_eq!((report.counts.accepted, report.counts.dropped_items()), (0, 0));
     assert_eq!(report.finished, Ok(()));
     assert!(!disk.is_closed(), "it belongs to the other sink");
@@ -278,7 +278,7 @@ async fn sink_that_is_added_again_while_the_removed_one_drains_continues_with_it
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
     until("all are delivered", || new.books().received == 6).await;
     assert_eq!(new.received_ids(), (0..6).collect::<Vec<_>>());
-    let counts = pipeline.drain(PATIENCE).await.remove(0).counts;
+    let counts = pipeline.drain(TIMEOUT).await.remove(0).counts;
     assert_eq!((counts.accepted, counts.delivered), (6, 6));
     assert!(disk.is_closed() && !disk.keep_open());
 }
@@ -330,7 +330,7 @@ async fn kept_open_disk_queue_outlives_its_sink_and_closes_after_the_next_one() 
     let (sink, new) = healthy();
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
     until("it is delivered", || new.books().received == 1).await;
-    pipeline.drain(PATIENCE).await;
+    pipeline.drain(TIMEOUT).await;
     assert!(disk.is_closed());
 }
 
@@ -396,7 +396,7 @@ async fn full_disk_queue_applies_backpressure_until_batches_are_delivered() {
     .await;
     // The batch needs all of the room, including that of delivered batches.
     let large = batch(99, 1, 290_000);
-    let room = timeout(PATIENCE, async {
+    let room = timeout(TIMEOUT, async {
         while push(&ingress, large.clone()).await.is_err() {
             sleep(TICK).await;
         }
@@ -432,7 +432,7 @@ async fn failing_disk_counts_as_a_full_queue_and_is_reported_once() {
     let is_held = timeout(NO_TIME, &mut held).await.is_ok();
     assert!(!is_held, "nothing can be written");
     fs::remove_file(&config.folder).unwrap();
-    timeout(PATIENCE, held).await.expect("it works again").unwrap();
+    timeout(TIMEOUT, held).await.expect("it works again").unwrap();
     until("it has room", || push_now(&ingress)).await;
     // The notices are the last action of the pass that counts the loss.
     until("the loss is reported", || {
@@ -480,7 +480,7 @@ async fn disk_recovers_only_when_the_failed_operation_succeeds() {
     until("it is reported", || has("nothing more is accepted until then")).await;
     let mut unreserved = Reservation::default();
     ingress.send_reserved(batch(2, 1, 50), &mut unreserved).unwrap();
-    timeout(PATIENCE, unreserved.held()).await.unwrap().unwrap();
+    timeout(TIMEOUT, unreserved.held()).await.unwrap().unwrap();
     assert!(!has("works again"), "the record was written, and not the cursor");
     fs::remove_dir(&obstacle).unwrap();
     until("the cursor is written", || config.folder.join("cursor").exists()).await;

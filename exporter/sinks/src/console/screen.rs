@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::pen::{DrawOutcome, FrameWriter};
+use super::frame_writer::{DrawOutcome, FrameWriter};
 
 /// The layout of lines on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -150,7 +150,7 @@ impl OtlpConfig {
     }
 
     fn of_environment(variables: &Variables<'_>) -> Result<Self, SinkError> {
-        let config = Self::settle(variables, |variables, signal| variables.route(signal))?;
+        let config = Self::build(variables, |variables, signal| variables.route(signal))?;
         let all = || Signal::ALL.into_iter();
         Ok(Self {
             signals: all().filter(|signal| !variables.is_off(*signal)).collect(),
@@ -163,7 +163,7 @@ impl OtlpConfig {
 
     fn of_target(url: &str, variables: &Variables<'_>) -> Result<Self, SinkError> {
         let target = endpoint::Target::parse(url)?;
-        Self::settle(variables, |variables, signal| {
+        Self::build(variables, |variables, signal| {
             let asked = variables.target_protocol(signal);
             Ok((target.protocol(asked), target.endpoint.clone()))
         })
@@ -236,18 +236,18 @@ impl OtlpConfig {
         }
     }
 
-    fn settle(
+    fn build(
         variables: &Variables<'_>,
         route: impl Fn(&Variables<'_>, Signal) -> Result<(Protocol, Endpoint), SinkError>,
     ) -> Result<Self, SinkError> {
-        let settle = |signal| {
+        let build = |signal| {
             let (protocol, endpoint) = route(variables, signal)?;
             variables.signal_config(signal, protocol, &endpoint)
         };
         let mut config = Self {
-            traces: settle(Signal::Traces)?,
-            metrics: settle(Signal::Metrics)?,
-            logs: settle(Signal::Logs)?,
+            traces: build(Signal::Traces)?,
+            metrics: build(Signal::Metrics)?,
+            logs: build(Signal::Logs)?,
             signals: Signals::ALL,
             requested: Signals::NONE,
             notices: variables.notices(),

@@ -92,8 +92,8 @@ impl PrometheusServer {
             .page
             .clone()
             .map(|page| tokio::spawn(page.stream(stop.clone())));
-        let places = ConnectionSlots::new(MAX_CONNECTIONS);
-        let (stopped, shared) = (stop.clone(), places.clone());
+        let slots = ConnectionSlots::new(MAX_CONNECTIONS);
+        let (stopped, shared) = (stop.clone(), slots.clone());
         let stopped = async {
             stopped.cancelled().await;
             if let Some(updates) = updates {
@@ -102,10 +102,10 @@ impl PrometheusServer {
             }
         };
         let serve = move |stream, admission| {
-            let (site, places, stop) = (Arc::clone(&site), places.clone(), stop.clone());
+            let (site, slots, stop) = (Arc::clone(&site), slots.clone(), stop.clone());
             async move {
                 match admission {
-                    Admission::Served => connection(site, stream, idle_timeout, places, stop).await,
+                    Admission::Served => connection(site, stream, idle_timeout, slots, stop).await,
                     Admission::Refused => refuse(stream).await,
                 }
             }
@@ -133,7 +133,7 @@ async fn connection(
     site: Arc<Site>,
     stream: ServerStream,
     idle_timeout: Duration,
-    places: ConnectionSlots,
+    slots: ConnectionSlots,
     stop: CancellationToken,
 ) {
     let progress = Progress::new();
@@ -147,7 +147,7 @@ async fn connection(
     let moves_nothing = async {
         tokio::select! {
             () = progress.stalled(idle_timeout) => {}
-            () = progress.wait_until_slot_needed(&places) => {}
+            () = progress.wait_until_slot_needed(&slots) => {}
         }
     };
     tokio::pin!(moves_nothing);

@@ -23,7 +23,7 @@ const FLUSHES_IN_FLIGHT: usize = 64;
 const BYTES_IN_FLIGHT: usize = 16 << 20;
 
 /// The longest wait for sinks that are not required, and for all sinks while the follower shuts down.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// The interval at which a follower that waits for room checks whether it is to stop.
 const STOP_CHECK: Duration = Duration::from_millis(20);
@@ -205,12 +205,12 @@ impl TailContext {
         if batches.is_empty() || self.is_closed {
             return Reservation::default();
         }
-        self.ingress.blocking_pace(batches, LONGEST_WAIT);
+        self.ingress.blocking_pace(batches, MAX_WAIT);
         let (is_shutting_down, wakeup) = (self.is_shutting_down, &self.wakeup);
         let mut deadline = None;
         let mut gives_up = || {
             let now = clock::now();
-            let until = || clock::later(now, LONGEST_WAIT);
+            let until = || clock::later(now, MAX_WAIT);
             (is_shutting_down || wakeup.is_stopped()) && now >= *deadline.get_or_insert_with(until)
         };
         let mut has_given_up = false;

@@ -18,7 +18,7 @@ const LINKS: &str = "links.yaml";
 /// The maximum number of rules in a group: Mimir's default limit (`ruler_max_rules_per_rule_group`).
 const LARGEST_GROUP: usize = 20;
 /// The longest name that Grafana accepts as the `uid` of a rule, with a dash for each capital letter.
-const LONGEST_NAME: usize = 40;
+const MAX_NAME_LEN: usize = 40;
 
 /// Every alert and every recording rule.
 #[derive(Clone, Debug, PartialEq)]
@@ -252,9 +252,9 @@ fn check_alert(alert: &Alert, vocabulary: &Vocabulary) -> Vec<String> {
         );
     }
     let capitals = alert.name.chars().filter(char::is_ascii_uppercase).count();
-    if alert.name.len() + capitals > LONGEST_NAME {
+    if alert.name.len() + capitals > MAX_NAME_LEN {
         wrong.push(format!(
-            "the name is too long for Grafana: {LONGEST_NAME} characters with a dash for each capital letter"
+            "the name is too long for Grafana: {MAX_NAME_LEN} characters with a dash for each capital letter"
         ));
     }
     if !alert.dashboard.starts_with("pulsetrain-") {

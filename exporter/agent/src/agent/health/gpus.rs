@@ -13,7 +13,7 @@ const RELEASE: &str = "/gpu/release";
 const RESUME: &str = "/gpu/resume";
 
 /// The deadline of a release. NVML cannot be shut down during a call that hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Releases the driver on request.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ async fn release(gpus: &GpuControl, time: Duration) -> Answer {
         return plain(StatusCode::OK, "this agent does not use the GPU driver\n");
     }
     gpus.release.request(time, "POST /gpu/release");
-    match tokio::time::timeout(PATIENCE, gpus.release.released()).await {
+    match tokio::time::timeout(RELEASE_TIMEOUT, gpus.release.released()).await {
         Ok(_) => plain(
             StatusCode::OK,
             format!(

@@ -27,7 +27,7 @@ const WINDOW_SECS: f64 = 60.0;
 const THROTTLED_SECS: f64 = 10.0;
 const FREE_SECS: f64 = 1.0;
 /// The maximum time for which a flag holds until the next reading.
-const LONGEST_READING_SECS: f64 = 15.0;
+const MAX_READING_SECS: f64 = 15.0;
 const XID_WAIT: Duration = Duration::from_secs(15);
 const XID_QUIET: Duration = Duration::from_secs(300);
 /// Codes that are consequences: a process whose work was stopped, cleanup after a killed one.
@@ -283,7 +283,7 @@ impl Gpu {
             self.throttling.insert(reason.into(), time);
         }
         if let Some(since) = since {
-            self.add_throttled(time, time.secs_since(since).clamp(0.0, LONGEST_READING_SECS));
+            self.add_throttled(time, time.secs_since(since).clamp(0.0, MAX_READING_SECS));
         }
     }
 

@@ -15,10 +15,10 @@ use crate::{
     queue::queue,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = clock::later(clock::now(), PATIENCE);
+    let deadline = clock::later(clock::now(), TIMEOUT);
     while !is_so() {
         assert!(clock::now() < deadline, "never: {what}");
         yield_now();
@@ -69,8 +69,8 @@ async fn panic_of_the_disk_thread_is_a_disk_failure_and_loses_nothing() {
         "it is kept in memory"
     );
     panics.store(false, Ordering::Relaxed);
-    let deadline = clock::later(clock::now(), PATIENCE);
-    let held = timeout(PATIENCE, held.expect("it is confirmed").wait(deadline)).await;
+    let deadline = clock::later(clock::now(), TIMEOUT);
+    let held = timeout(TIMEOUT, held.expect("it is confirmed").wait(deadline)).await;
     held.expect("it works again").expect("it is on the disk");
     until("the end is reported", || count("works again") == 1);
     assert_eq!(failure(account.counts()), None);
@@ -82,7 +82,7 @@ async fn panic_of_the_disk_thread_is_a_disk_failure_and_loses_nothing() {
         count("panicked: as the test demands") == 2
     });
     panics.store(false, Ordering::Relaxed);
-    let read = timeout(PATIENCE, read).await.expect("it works again");
+    let read = timeout(TIMEOUT, read).await.expect("it works again");
     read.expect("it is the batch").delivered_except(0, "");
     let counts = account.counts();
     assert_eq!(
@@ -108,11 +108,11 @@ async fn queue_without_its_disk_thread_drops_batches_and_counts_them() {
     };
     let (sender, mut receiver) = queue(&config, route, Arc::clone(&account));
     assert!(disk.release(&account));
-    assert!(disk.ended(clock::later(clock::now(), PATIENCE)).await);
+    assert!(disk.ended(clock::later(clock::now(), TIMEOUT)).await);
     sender.try_send_or_drop(Batch::new(Signal::Logs, 3, vec![0x0a, 0]));
     assert_eq!(account.counts().dropped_for(DropReason::Closed), 3);
     assert!(
-        timeout(PATIENCE, receiver.next())
+        timeout(TIMEOUT, receiver.next())
             .await
             .expect("it ends")
             .is_none()

@@ -56,9 +56,9 @@ impl Progress {
     }
 
     /// Waits until another connection needs the place of this idle one.
-    pub(super) async fn wait_until_slot_needed(&self, places: &ConnectionSlots) {
+    pub(super) async fn wait_until_slot_needed(&self, slots: &ConnectionSlots) {
         loop {
-            places.wanted().await;
+            slots.exhausted().await;
             if clock::now() >= self.end(HURRIED_FIRST_REQUEST, HURRIED) {
                 return;
             }
