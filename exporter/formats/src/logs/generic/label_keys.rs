@@ -325,7 +325,7 @@ pub(super) fn is_count(number: &Labelled<'_>) -> bool {
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
 }
 
-/// Returns whether a label says only that its number is a rate.
+/// Returns whether all words of a label are words for a rate.
 fn is_speed(label: &str) -> bool {
     let mut words = label
         .split(|letter: char| !letter.is_alphanumeric())
@@ -395,7 +395,10 @@ fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
     let is_name = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_location = key.contains(".py") || key.contains("://");
     let is_short = key.split_whitespace().count() <= MAX_WORDS;
-    let is_key = is_name && is_short && !is_location && !matches!(number.number, LabelledNumber::Clock(_));
+    // The percentage of a bar repeats its count.
+    let is_of_bar = number.is_progress && matches!(number.number, LabelledNumber::Value(..));
+    let is_value = !is_of_bar && !matches!(number.number, LabelledNumber::Clock(_));
+    let is_key = is_name && is_short && !is_location && is_value;
     is_key.then(|| (Cow::Borrowed(key), value_of(number)))
 }
 
