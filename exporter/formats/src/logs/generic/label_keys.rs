@@ -156,7 +156,12 @@ impl LabelKeys {
             return Some((Cow::Owned(key), value));
         }
         if section == Section::EvaluationBatches {
-            return unknown(number).filter(|_| !number.is_progress);
+            let (key, value) = unknown(number).filter(|_| !number.is_progress)?;
+            let key = match names_evaluation(&key) {
+                true => key,
+                false => Cow::Owned([EVAL_PREFIX, &key].concat()),
+            };
+            return Some((key, value));
         }
         if is_count(number) {
             let value = self.value(number, COUNT)?;
@@ -221,13 +226,10 @@ impl LabelKeys {
             if self.facts(&key).is_known {
                 return Some(key);
             }
-            let mut words = without_noise.split(|letter: char| !letter.is_alphanumeric());
-            let names_evaluation = words.any(|word| is_evaluation(word) == Some(true));
             let facts = self.facts(without_noise);
-            let is_of_training = facts.is_known && !facts.is_epoch && !facts.is_step && !names_evaluation;
-            if section == Section::EvaluationBatches && is_of_training {
-                // The mapping has no such key, so the value is kept as `train.custom`.
-                return Some(key);
+            let is_of_both = facts.is_epoch || facts.is_step || names_evaluation(without_noise);
+            if section == Section::EvaluationBatches && !is_of_both {
+                return None;
             }
         }
         let exact = [label, without_noise]
@@ -306,6 +308,12 @@ fn is_evaluation(word: &str) -> Option<bool> {
         (_, true) => Some(false),
         _ => None,
     }
+}
+
+/// Returns whether a word of a key names an evaluation.
+fn names_evaluation(key: &str) -> bool {
+    let mut words = key.split(|letter: char| !letter.is_alphanumeric());
+    words.any(|word| is_evaluation(word) == Some(true))
 }
 
 fn is_one_of(names: &[&str], word: &str) -> bool {
