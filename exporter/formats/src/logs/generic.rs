@@ -1,7 +1,8 @@
 //! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
 //!
 //! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields. `record_keys` caches
-//! the row of each key, and `clock` parses times.
+//! the row of each key, and `clock` parses times. `section` distinguishes training from evaluations, `blocks` reads records over
+//! several lines, and `epoch_steps` converts counts within an epoch.
 
 mod auto;
 mod blocks;
@@ -19,6 +20,7 @@ mod line_patterns;
 mod pairs;
 mod record;
 mod record_keys;
+mod section;
 mod suggestion;
 mod text;
 

@@ -8,8 +8,8 @@ use pulsetrain_mapping::Field;
 use std::borrow::Cow;
 
 use super::{
-    label_keys::EVAL_PREFIX,
     labelled::{Labelled, cell},
+    section::EVAL_PREFIX,
 };
 
 /// The section of a table with values of an evaluation.
@@ -47,7 +47,7 @@ impl Blocks {
     pub(super) fn row<'a>(&mut self, text: &'a str) -> Option<Field<'a>> {
         let text = text.trim();
         let Some(row) = text.strip_prefix('|').and_then(|text| text.strip_suffix('|')) else {
-            // Lines of dashes surround a table. Any other line ends it.
+            // Lines of dashes surround a table. Any other line that is not empty ends it.
             self.in_table &= text.bytes().all(|byte| byte == b'-');
             return None;
         };

@@ -7,52 +7,15 @@ use pulsetrain_semconv::metric;
 
 use super::labelled::{COUNT, Labelled, LabelledNumber};
 use super::record_keys::{MAX_KEYS, step_rank};
+use super::section::{BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_evaluation};
 
 /// Labels of a rate whose unit names the quantity: `Speed: 1010.9 samples/sec`.
-const SPEEDS: [&str; 8] = [
-    "speed",
-    "ips",
-    "throughput",
-    "rate",
-    "avg",
-    "average",
-    "current",
-    "train",
-];
-
-/// Words before values of an evaluation.
-const EVALUATION: [&str; 13] = [
-    "eval",
-    "evaluation",
-    "evaluate",
-    "evaluating",
-    "validating",
-    "cv",
-    "val",
-    "valid",
-    "validation",
-    "validate",
-    "test",
-    "testing",
-    "dev",
-];
-
-/// A word that makes `cv` one of cross-validation, whose folds are trained.
-const FOLD: &str = "fold";
-
-/// Words before values of training.
-const TRAINING: [&str; 3] = ["train", "training", "trainer"];
+const SPEEDS: [&str; 7] = ["speed", "ips", "throughput", "rate", "avg", "average", "current"];
 
 /// Fields that distinguish records of training from those of an evaluation.
 const SPLITS: [&str; 8] = ["split", "mode", "phase", "stage", "type", "subset", "set", "kind"];
 
-/// The prefix of the keys of values of an evaluation.
-pub(super) const EVAL_PREFIX: &str = "eval ";
-
-/// Labels of the counters of an epoch.
-const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini_batch"];
-
-/// The most words of a label that no rule knows, and of a heading.
+/// The most words of a label that no rule knows.
 const MAX_WORDS: usize = 3;
 
 /// The key of a time of day or of a duration.
@@ -63,46 +26,6 @@ const STEPS: &str = "{step}";
 
 /// The unit of metrics that are durations.
 const SECONDS: &str = "s";
-
-/// The part of a line that a number belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
-    /// Values of training.
-    Training,
-    /// Values of an evaluation, as after `val` in `train loss 2.4, val loss 2.5`.
-    Evaluation,
-    /// A line about the batches of an evaluation: `Test: [10/97] Time 0.1 Loss 2.5`. None of its values is of training.
-    EvaluationBatches,
-}
-
-impl Section {
-    /// Returns the section of a number, given that of the number before it. A label of one word, as `val_loss`, begins one
-    /// only if it counts: `Test: [10/97]`.
-    pub(super) fn after(self, number: &Labelled<'_>) -> Self {
-        let label = match number.label.split_once(char::is_whitespace) {
-            _ if number.is_progress => number.label,
-            Some((first, _)) => first,
-            None => "",
-        };
-        let is_delimiter = |letter: char| !letter.is_alphanumeric() && letter != '_';
-        let words = [number.context, label]
-            .into_iter()
-            .flat_map(|text| text.split(is_delimiter))
-            .filter(|word| !word.is_empty());
-        if words.clone().any(|word| word.eq_ignore_ascii_case(FOLD)) {
-            return self;
-        }
-        // A counter follows its name: `Test: [10/97]`, `CV Batch 10/97`, and not `Test accuracy: 9843/10000`.
-        let is_name = |word: &str| is_evaluation(word) == Some(true) || is_one_of(&BATCHES, word);
-        let is_counter = number.is_progress && words.clone().next_back().is_some_and(is_name);
-        match words.filter_map(is_evaluation).next_back() {
-            Some(true) if is_counter => Self::EvaluationBatches,
-            Some(true) => Self::Evaluation,
-            Some(false) => Self::Training,
-            None => self,
-        }
-    }
-}
 
 /// Finds the keys of labels. A log repeats its labels, so each is looked up once.
 #[derive(Debug)]
@@ -301,25 +224,6 @@ impl LabelKeys {
     }
 }
 
-/// Returns whether a word names an evaluation; `None` if it names neither one nor training.
-fn is_evaluation(word: &str) -> Option<bool> {
-    match (is_one_of(&EVALUATION, word), is_one_of(&TRAINING, word)) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        _ => None,
-    }
-}
-
-/// Returns whether a word of a key names an evaluation.
-fn names_evaluation(key: &str) -> bool {
-    let mut words = key.split(|letter: char| !letter.is_alphanumeric());
-    words.any(|word| is_evaluation(word) == Some(true))
-}
-
-fn is_one_of(names: &[&str], word: &str) -> bool {
-    names.iter().any(|name| name.eq_ignore_ascii_case(word))
-}
-
 /// Returns whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` and `Train: [10/100]` if no rule knows
 /// the label.
 pub(super) fn is_count(number: &Labelled<'_>) -> bool {
@@ -328,8 +232,9 @@ pub(super) fn is_count(number: &Labelled<'_>) -> bool {
         .rsplit(char::is_whitespace)
         .next()
         .unwrap_or_default();
-    let is_of_epoch =
-        last.is_empty() || is_one_of(&BATCHES, last) || is_one_of(&TRAINING, without_noise(number.label));
+    let is_of_epoch = last.is_empty()
+        || is_one_of(&BATCHES, last)
+        || is_evaluation(without_noise(number.label)) == Some(false);
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
 }
 
@@ -338,31 +243,18 @@ fn is_speed(label: &str) -> bool {
     let mut words = label
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty());
-    words.all(|word| is_one_of(&SPEEDS, word))
+    words.all(|word| is_one_of(&SPEEDS, word) || is_evaluation(word) == Some(false))
 }
 
 /// Returns the epoch before a count: 3 in `Train: 3 [10/100]`.
 pub(super) fn epoch_before_count(number: &Labelled<'_>, next: Option<&Labelled<'_>>) -> Option<f64> {
-    let is_of_training = is_one_of(&TRAINING, number.label);
+    let is_of_training = is_evaluation(number.label) == Some(false);
     let is_counted = next.is_some_and(|next| next.label.is_empty() && is_count(next));
     match number.number {
         LabelledNumber::Value(epoch, "") if is_of_training && is_counted && epoch.fract() == 0.0 => {
             Some(epoch)
         }
         _ => None,
-    }
-}
-
-/// Returns the section of the indented lines after a line, which may be their heading: `Test Error:`.
-pub(super) fn section_of_heading(line: &str) -> Section {
-    let words = line.split(|letter: char| !letter.is_alphanumeric());
-    let words = words.filter(|word| !word.is_empty());
-    let kinds = || words.clone().filter_map(is_evaluation);
-    let is_short = words.clone().count() <= MAX_WORDS && !line.bytes().any(|byte| byte.is_ascii_digit());
-    let is_heading = line.trim_end().ends_with(':') && is_short;
-    match is_heading && kinds().next() == Some(true) && kinds().all(|is_evaluation| is_evaluation) {
-        true => Section::Evaluation,
-        false => Section::Training,
     }
 }
 

@@ -57,9 +57,12 @@ impl Records {
         self.texts.clear();
         self.recorded.clear();
         let mut duration = None;
-        let named = self.keys.named_metrics(fields.len());
-        let has_data_time =
-            self.mapping.is_loose() && self.keys.has_metric(fields.len(), &metric::PERF_DATA_TIME);
+        let is_loose = self.mapping.is_loose();
+        let named = match is_loose {
+            true => self.keys.named_metrics(fields.len()),
+            false => Vec::new(),
+        };
+        let has_data_time = is_loose && self.keys.has_metric(fields.len(), &metric::PERF_DATA_TIME);
         for (number, (key, value)) in fields.iter().enumerate() {
             let known = self.keys.of(number);
             known.note(value, time_field == Some(number));
@@ -95,18 +98,18 @@ impl Records {
             // If two fields of a record have the same metric, it is recorded from the one with its name, as `loss` for
             // `train.loss`, or else from the first one. A key that occurs twice stays mapped; another key is kept as
             // `train.custom` from now on.
-            let ordinal = metric.map(|metric| metric.ordinal);
-            let mut recorded = self.recorded.iter();
-            let first = recorded.find(|(recorded, _)| Some(*recorded) == ordinal);
-            let is_second =
-                first.is_some() || !known.is_named && ordinal.is_some_and(|own| named.contains(&own));
-            if self.mapping.is_loose() && metric.is_some() && (is_unclear || known.is_unmapped || is_second) {
-                if self.keys.are_same(number, first.map(|(_, field)| *field)) {
-                    context.unknown(field, self.keys.of(number), recorder);
-                } else {
-                    context.unmapped(field, self.keys.of(number), recorder);
+            if is_loose && let Some(metric) = metric {
+                let mut recorded = self.recorded.iter();
+                let first = recorded.find(|(ordinal, _)| *ordinal == metric.ordinal);
+                let is_second = first.is_some() || !known.is_named && named.contains(&metric.ordinal);
+                if is_unclear || known.is_unmapped || is_second {
+                    if self.keys.are_same(number, first.map(|(_, field)| *field)) {
+                        context.unknown(field, self.keys.of(number), recorder);
+                    } else {
+                        context.unmapped(field, self.keys.of(number), recorder);
+                    }
+                    continue;
                 }
-                continue;
             }
             let Some((metric, value)) = context.known(field, known, recorder) else {
                 continue;

@@ -9,9 +9,10 @@ use super::{
     blocks::{Blocks, Heading, Progress},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
-    label_keys::{LabelKeys, Section, epoch_before_count, is_count, section_of_heading},
+    label_keys::{LabelKeys, epoch_before_count, is_count},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
+    section::Section,
 };
 use crate::logs::lines::{Line, LineFormat};
 use crate::logs::literal;
@@ -40,8 +41,8 @@ static WITH_STEP: &[&Metric] = &[
     &metric::MEMORY_FRAMEWORK_RESERVED,
 ];
 
-/// The most words of the step in a heading: `Learning iteration 3/1500`.
-const MAX_WORDS_OF_HEADING: usize = 2;
+/// The most words of the label of the step in a heading: `Learning iteration 3/1500`.
+const MAX_WORDS_OF_STEP: usize = 2;
 
 /// The key of an epoch without a label.
 const EPOCH: &str = "epoch";
@@ -110,7 +111,7 @@ impl TextLines {
         if text.starts_with(char::is_whitespace) {
             return self.section;
         }
-        self.section = section_of_heading(text);
+        self.section = Section::of_heading(text);
         Section::Training
     }
 
@@ -163,12 +164,11 @@ impl TextLines {
         fields: &mut Vec<Field<'_>>,
         totals: &mut Vec<Option<f64>>,
     ) -> bool {
-        let keys = &mut self.keys;
-        let has_step = fields.iter().any(|(key, _)| keys.is_step(key));
         let Some(heading) = self.blocks.heading_of(text, numbers) else {
             return false;
         };
-        if has_step {
+        let keys = &mut self.keys;
+        if fields.iter().any(|(key, _)| keys.is_step(key)) {
             self.blocks.end();
             return false;
         }
@@ -176,10 +176,10 @@ impl TextLines {
             return false;
         }
         let is_value = numbers.len() == 1 && fields.len() == 1;
-        for location in heading.epoch.take().iter().chain([&heading.step]) {
-            let key = Cow::Owned(location.key.clone());
-            fields.insert(0, (key, FieldValue::Number(location.value)));
-            totals.insert(0, location.total);
+        for progress in heading.epoch.take().iter().chain([&heading.step]) {
+            let key = Cow::Owned(progress.key.clone());
+            fields.insert(0, (key, FieldValue::Number(progress.value)));
+            totals.insert(0, progress.total);
         }
         is_value
     }
@@ -189,10 +189,10 @@ impl TextLines {
         let mut fractions = numbers
             .iter()
             .filter(|number| matches!(number.number, LabelledNumber::Fraction(..)));
-        if fractions.any(|number| number.label.split_whitespace().count() > MAX_WORDS_OF_HEADING) {
+        if fractions.any(|number| number.label.split_whitespace().count() > MAX_WORDS_OF_STEP) {
             return;
         }
-        let location = |field: usize| {
+        let progress = |field: usize| {
             let (key, value) = &fields[field];
             Some(Progress {
                 key: key.to_string(),
@@ -201,11 +201,11 @@ impl TextLines {
             })
         };
         let step = self.records.keys.step().filter(|step| fields[*step].0 != COUNT);
-        let Some(step) = step.and_then(location).filter(|step| step.total.is_some()) else {
+        let Some(step) = step.and_then(progress).filter(|step| step.total.is_some()) else {
             return;
         };
         let epoch = (0..fields.len()).find(|field| self.keys.is_epoch(&fields[*field].0));
-        let epoch = epoch.and_then(location);
+        let epoch = epoch.and_then(progress);
         self.blocks.begin(Heading { step, epoch });
     }
 

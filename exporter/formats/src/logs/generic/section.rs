@@ -1,0 +1,109 @@
+//! The parts of a line and of a log that are of training or of an evaluation.
+
+use super::labelled::Labelled;
+
+/// Words before values of an evaluation.
+const EVALUATION: [&str; 13] = [
+    "eval",
+    "evaluation",
+    "evaluate",
+    "evaluating",
+    "validating",
+    "cv",
+    "val",
+    "valid",
+    "validation",
+    "validate",
+    "test",
+    "testing",
+    "dev",
+];
+
+/// A word that makes `cv` one of cross-validation, whose folds are trained.
+const FOLD: &str = "fold";
+
+/// Words before values of training.
+const TRAINING: [&str; 3] = ["train", "training", "trainer"];
+
+/// The prefix of the keys of values of an evaluation.
+pub(super) const EVAL_PREFIX: &str = "eval ";
+
+/// Labels of the counters of an epoch.
+pub(super) const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini_batch"];
+
+/// The most words of a heading. A longer line is a sentence.
+const MAX_WORDS_OF_HEADING: usize = 3;
+
+/// The part of a line that a number belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    /// Values of training.
+    Training,
+    /// Values of an evaluation, as after `val` in `train loss 2.4, val loss 2.5`.
+    Evaluation,
+    /// A line about the batches of an evaluation: `Test: [10/97] Time 0.1 Loss 2.5`. None of its values is of training.
+    EvaluationBatches,
+}
+
+impl Section {
+    /// Returns the section of a number, given that of the number before it. A label of one word, as `val_loss`, begins one
+    /// only if it counts: `Test: [10/97]`.
+    pub(super) fn after(self, number: &Labelled<'_>) -> Self {
+        let label = match number.label.split_once(char::is_whitespace) {
+            _ if number.is_progress => number.label,
+            Some((first, _)) => first,
+            None => "",
+        };
+        let is_delimiter = |letter: char| !letter.is_alphanumeric() && letter != '_';
+        let words = [number.context, label]
+            .into_iter()
+            .flat_map(|text| text.split(is_delimiter))
+            .filter(|word| !word.is_empty());
+        if words.clone().any(|word| word.eq_ignore_ascii_case(FOLD)) {
+            return self;
+        }
+        // A counter follows its name: `Test: [10/97]`, `CV Batch 10/97`, and not `Test accuracy: 9843/10000`.
+        let is_name = |word: &str| is_evaluation(word) == Some(true) || is_one_of(&BATCHES, word);
+        let is_counter = number.is_progress && words.clone().next_back().is_some_and(is_name);
+        match words.filter_map(is_evaluation).next_back() {
+            Some(true) if is_counter => Self::EvaluationBatches,
+            Some(true) => Self::Evaluation,
+            Some(false) => Self::Training,
+            None => self,
+        }
+    }
+    /// Returns the section of the indented lines after a line, which may be their heading: `Test Error:`.
+    pub(super) fn of_heading(line: &str) -> Self {
+        let is_heading = line.trim_end().ends_with(':') && !line.bytes().any(|byte| byte.is_ascii_digit());
+        if !is_heading {
+            return Self::Training;
+        }
+        let words = line.split(|letter: char| !letter.is_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let kinds: Vec<bool> = words.iter().filter_map(|word| is_evaluation(word)).collect();
+        match words.len() <= MAX_WORDS_OF_HEADING && !kinds.is_empty() && !kinds.contains(&false) {
+            true => Self::Evaluation,
+            false => Self::Training,
+        }
+    }
+}
+
+/// Returns whether a word names an evaluation; `None` if it names neither one nor training.
+pub(super) fn is_evaluation(word: &str) -> Option<bool> {
+    match (is_one_of(&EVALUATION, word), is_one_of(&TRAINING, word)) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns whether a word of a key names an evaluation.
+pub(super) fn names_evaluation(key: &str) -> bool {
+    let mut words = key.split(|letter: char| !letter.is_alphanumeric());
+    words.any(|word| is_evaluation(word) == Some(true))
+}
+
+/// Returns whether a word is one of these, in any case.
+pub(super) fn is_one_of(names: &[&str], word: &str) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(word))
+}
