@@ -94,16 +94,19 @@ fn mi300x_values_match_sysfs_in_base_units() {
         Some(observed)
     );
     // Unsupported metrics are reported once for all GPUs, without XID errors, which exist only on NVIDIA GPUs.
-    let lacks = watch.notices().into_iter().find_map(|notice| match notice {
-        GpuNotice::Unavailable {
-            gpus,
-            reason: Reason::NotSupported,
-            metrics,
-        } if gpus.len() == 8 => Some(metrics),
-        _ => None,
-    });
-    let lacks: BTreeSet<_> = lacks
-        .expect("there is a notice")
+    let lacked_by_all = || {
+        watch.notices().into_iter().find_map(|notice| match notice {
+            GpuNotice::Unavailable {
+                gpus,
+                reason: Reason::NotSupported,
+                metrics,
+            } if gpus.len() == 8 => Some(metrics),
+            _ => None,
+        })
+    };
+    wait_until("there is a notice", || lacked_by_all().is_some());
+    let lacks: BTreeSet<_> = lacked_by_all()
+        .expect("it was waited for")
         .iter()
         .map(|metric| metric.name)
         .collect();

@@ -38,10 +38,10 @@ fn assert_value_or_reason(scenario: &str, gpus: usize) {
     let fake = FakeNvml::start(scenario);
     fake.run_from(0.0);
     let watch = Watch::start(config(&fake));
-    let last = (gpus - 1).to_string();
-    watch.wait_for("gpu.memory.used", &[("gpu.index", &last)], |_| true);
-    // The performance counters need two readings that are not too close.
-    watch.wait_passes(5);
+    for gpu in 0..gpus {
+        // The performance counters need two readings that are not too close.
+        watch.wait_passes_of(gpu, 5);
+    }
     let inventory = watch.inventory();
     assert_eq!(inventory.gpus.len(), gpus);
     let sent = watch.end();

@@ -5,6 +5,8 @@ use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};
 
+const FIRST: [(&str, &str); 1] = [("gpu.index", "0")];
+
 #[test]
 fn application_xid_errors_are_not_gpu_errors_in_hw_semconv() {
     // A memory page fault of a program, a change of the recovery action, and a double-bit error.
@@ -37,21 +39,17 @@ fn application_xid_errors_are_not_gpu_errors_in_hw_semconv() {
 fn hw_semconv_names_replace_or_extend_our_names() {
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
-    let names = |semconv| {
-        let watch = Watch::start(GpuConfig {
+    let watch = |semconv| {
+        Watch::start(GpuConfig {
             semconv,
             ..config(&fake)
-        });
-        watch.wait_for("gpu.throttle.time", &[], |_| true);
-        watch.wait_for("gpu.sm.active", &[], |_| true);
-        watch.end()
+        })
     };
-    let standard = names(GpuSemconv::Hw);
+    let standard = watch(GpuSemconv::Hw);
+    // The first point of a series: its value is the one that the scenario begins with.
     let of = |name: &str, attributes: &[(&str, &str)]| {
-        let found = standard.iter().find(|point| point.is(name, attributes));
-        found
-            .unwrap_or_else(|| panic!("no {name} {attributes:?}"))
-            .clone()
+        standard.wait_for(name, attributes, |_| true);
+        standard.points(name, attributes).remove(0)
     };
     let id = ("hw.id", "GPU-5fae0c00-1f2e-4d3c-8b4a-000000000000");
     let busy = of("hw.gpu.utilization", &[id, ("hw.gpu.task", "general")]).value;
@@ -86,13 +84,18 @@ fn hw_semconv_names_replace_or_extend_our_names() {
         of("hw.network.up", &[port, ("hw.name", "GPU 0 nvlink 5")]).value,
         1.0
     );
-    let ours = |points: &[crate::watch::Point], name: &str| points.iter().any(|point| point.name == name);
-    for name in ["gpu.power", "gpu.energy", "gpu.memory.used", "gpu.utilization"] {
-        assert!(!ours(&standard, name), "{name} has a standard name");
-    }
     assert_eq!(of("hw.errors", &[id, ("error.type", "corrected")]).value, 0.0);
-    let both = names(GpuSemconv::Both);
-    assert!(ours(&both, "gpu.power") && ours(&both, "hw.power"));
-    let own = names(GpuSemconv::Gpu);
-    assert!(!own.iter().any(|point| point.name.starts_with("hw.")));
+    standard.wait_for("gpu.sm.active", &FIRST, |_| true);
+    let standard = standard.end();
+    for name in ["gpu.power", "gpu.energy", "gpu.memory.used", "gpu.utilization"] {
+        let replaced = standard.iter().any(|point| point.name == name);
+        assert!(!replaced, "{name} has a standard name");
+    }
+    let both = watch(GpuSemconv::Both);
+    both.wait_for("gpu.power", &FIRST, |_| true);
+    both.wait_for("hw.power", &[id], |_| true);
+    let ours = watch(GpuSemconv::Gpu);
+    ours.wait_for("gpu.sm.active", &FIRST, |_| true);
+    ours.wait_for("gpu.throttle.time", &FIRST, |_| true);
+    assert!(!ours.end().iter().any(|point| point.name.starts_with("hw.")));
 }

@@ -138,10 +138,16 @@ impl Watch {
         found.expect("it was waited for")
     }
 
-    /// Waits for this number of further passes.
+    /// Waits for this number of further passes of the first GPU.
     pub(crate) fn wait_passes(&self, passes: usize) {
-        let of_first = |point: &Point| point.is("gpu.memory.used", &[("gpu.index", "0")]);
-        let count = || lock(&self.sent).iter().filter(|point| of_first(point)).count();
+        self.wait_passes_of(0, passes);
+    }
+
+    /// Waits for this number of further passes of a GPU. Each GPU has passes of its own.
+    pub(crate) fn wait_passes_of(&self, gpu: usize, passes: usize) {
+        let index = gpu.to_string();
+        let of_gpu = |point: &Point| point.is("gpu.memory.used", &[("gpu.index", &index)]);
+        let count = || lock(&self.sent).iter().filter(|point| of_gpu(point)).count();
         let before = count();
         wait_until("more passes were made", || count() >= before + passes);
     }
