@@ -1,16 +1,11 @@
 //! `--check`: validates a configuration against the system, without starting anything.
 
 use std::{
-    collections::BTreeMap,
-    fs::File,
-    io,
-    net::{SocketAddr, TcpListener},
-    ops::RangeInclusive,
-    path::Path,
-    time::Duration,
+    collections::BTreeMap, fs::File, io, net::SocketAddr, ops::RangeInclusive, path::Path, time::Duration,
 };
 
 use pulsetrain_formats::{FORMATS, LogFormat, format_by_name};
+use tokio::net::TcpSocket;
 
 use super::{
     AGENT_SOURCE, Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
@@ -19,7 +14,7 @@ use super::{
 use crate::topology;
 
 /// The minimum of intervals.
-const SHORTEST: Duration = Duration::from_millis(100);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The valid range of a receiver's maximum message size.
 const MESSAGE_BYTES: RangeInclusive<usize> = 1 << 10..=64 << 20;
@@ -122,7 +117,7 @@ impl Findings<'_> {
         ];
         for (interval, message) in intervals
             .into_iter()
-            .filter(|(interval, _)| interval.0 < SHORTEST)
+            .filter(|(interval, _)| interval.0 < MIN_INTERVAL)
         {
             self.at(interval.location, message);
         }
@@ -135,7 +130,7 @@ impl Findings<'_> {
                 format!("sources.{name}.logs has no paths: name the logs, like paths: [training.json]"),
             );
         }
-        if logs.poll_interval.0 < SHORTEST {
+        if logs.poll_interval.0 < MIN_INTERVAL {
             self.at(
                 logs.poll_interval.location,
                 format!(
@@ -304,7 +299,7 @@ impl Findings<'_> {
             if ours.contains(&address) || address.port() == 0 {
                 continue;
             }
-            if let Err(error) = TcpListener::bind(address) {
+            if let Err(error) = try_bind(address) {
                 self.at(
                     locations[0],
                     format!("cannot listen on {address}: {error}; {}", advice(&error, address)),
@@ -312,6 +307,19 @@ impl Findings<'_> {
             }
         }
     }
+}
+
+/// Binds a socket to the address and closes it. It never listens: a client that connects meanwhile is refused, as before the agent
+/// listens, and not accepted and then reset.
+fn try_bind(address: SocketAddr) -> io::Result<()> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // As the listener does: a port whose last connections are still closing is free.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)
 }
 
 /// Returns the names of the formats that accept a mapping.
