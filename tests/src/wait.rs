@@ -6,9 +6,9 @@ use std::{
 };
 
 const PAUSE: Duration = Duration::from_millis(20);
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(120);
 
-/// Returns as soon as `ready` returns true; panics with `what` after a minute.
+/// Returns as soon as `ready` returns true; panics with `what` after two minutes.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test gives up in real time, however long a look takes"
@@ -16,7 +16,10 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !ready() {
-        assert!(begun.elapsed() < LONGEST, "waited a minute in vain until {what}");
+        assert!(
+            begun.elapsed() < MAX_WAIT,
+            "waited two minutes in vain until {what}"
+        );
         thread::sleep(PAUSE);
     }
 }

@@ -1,10 +1,11 @@
 //! An agent that is killed repeatedly while its logs grow: its output equals that of an import.
 
-use std::{fs, path::PathBuf, thread};
+use std::{fs, path::PathBuf, thread, time::Duration};
 
 use fastrand::Rng;
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, Items, Progress, Received, SurogateRun, spin, wait_until, wait_until_begun,
+    Answer, FakeEndpoint, Items, Progress, Received, SurogateRun, spin, wait_at_most, wait_until,
+    wait_until_begun,
 };
 
 use crate::world::{Setup, World, imported};
@@ -44,7 +45,8 @@ fn fifty_kills_neither_lose_nor_duplicate_logs_nor_retract_telemetry() {
     let expected = imported(&logs);
     let agent = world.spawn();
     let of_logs = || world.written("out.jsonl").1.divide_ends();
-    wait_until("everything is delivered", || of_logs().1.len() >= expected.len());
+    // Without them all, the comparison below prints what is missing.
+    wait_at_most(Duration::from_secs(120), || of_logs().1.len() >= expected.len());
     assert!(agent.stop().success());
     let (ends, others) = of_logs();
     others.assert_same(&expected);
