@@ -17,7 +17,7 @@ use pty_process::{Size, blocking};
 use crate::with_default_signals;
 
 /// The timeout after which the process is killed, so that a test fails with its output instead of waiting for ever.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_DURATION: Duration = Duration::from_secs(60);
 
 /// The test's end of the pseudoterminal; written bytes are typed keys.
 pub struct Terminal(blocking::Pty);
@@ -68,7 +68,7 @@ fn kill_later(process: u32) -> mpsc::SyncSender<()> {
     let process = Pid::from_raw(i32::try_from(process).expect("invariant: Linux pids fit in an i32"));
     let (until_the_end, ended) = mpsc::sync_channel(0);
     thread::spawn(move || {
-        if ended.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(MAX_DURATION) == Err(mpsc::RecvTimeoutError::Timeout) {
             // It fails only if the process has just exited.
             let _ = kill(process, Signal::SIGKILL);
         }

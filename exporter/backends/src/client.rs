@@ -20,17 +20,17 @@ use tokio::time;
 use super::{error::BackendError, tls};
 
 /// The limit on attempts if a store is busy, and the first backoff, which doubles with each retry.
-const TRIES: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const MAX_ATTEMPTS: u32 = 5;
+const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 
 /// The longest backoff, which also limits the `Retry-After` of a store.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// The limit on the bytes of an answer, compressed and decompressed.
-const LARGEST: usize = 1 << 30;
+const MAX_ANSWER_BYTES: usize = 1 << 30;
 
 /// The limit on the bytes of a body that an error message quotes.
-const EXCERPT: usize = 300;
+const MAX_EXCERPT_BYTES: usize = 300;
 
 /// The options of the requests to a store.
 #[derive(Clone, Debug)]
@@ -116,8 +116,8 @@ impl StoreClient {
 
     /// Requests a path and its query, with retries while the store is busy.
     pub(super) async fn get(&self, path: &str, accept: &'static str) -> Result<Body, BackendError> {
-        let mut pause = FIRST_PAUSE;
-        for _ in 1..TRIES {
+        let mut pause = FIRST_BACKOFF;
+        for _ in 1..MAX_ATTEMPTS {
             match self.within_timeout(path, accept).await {
                 Ok(body) => return Ok(body),
                 Err(Failed {
@@ -170,7 +170,7 @@ impl StoreClient {
             error: unreachable(error.into()),
         })?;
         let (head, body) = answer.into_parts();
-        let body = match Limited::new(body, LARGEST).collect().await {
+        let body = match Limited::new(body, MAX_ANSWER_BYTES).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => return Err(too_large(url).into()),
             // The connection broke during the answer: the store is reachable, so a retry may succeed.
@@ -228,10 +228,10 @@ fn inflated(headers: &HeaderMap, body: &[u8], url: &str) -> Result<Vec<u8>, Fail
     }
     let mut bytes = Vec::new();
     MultiGzDecoder::new(body)
-        .take(LARGEST as u64 + 1)
+        .take(MAX_ANSWER_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Failed::broken(url, error.into()))?;
-    if bytes.len() > LARGEST {
+    if bytes.len() > MAX_ANSWER_BYTES {
         return Err(too_large(url).into());
     }
     Ok(bytes)
@@ -240,13 +240,13 @@ fn inflated(headers: &HeaderMap, body: &[u8], url: &str) -> Result<Vec<u8>, Fail
 fn too_large(url: &str) -> BackendError {
     BackendError::TooLarge {
         url: shown(url),
-        most: LARGEST,
+        most: MAX_ANSWER_BYTES,
     }
 }
 
 /// Returns the beginning of a text body on one line, or the size of a body that is not text.
 pub(super) fn excerpt(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_EXCERPT_BYTES)]);
     let is_binary = |c: char| c == char::REPLACEMENT_CHARACTER || c.is_control() && !c.is_whitespace();
     // The last character may be truncated.
     if text

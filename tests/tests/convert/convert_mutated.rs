@@ -18,7 +18,7 @@ use pulsetrain_tests::{Folder, command, corpus, repeat_for};
 /// The duration of the mutations in seconds, unless `MUTATED_SECONDS` is set.
 const SECONDS: u64 = 10;
 /// The timeout of one conversion, in seconds.
-const LONGEST: &str = "10";
+const MAX_SECONDS: &str = "10";
 /// The memory limit of one conversion: an allocation beyond it fails, which ends the conversion with a signal.
 const MAX_MEMORY: &str = "--data=1073741824";
 
@@ -120,7 +120,7 @@ fn fault(input: &Path, output: &Path, options: &[&str]) -> Result<i32, String> {
     let convert = command(["convert", "-o"]);
     let mut limited = Command::new("prlimit");
     limited
-        .args([MAX_MEMORY, "timeout", "--signal=KILL", LONGEST])
+        .args([MAX_MEMORY, "timeout", "--signal=KILL", MAX_SECONDS])
         .arg(convert.get_program());
     limited
         .args(convert.get_args())

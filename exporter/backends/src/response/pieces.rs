@@ -7,11 +7,11 @@ use pulsetrain_otlp::{json::Pieces, limits::Limits};
 use super::QueryResponse;
 
 /// The size in bytes of one read; a smaller answer is read in one piece.
-const PIECE: usize = 16 << 20;
+const READ_BYTES: usize = 16 << 20;
 /// The size in bytes from which an element of the outermost list is split.
-const DEEP: usize = 4 * PIECE;
+const SPLIT_ELEMENT_BYTES: usize = 4 * READ_BYTES;
 /// The limit in bytes on an element that cannot be split: one trace in Jaeger's own JSON.
-const LARGEST: usize = 1 << 30;
+const MAX_ELEMENT_BYTES: usize = 1 << 30;
 
 /// Reads an answer of any size and passes its parts to `take` as they are read.
 ///
@@ -23,7 +23,12 @@ pub fn read_responses<E>(
     limits: &Limits,
     take: impl FnMut(QueryResponse) -> Result<(), E>,
 ) -> Result<(), E> {
-    read_in_pieces(input, (PIECE, DEEP, LARGEST), limits, take)
+    read_in_pieces(
+        input,
+        (READ_BYTES, SPLIT_ELEMENT_BYTES, MAX_ELEMENT_BYTES),
+        limits,
+        take,
+    )
 }
 
 fn read_in_pieces<E>(

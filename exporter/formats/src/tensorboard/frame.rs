@@ -9,7 +9,7 @@ pub(super) const HEAD_LEN: usize = 12;
 /// The length of a frame's trailer.
 pub(super) const TAIL_LEN: usize = 4;
 /// The longest record that is parsed. The numbers of a training step need a millionth of it. Pictures and graphs may be longer.
-pub(super) const LONGEST: u64 = 8 << 20;
+pub(super) const MAX_LENGTH: u64 = 8 << 20;
 
 /// The result of decoding the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn first(bytes: &[u8]) -> Frame<'_> {
     if checksum::masked_length(length) != u32::from_le_bytes(*length_checksum) {
         return Frame::Broken;
     }
-    if length > LONGEST {
+    if length > MAX_LENGTH {
         return Frame::TooLong(length.saturating_add((HEAD_LEN + TAIL_LEN) as u64));
     }
     let Some((record, rest)) = rest.split_at_checked(length as usize) else {

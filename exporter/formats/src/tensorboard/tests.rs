@@ -155,7 +155,7 @@ fn a_flipped_bit_in_a_length_ends_parsing_and_is_reported_once() {
 
 #[test]
 fn oversized_event_record_is_skipped_and_the_next_is_parsed() {
-    let long = event(2, &vec![0; frame::LONGEST as usize]);
+    let long = event(2, &vec![0; frame::MAX_LENGTH as usize]);
     let mut file = file(&[event(1, &scalar("train/loss", 1.0)), long]);
     file.extend(framed(&event(3, &scalar("train/loss", 3.0))));
     let (counts, skipped) = read_in_pieces(&file, 100_000);

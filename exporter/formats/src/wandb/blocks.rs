@@ -10,7 +10,7 @@ pub(super) const MAGIC: [u8; 7] = [b':', b'W', b'&', b'B', 0xe1, 0xbe, 0];
 const BLOCK_LEN: u64 = 32 << 10;
 const HEAD_LEN: usize = 7;
 /// The longest record that is assembled.
-const LONGEST: usize = 64 << 20;
+const MAX_RECORD_BYTES: usize = 64 << 20;
 
 /// The kinds of chunk.
 const FULL: u8 = 1;
@@ -138,7 +138,7 @@ impl Blocks {
                 self.pending = Some(data.to_vec());
                 Ok(false)
             }
-            (MIDDLE | LAST, Some(pending)) if pending.len() + data.len() <= LONGEST => {
+            (MIDDLE | LAST, Some(pending)) if pending.len() + data.len() <= MAX_RECORD_BYTES => {
                 pending.extend_from_slice(data);
                 if kind == LAST {
                     self.assembled = self.pending.take().unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::imported::{all_samples, read_in_chunks, sample};
 /// The default number of files that are read; `MUTATED_FILES` sets another number.
 const FILES: u64 = 10_000;
 /// The bytes of a sample that are mutated: enough for every kind of record, and few enough for thousands of files.
-const LONGEST: usize = 6 << 10;
+const MAX_BYTES: usize = 6 << 10;
 
 /// Returns the format of a sample that this test mutates.
 fn format_of(name: &str) -> Option<&'static str> {
@@ -101,7 +101,7 @@ fn no_mutated_file_panics_or_becomes_invalid_otlp() {
         .filter_map(|name| {
             let format = format_of(&name)?;
             let mut bytes = sample(&name);
-            bytes.truncate(LONGEST);
+            bytes.truncate(MAX_BYTES);
             Some((name, format, bytes))
         })
         .collect();

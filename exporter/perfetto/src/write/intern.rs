@@ -11,7 +11,7 @@ use super::memo::Memo;
 use crate::{field::interned, wire::Buffer};
 
 /// The length limit for interning. Longer text hardly ever repeats, and would only fill the viewer's memory.
-const LONGEST: usize = 256;
+const MAX_TEXT_BYTES: usize = 256;
 /// The size in bytes at which a string table is full and its sequence is reset.
 const FULL_BYTES: usize = 1 << 20;
 /// The number of slots for values that were seen once.
@@ -43,7 +43,8 @@ impl Strings {
     /// Returns the number of an event's name, or `None` if the name is too long to be interned.
     #[inline]
     pub(super) fn event_name(&mut self, text: &[u8], news: &mut Buffer) -> Option<u64> {
-        (text.len() <= LONGEST).then(|| number(&mut self.event_names, interned::EVENT_NAMES, text, news))
+        (text.len() <= MAX_TEXT_BYTES)
+            .then(|| number(&mut self.event_names, interned::EVENT_NAMES, text, news))
     }
 
     #[inline]
@@ -60,7 +61,7 @@ impl Strings {
         seen: &mut RecentValues,
         news: &mut Buffer,
     ) -> Option<u64> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_TEXT_BYTES {
             return None;
         }
         let table = &mut self.annotation_strings;
@@ -305,7 +306,7 @@ mod tests {
         let mut seen = RecentValues::default();
         let numbers = [b"bf16"; 3].map(|text| strings.annotation_text(text, &mut seen, &mut news));
         assert_eq!(numbers, [None, Some(1), Some(1)]);
-        let long = [b'x'; LONGEST + 1];
+        let long = [b'x'; MAX_TEXT_BYTES + 1];
         assert_eq!(strings.annotation_text(&long, &mut seen, &mut news), None);
     }
 

@@ -6,7 +6,7 @@ use crate::wire::Block;
 /// The number of indices within an event that have a slot.
 const PLACES: usize = 16;
 /// The length limit of a source in bytes; longer sources are not kept.
-const LONGEST: usize = 64;
+const MAX_SOURCE_BYTES: usize = 64;
 
 /// The number of bytes that are compared at once.
 const WORD: usize = 16;
@@ -21,7 +21,7 @@ pub(super) struct Memo {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    source: [u8; LONGEST],
+    source: [u8; MAX_SOURCE_BYTES],
     /// The length of the source, or 0 if the slot is empty.
     length: usize,
     written: Block,
@@ -30,7 +30,7 @@ struct Slot {
 impl Default for Memo {
     fn default() -> Self {
         let empty = Slot {
-            source: [0; LONGEST],
+            source: [0; MAX_SOURCE_BYTES],
             length: 0,
             written: Block::EMPTY,
         };
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn cache_misses_a_source_that_differs_in_one_byte() {
-        for length in 1..=LONGEST {
+        for length in 1..=MAX_SOURCE_BYTES {
             let mut memo = Memo::default();
             let source: Vec<u8> = (0..length).map(|place| place as u8).collect();
             memo.keep(0, &source, Block::varint(7));
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn source_over_the_limit_is_evicted_with_its_output() {
         let mut memo = Memo::default();
-        let long = [b'x'; LONGEST + 1];
-        memo.keep(0, &long[..LONGEST], Block::varint(1));
+        let long = [b'x'; MAX_SOURCE_BYTES + 1];
+        memo.keep(0, &long[..MAX_SOURCE_BYTES], Block::varint(1));
         memo.keep(0, &long, Block::varint(2));
         assert_eq!(memo.next(&long).0, None);
         memo.begin();
-        assert_eq!(memo.next(&long[..LONGEST]).0, None);
+        assert_eq!(memo.next(&long[..MAX_SOURCE_BYTES]).0, None);
     }
 }
