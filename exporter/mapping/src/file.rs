@@ -389,6 +389,12 @@ mod tests {
                 59,
                 "rl.statistic",
             ),
+            (
+                "{key: 'r_{rl.statistic}', metric: rl.reward, attributes: {rl.statistic: mean}}",
+                77,
+                "two values",
+            ),
+            ("{key: t, metric: perf.step_time, factor: 0}", 46, "drop: true"),
             ("{key: r, keep: true, drop: true}", 5, "one of"),
             ("{key: r, option: ''}", 22, "not empty"),
             ("{key: r, drop: true, reason: dull}", 5, "jax_time_of_day"),

@@ -63,8 +63,19 @@ impl RowEntry {
             let message = "only a counter has a total: remove total";
             return Err(wrong(MappingPart::Metric, message));
         }
-        for name in keys.attributes().iter().chain(self.attributes.keys()) {
+        let of_keys = keys.attributes();
+        let mut names: Vec<&String> = of_keys.iter().chain(self.attributes.keys()).collect();
+        for name in &names {
             attribute_of(metric, name)?;
+        }
+        names.extend(self.attributes_from.keys());
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let message = format!(
+                "{} has two values: keep one of the key, attributes and attributes_from",
+                twice[0]
+            );
+            return Err(wrong(MappingPart::Attribute(twice[0].clone()), message));
         }
         let attributes = self.attributes.iter().map(|(name, value)| {
             let attribute = attribute_of(metric, name)?;
@@ -140,9 +151,10 @@ impl RowEntry {
                 "`unit` and `factor` are both given: keep one of them",
             )),
             (Some(spelling), None) => by_unit(spelling, metric).map(Some),
-            (None, Some(factor)) if !factor.is_finite() => {
-                Err(wrong(MappingPart::Unit, "a factor is a finite number"))
-            }
+            (None, Some(factor)) if !factor.is_finite() || factor == 0.0 => Err(wrong(
+                MappingPart::Unit,
+                "a factor is a finite number other than 0; to drop values, write drop: true",
+            )),
             (None, factor) => Ok(factor.map(Conversion::Times)),
         }
     }

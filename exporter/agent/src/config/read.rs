@@ -1,6 +1,6 @@
 //! Reads a configuration file, and expands environment variables and references to files.
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{collections::HashMap, fs, io::Read, path::Path};
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Options, PropertySyntax};
@@ -46,13 +46,17 @@ pub(super) fn load_part<T: DeserializeOwned>(
 ) -> Result<T, Fault> {
     let file = path.display().to_string();
     let cannot = |error: std::io::Error| Fault::of_file(&file, format!("cannot be read: {error}"));
-    if fs::metadata(path).map_err(cannot)?.len() > MAX_BYTES {
+    let mut text = String::new();
+    let opened = fs::File::open(path).map_err(cannot)?;
+    // A device has no size, so the limit is on what is read.
+    let read = opened.take(MAX_BYTES + 1).read_to_string(&mut text);
+    if read.map_err(cannot)? as u64 > MAX_BYTES {
         return Err(Fault::of_file(
             &file,
             "is larger than 1 MiB, which no configuration is: check the path",
         ));
     }
-    parse(&file, &fs::read_to_string(path).map_err(cannot)?, variables)
+    parse(&file, &text, variables)
 }
 
 /// Reads `text` from `file`.

@@ -1,39 +1,60 @@
-//! Finds unset variables, which the YAML reader would replace by empty text, as Docker Compose does.
+//! Finds unset variables, `${NAME}` and `$NAME`, which the YAML reader would replace by empty text, as Docker Compose does.
 
 use std::collections::HashMap;
 
 use super::Location;
 
-/// Returns the first `${NAME}` whose variable is unset, with its place.
+/// Returns the first `${NAME}` or `$NAME` whose variable is unset, with its place.
 pub(super) fn unset_variable<'a>(
     text: &'a str,
     variables: &HashMap<String, String>,
 ) -> Option<(Location, &'a str)> {
     let is_unset = |(_, name): &(usize, &str)| is_name(name) && !variables.contains_key(*name);
-    let (offset, name) = references(text).find(is_unset)?;
+    let all = references(text).find(is_unset).into_iter();
+    let (offset, name) = all.chain(bare_references(text).find(is_unset)).min()?;
     Some((Location::of(text, offset), name))
+}
+
+/// Returns the name of each `$NAME` outside of comments, with the offset of its dollar sign.
+fn bare_references(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    in_lines(text, |line| {
+        line.match_indices('$').filter_map(move |(offset, _)| {
+            let rest = &line[offset + 1..];
+            let len = rest
+                .bytes()
+                .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+                .count();
+            let is_name = rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+            (is_name && !is_escaped(line, offset)).then_some((offset, &rest[..len]))
+        })
+    })
 }
 
 /// Returns the content of each `${...}` outside of comments, with the offset of its dollar sign; `$${` is an escape.
 pub(super) fn references(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let start_of = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
-    text.lines().flat_map(move |line| {
-        let start = start_of(line);
-        in_line(without_comment(line)).map(move |(offset, reference)| (start + offset, reference))
+    in_lines(text, |line| {
+        line.match_indices("${").filter_map(move |(offset, _)| {
+            let (reference, _) = line[offset + 2..].split_once('}')?;
+            (!is_escaped(line, offset)).then_some((offset, reference))
+        })
     })
 }
 
-/// Like [`references`], for one line.
-fn in_line(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    line.match_indices("${").filter_map(|(offset, _)| {
-        let dollars = line[..offset]
-            .bytes()
-            .rev()
-            .take_while(|byte| *byte == b'$')
-            .count();
-        let (reference, _) = line[offset + 2..].split_once('}')?;
-        (dollars % 2 == 0).then_some((offset, reference))
+/// Returns what `find` returns for each line without its comment, with offsets in the text.
+fn in_lines<'a, I: Iterator<Item = (usize, &'a str)>>(
+    text: &'a str,
+    find: impl Fn(&'a str) -> I,
+) -> impl Iterator<Item = (usize, &'a str)> {
+    text.lines().flat_map(move |line| {
+        let start = line.as_ptr() as usize - text.as_ptr() as usize;
+        find(without_comment(line)).map(move |(offset, found)| (start + offset, found))
     })
+}
+
+/// Returns whether the dollar sign at `offset` is the second of `$$`.
+fn is_escaped(line: &str, offset: usize) -> bool {
+    let dollars = line[..offset].bytes().rev().take_while(|byte| *byte == b'$');
+    dollars.count() % 2 == 1
 }
 
 /// Returns whether a reference has no default; a reference with a default is never unset.
@@ -70,12 +91,14 @@ mod tests {
             "# ${NOT}",
             "a: b # ${NOT}",
             "a: $${NOT}",
+            "a: $$NOT $SET $) $5",
             "a: \"# \" # ${NOT}",
         ] {
             assert_eq!(unset_variable(fine, &set), None, "{fine}");
         }
         for (wrong, line, column) in [
             ("a: ${NOT}", 1, 4),
+            ("a: $NOT.yaml", 1, 4),
             ("a: 1\nb: \"it's # ${NOT}\"", 2, 12),
             ("a: $$${NOT}", 1, 6),
         ] {
