@@ -226,6 +226,19 @@ fn suggested_mapping_reads_its_log_like_automatic_detection() {
     let logs = fs::read_dir(pulsetrain_tests::corpus("generic")).expect("the corpus can be listed");
     let mut logs: Vec<_> = logs.map(|log| log.expect("a log can be listed").path()).collect();
     logs.retain(|log| log.extension().is_none_or(|extension| extension != "md"));
+    // A braced key, a key with a line break, a key that a line repeats, and a value that means none.
+    let lines = (1..9)
+        .map(|step| format!("{{\"step\": {step}, \"loss\": 2.5, \"val{{loss}}\": 3.5, \"a\\nb\": 1}}\n"));
+    let repeated =
+        (1..9).map(|step| format!("Iteration {step}, loss = 2.5 (* 1 = 2.6 loss), mfu -100.00%\n"));
+    for (name, text) in [
+        ("braces.jsonl", lines.collect::<String>()),
+        ("repeated.log", repeated.collect()),
+    ] {
+        let log = folder.path().join(name);
+        fs::write(&log, text).expect("the log can be written");
+        logs.push(log);
+    }
     for log in &logs {
         let mut suggest = command(["import", "--suggest-mapping"]);
         let suggested = suggest.arg(log).output().expect("pulsetrain can be started");

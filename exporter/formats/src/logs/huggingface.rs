@@ -36,6 +36,9 @@ struct Console {
     headings: Headings,
 }
 
+/// The text before the dictionaries of other trainers, such as GraphGym. The Trainer names evaluations in the keys.
+const SPLITS: [&str; 4] = ["train:", "val:", "valid:", "test:"];
+
 /// The reason of a value that a dictionary has already reported.
 const DUPLICATE: &str = "said_again";
 
@@ -44,9 +47,11 @@ impl LineFormat for Console {
         let is_of_trainer = |text: &str, fields: &[Field<'_>]| {
             is_logged(text, fields) && fields.iter().any(|(key, _)| is_signature_key(key))
         };
-        objects(text)
-            .any(|(text, object)| object.is_some_and(|fields| is_of_trainer(text, &fields)))
-            .then_some("a Python dictionary with 'epoch' and a loss or a run time")
+        let before = begin(text).map_or("", |start| text[..start].trim_end());
+        let is_of_split = SPLITS.iter().any(|split| before.ends_with(split));
+        let is_of_trainer = !is_of_split
+            && objects(text).any(|(text, object)| object.is_some_and(|fields| is_of_trainer(text, &fields)));
+        is_of_trainer.then_some("a Python dictionary with 'epoch' and a loss or a run time")
     }
 
     fn is_complete(text: &str) -> bool {

@@ -70,7 +70,7 @@ impl GenericLines {
         }
         let Self { table, text: lines } = self;
         if let Some(mut fields) = table.header().and_then(|header| header.fields(text)) {
-            lines.keys.mark_evaluation(&mut fields);
+            lines.keys.rename_if_marked(&mut fields);
             lines.records.look_up(&fields);
             return Some((fields, lines));
         }

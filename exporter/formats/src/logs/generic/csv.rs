@@ -209,7 +209,7 @@ impl LineFormat for CsvLines {
             }
             return false;
         };
-        self.keys.mark_evaluation(&mut fields);
+        self.keys.rename_if_marked(&mut fields);
         self.records.look_up(&fields);
         self.records.record(&fields, line, recorder);
         true

@@ -18,7 +18,7 @@ struct Steps {
     newest: Step,
     /// The number of steps of the previous epochs.
     before: f64,
-    /// Whether steps have started over without a total: the step of the run is not known.
+    /// Whether steps have started over without a total, after one step in the epoch: the step of the run is not known.
     is_unknown: bool,
     /// Whether the count is over the complete run: it does not restart in a new epoch.
     is_of_run: bool,
@@ -80,8 +80,10 @@ impl EpochSteps {
             .is_some_and(|total| old.done + old.stride.max(1.0) >= total);
         let begins_epoch = new.epoch > old.epoch || is_count && restarts && is_finished;
         if begins_epoch && starts_over {
-            steps.before += old.total.unwrap_or_default();
-            steps.is_unknown |= old.total.is_none();
+            // Without a total, the distance between two steps is also that to the first one of the next epoch.
+            let of_epoch = old.total.unwrap_or(old.done + old.stride - new.done);
+            steps.before += of_epoch;
+            steps.is_unknown |= old.total.is_none() && old.stride <= 0.0;
         }
         (!steps.is_unknown).then_some(steps.before + done)
     }

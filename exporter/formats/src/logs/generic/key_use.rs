@@ -99,7 +99,10 @@ fn role(resolved: &ResolvedMapping) -> KeyRole {
 
 /// Returns the row as a line of a mapping.
 fn row(key: &str, resolved: &ResolvedMapping) -> Option<String> {
-    let mut text = format!("{{key: {}", quoted(key));
+    let mut text = match key.contains('{') {
+        true => format!("{{pattern: {}", quoted(&regex::escape(key))),
+        false => format!("{{key: {}", quoted(key)),
+    };
     let mut add = |name: &str, value: &str| write!(text, ", {name}: {value}").ok();
     match &resolved.mapping.target {
         Target::Metric(metric) | Target::State(metric, _) => add("metric", metric.name)?,
@@ -113,6 +116,9 @@ fn row(key: &str, resolved: &ResolvedMapping) -> Option<String> {
     default_unit
         .iter()
         .try_for_each(|unit| add("default_unit", &quoted(unit)))?;
+    if let Some(sentinel) = resolved.mapping.sentinel {
+        add("sentinel", &sentinel.to_string())?;
+    }
     if resolved.mapping.is_total {
         add("total", "true")?;
     }
@@ -148,6 +154,9 @@ pub(super) fn quoted(text: &str) -> String {
     let text = text.replace('$', "$$");
     if is_plain && !is_word {
         text
+    } else if text.contains(char::is_control) {
+        // In YAML as in JSON, only a text in double quotes has escapes.
+        serde_json::Value::from(text).to_string()
     } else {
         format!("'{}'", text.replace('\'', "''"))
     }

@@ -5,12 +5,15 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use pulsetrain_semconv::metric;
 
-use super::labelled::{COUNT, Labelled, LabelledNumber};
+use super::labelled::{COUNT, Labelled, LabelledNumber, qualified};
 use super::record_keys::{MAX_KEYS, step_rank};
 use super::section::{BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_evaluation};
 
 /// Labels of a rate whose unit names the quantity: `Speed: 1010.9 samples/sec`.
 const SPEEDS: [&str; 7] = ["speed", "ips", "throughput", "rate", "avg", "average", "current"];
+
+/// Words in brackets after a label that leave its metric as it is: `Loss (avg)`.
+const AGGREGATES: [&str; 5] = ["avg", "average", "mean", "total", "smoothed"];
 
 /// Fields that distinguish records of training from those of an evaluation.
 const SPLITS: [&str; 8] = ["split", "mode", "phase", "stage", "type", "subset", "set", "kind"];
@@ -93,8 +96,21 @@ impl LabelKeys {
         self.by_measure(number, section).or_else(|| unknown(number))
     }
 
+    /// Returns whether a number is only an index of the next one, whose label it has: the 3 of `Train loss 3 10.5`.
+    pub(super) fn is_index(&mut self, number: &Labelled<'_>, next: &Labelled<'_>, section: Section) -> bool {
+        let is_integer = matches!(number.number, LabelledNumber::Value(value, "") if value.fract() == 0.0);
+        let is_value = matches!(next.number, LabelledNumber::Value(_, ""));
+        let can_be = is_integer && is_value && next.is_adjacent && !number.is_assigned;
+        if !can_be || next.measure.contains('/') {
+            return false;
+        }
+        let section = section.after(number);
+        let key = self.of_label(number.label, section);
+        key.is_some_and(|key| !self.is_step(&key) && !self.is_epoch(&key))
+    }
+
     /// Renames the fields of a record that is marked as an evaluation, as by `"split": "val"`, to the keys of an evaluation.
-    pub(super) fn mark_evaluation(&mut self, fields: &mut [Field<'_>]) {
+    pub(super) fn rename_if_marked(&mut self, fields: &mut [Field<'_>]) {
         let is_mark = |(key, value): &Field<'_>| match value {
             FieldValue::Text(text) => {
                 let key = key.rsplit(['.', '/']).next().unwrap_or(key);
@@ -103,9 +119,13 @@ impl LabelKeys {
             }
             FieldValue::Number(_) => false,
         };
-        if !fields.iter().any(is_mark) {
-            return;
+        if fields.iter().any(is_mark) {
+            self.rename_to_evaluation(fields);
         }
+    }
+
+    /// Renames the fields of a record to the keys of an evaluation, if there are such.
+    pub(super) fn rename_to_evaluation(&mut self, fields: &mut [Field<'_>]) {
         for (key, _) in fields {
             let of_evaluation = [EVAL_PREFIX, key].concat();
             if !self.is_step(key) && self.facts(&of_evaluation).is_known {
@@ -143,6 +163,13 @@ impl LabelKeys {
 
     /// Returns the label itself, or the part of it after the words of a logger or a sentence.
     fn known_key(&mut self, label: &str, section: Section) -> Option<String> {
+        if let Some((name, qualifier)) = qualified(label) {
+            return match is_evaluation(qualifier) {
+                Some(true) => self.known_key(name, Section::Evaluation),
+                None if !is_one_of(&AGGREGATES, qualifier) => None,
+                Some(false) | None => self.known_key(name, section),
+            };
+        }
         let without_noise = without_noise(label);
         if section != Section::Training {
             let key = [EVAL_PREFIX, without_noise].concat();
@@ -193,6 +220,14 @@ impl LabelKeys {
                 let conversion = unit::conversion(unit, STEPS)?;
                 Some(FieldValue::Number(conversion.apply(count)))
             }
+            LabelledNumber::Value(value, "") => {
+                // With its unit, `412 GB/sec` is no value of a duration.
+                let rate = data_rate(number).filter(|_| self.facts(key).is_duration);
+                Some(match rate {
+                    Some(rate) => FieldValue::Text(Cow::Owned(format!("{value}{rate}"))),
+                    None => value_of(number),
+                })
+            }
             LabelledNumber::Value(..) => Some(value_of(number)),
             LabelledNumber::Fraction(done, _) => {
                 let facts = self.facts(key);
@@ -236,6 +271,13 @@ pub(super) fn is_count(number: &Labelled<'_>) -> bool {
         || is_one_of(&BATCHES, last)
         || is_evaluation(without_noise(number.label)) == Some(false);
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
+}
+
+/// Returns the rate after a number if it is of something other than time: `GB/sec`, and not `sec/step`.
+fn data_rate<'a>(number: &Labelled<'a>) -> Option<&'a str> {
+    let rate = number.measure.split_whitespace().next()?;
+    let (counted, _) = rate.split_once('/')?;
+    unit::conversion(counted, SECONDS).is_none().then_some(rate)
 }
 
 /// Returns whether all words of a label are words for a rate.

@@ -13,6 +13,8 @@ pub(super) struct Labelled<'a> {
     pub(super) context: &'a str,
     /// Whether `=` separates the label from the number.
     pub(super) is_assigned: bool,
+    /// Whether it has decimals and only spaces and colons are between the previous number and it: `loss 3 2.5`, `loss 6: 2.5`.
+    pub(super) is_adjacent: bool,
     /// Whether the number has no label and follows `(`.
     pub(super) is_remark: bool,
     /// Whether the number is progress: `10/100`, or `45%|####` of a bar.
@@ -54,6 +56,7 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
         let before = &line[label_start..start];
         let (context, label, is_assigned) = label_of(before);
         let number = with_next_word(number, &line[end..]);
+        let (label, number) = with_unit_of_label(label, number);
         let end = end + number.1;
         let is_remark = label.is_empty() && before.trim_end().ends_with('(');
         let mut measure = measure(&line[end..]);
@@ -65,6 +68,9 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
             label,
             context,
             is_assigned,
+            is_adjacent: !found.is_empty()
+                && before.bytes().all(|byte| matches!(byte, b' ' | b':'))
+                && line[start..end].contains('.'),
             is_remark,
             is_progress: is_progress(number.0, &line[end..]),
             measure,
@@ -136,6 +142,11 @@ fn number(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
     let len = token_len(text);
     let token = text[..len].trim_end_matches([':', '.', '!']);
     let token = token.strip_suffix("x").unwrap_or(token);
+    // `200/  982`: the total is aligned.
+    let token = token
+        .strip_suffix('/')
+        .filter(|done| spaced_total(&text[done.len()..]).is_some())
+        .unwrap_or(token);
     if let Some(seconds) = clock(token) {
         return Some((LabelledNumber::Clock(seconds), token.len()));
     }
@@ -285,6 +296,22 @@ fn with_next_word<'a>(number: LabelledNumber<'a>, rest: &'a str) -> (LabelledNum
     }
 }
 
+/// Moves the unit of a label such as `Accuracy (%)` to its number, if that has none. `time (sec)` is often the time since the
+/// start of an epoch, and stays as it is.
+fn with_unit_of_label<'a>(
+    label: &'a str,
+    number: (LabelledNumber<'a>, usize),
+) -> (&'a str, (LabelledNumber<'a>, usize)) {
+    match (qualified(label), number.0) {
+        (Some((name, unit)), LabelledNumber::Value(value, ""))
+            if unit::is_spelling(unit) && !name.eq_ignore_ascii_case("time") =>
+        {
+            (name, (LabelledNumber::Value(value, unit), number.1))
+        }
+        _ => (label, number),
+    }
+}
+
 /// Returns the words after a number, up to the next delimiter or number, unless they are the label of the next one.
 fn measure(rest: &str) -> &str {
     let end = delimiters(rest).next().map_or(rest.len(), |(start, _)| start);
@@ -302,15 +329,25 @@ fn label_of(before: &str) -> (&str, &str, bool) {
     let trimmed =
         before.trim_end_matches(|letter: char| letter.is_whitespace() || LABEL_DELIMITERS.contains(&letter));
     let is_assigned = before[trimmed.len()..].contains('=');
-    // A delimiter directly before the number leaves it without a label.
-    let start = delimiters(&before[..trimmed.len()])
+    // A delimiter directly before the number leaves it without a label, but for the brackets of `Loss (avg)`.
+    let name = qualified(trimmed).map(|(name, _)| name);
+    let start = delimiters(&before[..name.unwrap_or(trimmed).len()])
         .last()
         .map_or(0, |(_, end)| end);
     let mut label = trimmed[start..].trim_start_matches(is_margin);
-    if is_assigned {
+    if is_assigned && name.is_none() {
         label = label.rsplit(char::is_whitespace).next().unwrap_or(label);
     }
     (&before[..trimmed.len() - label.len()], label, is_assigned)
+}
+
+/// Splits a label such as `Loss (avg)` or `Time (s)` into its name and the text in brackets.
+pub(super) fn qualified(label: &str) -> Option<(&str, &str)> {
+    let (name, qualifier) = label.strip_suffix(')')?.rsplit_once('(')?;
+    let trimmed = name.trim_end();
+    let is_name = trimmed.len() < name.len() && trimmed.ends_with(|last: char| !is_margin(last));
+    let is_qualifier = !qualifier.is_empty() && next_token(qualifier, 0).is_none();
+    (is_name && is_qualifier).then_some((trimmed, qualifier))
 }
 
 /// The characters between a label and its number.
@@ -399,6 +436,10 @@ mod tests {
             (
                 "step => 10 | loss => 2,3456 | lr 0,001 | eta 2d 03h | elapsed 1h02m03s | n (1,2)",
                 "step→10 loss→2.3456 lr→0.001 eta→183600 elapsed→3723 n→1",
+            ),
+            (
+                "Time (s): 3.1 Acc (%): 91.5 Loss (avg) 2.5 lr (x1e-4): 1.1 | acc (val) = 0.5 | batch 200/  982 |",
+                "Time (s)→3.1 Acc→91.5% Loss (avg)→2.5 lr (x1e-4)→1.1 acc (val)→0.5 batch→0.20366598778004075",
             ),
             (
                 "iter: 100  total_loss: 1.25  lr: 0.001  eta: 0:12:34",

@@ -95,22 +95,25 @@ impl Records {
                 && known.is_time
                 && !is_of_step
                 && metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal);
-            // If two fields of a record have the same metric, it is recorded from the one with its name, as `loss` for
-            // `train.loss`, or else from the first one. A key that occurs twice stays mapped; another key is kept as
-            // `train.custom` from now on.
-            if is_loose && let Some(metric) = metric {
+            let (is_named, is_unmapped) = (known.is_named, known.is_unmapped);
+            if let Some(metric) = metric {
                 let mut recorded = self.recorded.iter();
                 let first = recorded.find(|(ordinal, _)| *ordinal == metric.ordinal);
-                let is_second = first.is_some() || !known.is_named && named.contains(&metric.ordinal);
-                if is_unclear || known.is_unmapped || is_second {
-                    if self.keys.are_same(number, first.map(|(_, field)| *field)) {
-                        context.unknown(field, self.keys.of(number), recorder);
-                    } else {
-                        context.unmapped(field, self.keys.of(number), recorder);
-                    }
+                let first = first.map(|(_, field)| *field);
+                // A text line can repeat a key, as `loss = 2.5 (* 1 = 2.6 loss)`. The key stays mapped.
+                if self.keys.are_same(number, first) {
+                    context.unknown(field, self.keys.of(number), recorder);
+                    continue;
+                }
+                // If two keys of a record have the same metric, it is recorded from the one with its name, as `loss` for
+                // `train.loss`, or else from the first one. The other is kept as `train.custom` from now on.
+                let is_second = first.is_some() || !is_named && named.contains(&metric.ordinal);
+                if is_loose && (is_unclear || is_unmapped || is_second) {
+                    context.unmapped(field, self.keys.of(number), recorder);
                     continue;
                 }
             }
+            let known = self.keys.of(number);
             let Some((metric, value)) = context.known(field, known, recorder) else {
                 continue;
             };

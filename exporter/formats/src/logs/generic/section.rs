@@ -34,6 +34,9 @@ pub(super) const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini
 /// The most words of a heading. A longer line is a sentence.
 const MAX_WORDS_OF_HEADING: usize = 3;
 
+/// The ends of a heading: `Test Error:`, `Validating...`, `***** Running evaluation *****`.
+const HEADING_ENDS: [&str; 5] = [":", "...", "***", "===", "---"];
+
 /// The part of a line that a number belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
@@ -74,7 +77,8 @@ impl Section {
     }
     /// Returns the section of the indented lines after a line, which may be their heading: `Test Error:`.
     pub(super) fn of_heading(line: &str) -> Self {
-        let is_heading = line.trim_end().ends_with(':') && !line.bytes().any(|byte| byte.is_ascii_digit());
+        let has_end = HEADING_ENDS.iter().any(|end| line.trim_end().ends_with(end));
+        let is_heading = has_end && !line.bytes().any(|byte| byte.is_ascii_digit());
         if !is_heading {
             return Self::Training;
         }

@@ -12,7 +12,7 @@ use super::{
     label_keys::{LabelKeys, epoch_before_count, is_count},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
-    section::Section,
+    section::{Section, is_evaluation},
 };
 use crate::logs::lines::{Line, LineFormat};
 use crate::logs::literal;
@@ -78,12 +78,18 @@ impl TextLines {
         }
         let section = self.section_of(text);
         let (mut fields, body) = self.records.match_line(text)?;
+        if is_constructor(body) {
+            return None;
+        }
         let object = object(body);
         let printed = object.as_ref().map_or(body, |(start, _)| &body[..*start]);
         let numbers = labelled(printed);
         let mut totals = self.add_labelled(&numbers, section, &mut fields);
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
-        self.keys.mark_evaluation(&mut fields);
+        match object_prefix(printed).and_then(is_evaluation) {
+            Some(true) => self.keys.rename_to_evaluation(&mut fields),
+            _ => self.keys.rename_if_marked(&mut fields),
+        }
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         self.records.look_up(&fields);
         self.note_epoch(&fields, &totals);
@@ -125,10 +131,23 @@ impl TextLines {
         let mut totals = vec![None; fields.len()];
         // `(4500/10000)` explains the number before it if the line has another count.
         let has_count = numbers.iter().any(|number| is_count(number) && !number.is_remark);
+        let mut indexed = None;
         for (at, number) in numbers.iter().enumerate() {
             if number.is_remark && is_count(number) && has_count {
                 continue;
             }
+            if let Some(next) = numbers.get(at + 1)
+                && self.keys.is_index(number, next, section)
+            {
+                indexed = Some(Labelled {
+                    label: number.label,
+                    context: number.context,
+                    ..next.clone()
+                });
+                continue;
+            }
+            let indexed = indexed.take();
+            let number = indexed.as_ref().unwrap_or(number);
             section = section.after(number);
             let epoch = epoch_before_count(number, numbers.get(at + 1)).filter(|_| self.keys.is_epoch(EPOCH));
             let field = match epoch {
@@ -308,6 +327,35 @@ impl LineFormat for TextLines {
     fn key_uses(&mut self) -> Vec<KeyUse> {
         self.records.key_uses()
     }
+}
+
+/// Returns the word before an object: `val` in `val: {'loss': 0.7}`.
+fn object_prefix(before: &str) -> Option<&str> {
+    let prefix = before.trim_end().strip_suffix(':')?;
+    prefix.rsplit(char::is_whitespace).next()
+}
+
+/// Returns whether a line is a printed object of settings: `Namespace(lr=0.01, epochs=500)`.
+fn is_constructor(text: &str) -> bool {
+    let text = text.trim();
+    let Some((name, rest)) = text.split_once('(') else {
+        return false;
+    };
+    let is_name = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+    let mut depth = 1_usize;
+    let end = rest.char_indices().find(|(_, letter)| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    let is_complete = end.is_some_and(|(at, _)| at + 1 == rest.len());
+    is_name && is_complete && rest.contains('=') && !rest.contains('{')
 }
 
 /// Returns the object in a line and its offset.

@@ -91,12 +91,19 @@ fn batch_counters_that_restart_each_epoch_become_global_steps() {
 }
 
 #[test]
-fn epoch_local_counter_without_a_total_is_not_a_global_step() {
+fn epoch_local_counter_without_a_total_continues_at_the_distance_of_its_steps() {
     let read = read(
         "epoch 1 step 100 loss 2.5\nepoch 1 step 200 loss 2.25\nepoch 2 step 100 loss 2\nepoch 2 step 200 loss 1.75\n",
     );
-    assert_eq!(read.values("train.global_step"), [100.0, 200.0]);
+    assert_eq!(read.values("train.global_step"), [100.0, 200.0, 300.0, 400.0]);
     assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0, 1.75]);
+    // From 0, as with `enumerate`. With one step an epoch, the distance is unknown.
+    let from_zero = self::read(
+        "epoch 0 | step 0 | loss 2.5\nepoch 0 | step 20 | loss 2.25\nepoch 1 | step 0 | loss 2\nepoch 1 | step 20 | loss 1.75\n",
+    );
+    assert_eq!(from_zero.values("train.global_step"), [0.0, 20.0, 40.0, 60.0]);
+    let single = self::read("epoch 0 step 7 loss 2.5\nepoch 1 step 7 loss 2.25\nepoch 2 step 7 loss 2\n");
+    assert_eq!(single.values("train.global_step"), [7.0]);
     let batches = "epoch 1 batch 100 loss 2.5\nepoch 1 batch 200 loss 2.25\nepoch 2 batch 100 loss 2\n";
     assert!(
         Sampled::read(&FORMAT, batches)
@@ -363,4 +370,89 @@ fn tables_of_stable_baselines_are_read() {
     // A table of settings has no sections.
     let settings = "| loss | 1 |\n| steps | 1000 |\n";
     assert_eq!(Sampled::read(&FORMAT, settings).counts.records, 0);
+}
+
+#[test]
+fn text_in_brackets_belongs_to_the_label_before_it() {
+    let read = read(
+        "step 1 | Acc (%): 50 time (sec): 0.5 Loss (avg) 2.5 lr (x1e-4): 1.1 Val loss (mean): 3.5 loss (val): 9.5\n\
+         step 2 | Acc (%): 52 time (sec): 0.25 Loss (avg) 2.25 lr (x1e-4): 1.0 Val loss (mean): 3.25 loss (val): 9.25\n\
+         step 3 | Acc (%): 50 time (sec): 0.5 Loss (avg) 2.0 lr (x1e-4): 0.9 Val loss (mean): 3.0 loss (val): 9.0\n",
+    );
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(read.values("eval.loss"), [3.5, 3.25, 3.0]);
+    assert_eq!(read.values("train.accuracy"), [0.5, 0.52, 0.5]);
+    assert!(read.values("train.learning_rate").is_empty());
+    // The time since the start of the epoch, and a second value of a metric.
+    assert_eq!(
+        read.values("train.custom"),
+        [0.5, 1.1, 9.5, 0.25, 1.0, 9.25, 0.5, 0.9, 9.0]
+    );
+}
+
+#[test]
+fn number_between_a_label_and_its_value_is_an_index() {
+    let line = |step: u32| {
+        format!("Train loss {step} 2.{step} Grad Norm 1.5 2.5s/it\nValidation loss {step}:  3.{step}\n")
+    };
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
+    assert_eq!(read.values("eval.loss"), [3.1, 3.2, 3.3]);
+    assert_eq!(read.values("train.grad_norm"), [1.5; 3]);
+}
+
+#[test]
+fn rate_of_data_is_no_duration() {
+    let read = read(
+        "step 1 loss 2.5, FW: 3.5 s, BW: 412.5 GB/sec\nstep 2 loss 2.25, FW: 3 s, BW: 410 GB/sec\n\
+         step 3 loss 2, FW: 3 s, BW: 411 GB/sec\n",
+    );
+    assert_eq!(read.values("perf.forward_time"), [3.5, 3.0, 3.0]);
+    assert!(read.values("perf.backward_time").is_empty());
+}
+
+#[test]
+fn printed_settings_are_no_record() {
+    let read = read(
+        "Namespace(device=0, log_steps=1, lr=0.01, epochs=500, betas=(0.9, 0.99), loss=0.5)\n\
+         step 10 loss 2.5 lr 0.1\nstep 20 loss 2.25 lr 0.1\nstep 30 loss 2 lr 0.1\n",
+    );
+    assert_eq!(read.values("train.global_step"), [10.0, 20.0, 30.0]);
+    assert_eq!(read.values("train.learning_rate"), [0.1; 3]);
+}
+
+#[test]
+fn word_before_a_dictionary_names_its_split() {
+    let line = |epoch: u32| {
+        format!(
+            "train: {{'epoch': {epoch}, 'loss': 2.{epoch}, 'lr': 0.1}}\nval: {{'epoch': {epoch}, 'loss': 3.{epoch}}}\n"
+        )
+    };
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
+    assert_eq!(read.values("eval.loss"), [3.1, 3.2, 3.3]);
+}
+
+#[test]
+fn headings_of_every_style_begin_an_evaluation() {
+    for heading in [
+        "Validating...",
+        "***** Running evaluation *****",
+        "==== Validation ====",
+    ] {
+        let line =
+            |step: u32| format!("step {step} loss 2.{step}\n{heading}\n  loss: 3.{step} accuracy: 0.5\n");
+        let read = read(&(1..4).map(line).collect::<String>());
+        assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3], "{heading}");
+        assert_eq!(read.values("eval.loss"), [3.1, 3.2, 3.3], "{heading}");
+    }
+}
+
+#[test]
+fn aligned_total_of_a_count_is_read() {
+    let read = read(
+        "| epoch   1 |   200/  400 batches | loss 2.5\n| epoch   1 |   400/  400 batches | loss 2.25\n\
+         | epoch   2 |   200/  400 batches | loss 2.0\n",
+    );
+    assert_eq!(read.values("train.global_step"), [200.0, 400.0, 600.0]);
 }
