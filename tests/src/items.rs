@@ -16,7 +16,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use canonical::canonical;
+use canonical::{canonical, is_default};
 
 /// The names of the nested lists in OTLP/JSON (resource, scope, item), and the name of one item here.
 const SIGNALS: [[&str; 4]; 3] = [
@@ -27,7 +27,7 @@ const SIGNALS: [[&str; 4]; 3] = [
 
 const POINT_KINDS: [&str; 5] = ["gauge", "sum", "histogram", "exponentialHistogram", "summary"];
 
-/// Items in canonical form, sorted.
+/// Items in canonical form.
 #[derive(Clone, Debug, Default)]
 pub struct Items(Vec<Value>);
 
@@ -38,21 +38,27 @@ impl Items {
         Self::parse(&text)
     }
 
-    /// Reads the complete lines of a file that is being written; returns no items if the file does not exist.
+    /// Reads the complete lines of a file that is being written; returns no items if the file does not exist. The items are in
+    /// the order of the file, as tests read it again and again until they are complete.
     pub fn read_complete_lines(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_default();
         let complete = text.rfind('\n').map_or(0, |end| end + 1);
-        Self::parse(&text[..complete])
+        Self::parse_unsorted(&text[..complete])
     }
 
     /// Reads JSON lines; panics if a line is not OTLP/JSON.
     pub fn parse(text: &str) -> Self {
+        let Self(mut items) = Self::parse_unsorted(text);
+        items.sort_by_cached_key(Value::to_string);
+        Self(items)
+    }
+
+    fn parse_unsorted(text: &str) -> Self {
         let mut items = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let message = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
             flatten(&message, &mut items);
         }
-        items.sort_by_cached_key(Value::to_string);
         Self(items)
     }
 
@@ -226,11 +232,11 @@ fn flatten(message: &Value, items: &mut Vec<Value>) {
     for [resources, scopes, records, kind] in SIGNALS {
         for resource in list(message, resources) {
             for scope in list(resource, scopes) {
+                let around = Around::of(resource, scope);
                 for record in list(scope, records) {
-                    let around = Around { resource, scope };
                     match kind {
                         "point" => around.push_points(record, items),
-                        _ => items.push(around.item([(kind, record.clone())])),
+                        _ => items.push(around.item([(kind, canonical(record))])),
                     }
                 }
             }
@@ -238,37 +244,54 @@ fn flatten(message: &Value, items: &mut Vec<Value>) {
     }
 }
 
-/// The resource and the scope of an item.
-struct Around<'a> {
-    resource: &'a Value,
-    scope: &'a Value,
-}
+/// The resource and the scope of items, in canonical form.
+struct Around([(&'static str, Value); 4]);
 
-impl Around<'_> {
+impl Around {
+    fn of(resource: &Value, scope: &Value) -> Self {
+        Self([
+            ("resource", canonical(&resource["resource"])),
+            ("resourceSchema", resource["schemaUrl"].clone()),
+            ("scope", canonical(&scope["scope"])),
+            ("scopeSchema", scope["schemaUrl"].clone()),
+        ])
+    }
+
     fn push_points(&self, metric: &Value, items: &mut Vec<Value>) {
         for kind in POINT_KINDS {
-            for point in list(&metric[kind], "dataPoints") {
-                let mut head = metric.clone();
-                head["kind"] = kind.into();
-                head[kind]["dataPoints"].take();
-                items.push(self.item([("metric", head), ("point", point.clone())]));
+            let points = list(&metric[kind], "dataPoints");
+            if points.is_empty() {
+                continue;
+            }
+            let head = head(metric, kind);
+            for point in points {
+                items.push(self.item([("metric", head.clone()), ("point", canonical(point))]));
             }
         }
     }
 
-    fn item<const N: usize>(&self, parts: [(&str, Value); N]) -> Value {
-        let around = [
-            ("resource", self.resource["resource"].clone()),
-            ("resourceSchema", self.resource["schemaUrl"].clone()),
-            ("scope", self.scope["scope"].clone()),
-            ("scopeSchema", self.scope["schemaUrl"].clone()),
-        ];
-        let fields = around
-            .into_iter()
-            .chain(parts)
-            .map(|(key, value)| (key.to_owned(), value));
-        canonical(&Value::Object(fields.collect::<Map<_, _>>()))
+    fn item<const N: usize>(&self, parts: [(&'static str, Value); N]) -> Value {
+        let fields: BTreeMap<_, _> = self.0.iter().cloned().chain(parts).collect();
+        let kept = fields.into_iter().filter(|(_, value)| !is_default(value));
+        Value::Object(kept.map(|(key, value)| (key.to_owned(), value)).collect())
     }
+}
+
+/// Returns a metric without its points, with the name of their kind.
+fn head(metric: &Value, kind: &str) -> Value {
+    let mut head = Map::new();
+    for (key, value) in metric.as_object().expect("a metric is an object") {
+        let value = match value.as_object().filter(|_| key == kind) {
+            Some(fields) => {
+                let others = fields.iter().filter(|(key, _)| *key != "dataPoints");
+                others.map(|(key, value)| (key.clone(), value.clone())).collect()
+            }
+            None => value.clone(),
+        };
+        head.insert(key.clone(), value);
+    }
+    head.insert("kind".to_owned(), kind.into());
+    canonical(&Value::Object(head))
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {

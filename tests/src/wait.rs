@@ -15,12 +15,17 @@ const MAX_WAIT: Duration = Duration::from_secs(120);
 )]
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !ready() {
+    loop {
+        let looked = Instant::now();
+        if ready() {
+            return;
+        }
         assert!(
             begun.elapsed() < MAX_WAIT,
             "waited two minutes in vain until {what}"
         );
-        thread::sleep(PAUSE);
+        // A long look, as at all that the agent wrote, would take the processor from what is waited for.
+        thread::sleep(PAUSE.max(looked.elapsed()));
     }
 }
 

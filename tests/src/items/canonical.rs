@@ -100,7 +100,7 @@ fn double(value: &Value) -> Value {
 }
 
 /// Returns whether a value is the default. Protobuf does not distinguish a field with its default from an absent field.
-fn is_default(value: &Value) -> bool {
+pub(super) fn is_default(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(set) => !set,
