@@ -24,7 +24,7 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
             begun.elapsed() < MAX_WAIT,
             "waited two minutes in vain until {what}"
         );
-        // A long look, as at all that the agent wrote, would take the processor from what is waited for.
+        // An expensive check leaves processor time for the process under test.
         thread::sleep(PAUSE.max(looked.elapsed()));
     }
 }
@@ -37,13 +37,14 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
 pub fn wait_at_most(longest: Duration, mut ready: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
+        let looked = Instant::now();
         if ready() {
             return true;
         }
         if begun.elapsed() > longest {
             return false;
         }
-        thread::sleep(10 * PAUSE);
+        thread::sleep((10 * PAUSE).max(looked.elapsed()));
     }
 }
 

@@ -63,19 +63,19 @@ impl RowEntry {
             let message = "only a counter has a total: remove total";
             return Err(wrong(MappingPart::Metric, message));
         }
-        let of_keys = keys.attributes();
-        let mut names: Vec<&String> = of_keys.iter().chain(self.attributes.keys()).collect();
+        let captured = keys.attributes();
+        let mut names: Vec<&String> = captured.iter().chain(self.attributes.keys()).collect();
         for name in &names {
             attribute_of(metric, name)?;
         }
         names.extend(self.attributes_from.keys());
         names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        if let Some(duplicate) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let message = format!(
-                "{} has two values: keep one of the key, attributes and attributes_from",
-                twice[0]
+                "{} has two values: set it once, in the key, attributes or attributes_from",
+                duplicate[0]
             );
-            return Err(wrong(MappingPart::Attribute(twice[0].clone()), message));
+            return Err(wrong(MappingPart::Attribute(duplicate[0].clone()), message));
         }
         let attributes = self.attributes.iter().map(|(name, value)| {
             let attribute = attribute_of(metric, name)?;

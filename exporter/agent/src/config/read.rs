@@ -46,16 +46,23 @@ pub(super) fn load_part<T: DeserializeOwned>(
 ) -> Result<T, Fault> {
     let file = path.display().to_string();
     let cannot = |error: std::io::Error| Fault::of_file(&file, format!("cannot be read: {error}"));
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let opened = fs::File::open(path).map_err(cannot)?;
     // A device has no size, so the limit is on what is read.
-    let read = opened.take(MAX_BYTES + 1).read_to_string(&mut text);
+    let read = opened.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     if read.map_err(cannot)? as u64 > MAX_BYTES {
         return Err(Fault::of_file(
             &file,
             "is larger than 1 MiB, which no configuration is: check the path",
         ));
     }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        Fault::of_file(
+            &file,
+            format!("is not UTF-8 from byte {offset} on: convert it to UTF-8"),
+        )
+    })?;
     parse(&file, &text, variables)
 }
 

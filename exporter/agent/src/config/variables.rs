@@ -10,12 +10,13 @@ pub(super) fn unset_variable<'a>(
     variables: &HashMap<String, String>,
 ) -> Option<(Location, &'a str)> {
     let is_unset = |(_, name): &(usize, &str)| is_name(name) && !variables.contains_key(*name);
-    let all = references(text).find(is_unset).into_iter();
-    let (offset, name) = all.chain(bare_references(text).find(is_unset)).min()?;
+    let braced = references(text).find(is_unset);
+    let bare = bare_references(text).find(is_unset);
+    let (offset, name) = braced.into_iter().chain(bare).min()?;
     Some((Location::of(text, offset), name))
 }
 
-/// Returns the name of each `$NAME` outside of comments, with the offset of its dollar sign.
+/// Returns the name of each `$NAME` outside of comments and of `${...}`, with the offset of its dollar sign.
 fn bare_references(text: &str) -> impl Iterator<Item = (usize, &str)> {
     in_lines(text, |line| {
         line.match_indices('$').filter_map(move |(offset, _)| {
@@ -25,7 +26,10 @@ fn bare_references(text: &str) -> impl Iterator<Item = (usize, &str)> {
                 .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
                 .count();
             let is_name = rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-            (is_name && !is_escaped(line, offset)).then_some((offset, &rest[..len]))
+            let is_inside = line[..offset]
+                .rfind("${")
+                .is_some_and(|open| !line[open..offset].contains('}'));
+            (is_name && !is_inside && !is_escaped(line, offset)).then_some((offset, &rest[..len]))
         })
     })
 }
@@ -91,7 +95,7 @@ mod tests {
             "# ${NOT}",
             "a: b # ${NOT}",
             "a: $${NOT}",
-            "a: $$NOT $SET $) $5",
+            "a: $$NOT $SET $) $5 ${SET:-$NOT}",
             "a: \"# \" # ${NOT}",
         ] {
             assert_eq!(unset_variable(fine, &set), None, "{fine}");

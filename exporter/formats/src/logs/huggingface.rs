@@ -36,8 +36,8 @@ struct Console {
     headings: Headings,
 }
 
-/// The text before the dictionaries of other trainers, such as GraphGym. The Trainer names evaluations in the keys.
-const SPLITS: [&str; 4] = ["train:", "val:", "valid:", "test:"];
+/// The words before the dictionaries of other trainers, such as GraphGym: `val: {...}`. The Trainer names evaluations in the keys.
+const SPLITS: [&str; 6] = ["train", "val", "valid", "validation", "test", "eval"];
 
 /// The reason of a value that a dictionary has already reported.
 const DUPLICATE: &str = "said_again";
@@ -48,7 +48,10 @@ impl LineFormat for Console {
             is_logged(text, fields) && fields.iter().any(|(key, _)| is_signature_key(key))
         };
         let before = begin(text).map_or("", |start| text[..start].trim_end());
-        let is_of_split = SPLITS.iter().any(|split| before.ends_with(split));
+        let word = before
+            .strip_suffix(':')
+            .and_then(|before| before.rsplit(char::is_whitespace).next());
+        let is_of_split = word.is_some_and(|word| SPLITS.contains(&word));
         let is_of_trainer = !is_of_split
             && objects(text).any(|(text, object)| object.is_some_and(|fields| is_of_trainer(text, &fields)));
         is_of_trainer.then_some("a Python dictionary with 'epoch' and a loss or a run time")

@@ -18,7 +18,7 @@ struct Steps {
     newest: Step,
     /// The number of steps of the previous epochs.
     before: f64,
-    /// Whether steps have started over without a total, after one step in the epoch: the step of the run is not known.
+    /// Whether steps have started over without a total that is known or inferred: the step of the run is not known.
     is_unknown: bool,
     /// Whether the count is over the complete run: it does not restart in a new epoch.
     is_of_run: bool,
@@ -30,8 +30,12 @@ struct Step {
     done: f64,
     /// The steps of the epoch.
     total: Option<f64>,
-    /// The difference to the previous step.
+    /// The first step of the epoch.
+    first: Option<f64>,
+    /// The difference to the previous step of the epoch.
     stride: f64,
+    /// Whether all steps of the epoch have this difference.
+    is_regular: bool,
 }
 
 impl EpochSteps {
@@ -52,16 +56,7 @@ impl EpochSteps {
             false => &mut self.labelled,
         };
         let old = steps.newest;
-        let new = Step {
-            epoch: self.epoch,
-            done,
-            total,
-            stride: if old.epoch == self.epoch {
-                done - old.done
-            } else {
-                0.0
-            },
-        };
+        let new = old.next(self.epoch, done, total);
         steps.newest = new;
         if let Some(first) = self.first.filter(|_| is_count) {
             steps.is_of_run |= new.continues(old);
@@ -80,16 +75,51 @@ impl EpochSteps {
             .is_some_and(|total| old.done + old.stride.max(1.0) >= total);
         let begins_epoch = new.epoch > old.epoch || is_count && restarts && is_finished;
         if begins_epoch && starts_over {
-            // Without a total, the distance between two steps is also that to the first one of the next epoch.
-            let of_epoch = old.total.unwrap_or(old.done + old.stride - new.done);
-            steps.before += of_epoch;
-            steps.is_unknown |= old.total.is_none() && old.stride <= 0.0;
+            match old.total.or_else(|| new.inferred_total(old)) {
+                Some(total) => steps.before += total,
+                None => steps.is_unknown = true,
+            }
         }
         (!steps.is_unknown).then_some(steps.before + done)
     }
 }
 
 impl Step {
+    /// Returns the step after this one.
+    fn next(self, epoch: f64, done: f64, total: Option<f64>) -> Self {
+        let Some(first) = self.first.filter(|_| self.epoch == epoch) else {
+            return Self {
+                epoch,
+                done,
+                total,
+                first: Some(done),
+                stride: 0.0,
+                is_regular: true,
+            };
+        };
+        // Two lines can have the same step.
+        let stride = if done == self.done {
+            self.stride
+        } else {
+            done - self.done
+        };
+        Self {
+            epoch,
+            done,
+            total,
+            first: Some(first),
+            stride,
+            is_regular: self.is_regular && (self.stride == 0.0 || self.stride == stride),
+        }
+    }
+
+    /// Infers the steps of the previous epoch, whose last step is `last`, if both begin with the same step and all intervals
+    /// are equal.
+    fn inferred_total(self, last: Self) -> Option<f64> {
+        let is_same = last.first == Some(self.done) && self.epoch == last.epoch + 1.0;
+        (is_same && last.is_regular && last.stride > 0.0).then_some(last.done + last.stride - self.done)
+    }
+
     /// Returns whether the count continues that of the step before it, in a new epoch.
     fn continues(self, before: Self) -> bool {
         let grown = self.done - before.done;

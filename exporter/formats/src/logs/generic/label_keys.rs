@@ -10,7 +10,16 @@ use super::record_keys::{MAX_KEYS, step_rank};
 use super::section::{BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_evaluation};
 
 /// Labels of a rate whose unit names the quantity: `Speed: 1010.9 samples/sec`.
-const SPEEDS: [&str; 7] = ["speed", "ips", "throughput", "rate", "avg", "average", "current"];
+const SPEEDS: [&str; 8] = [
+    "speed",
+    "ips",
+    "throughput",
+    "rate",
+    "avg",
+    "average",
+    "mean",
+    "current",
+];
 
 /// Words in brackets after a label that leave its metric as it is: `Loss (avg)`.
 const AGGREGATES: [&str; 5] = ["avg", "average", "mean", "total", "smoothed"];
@@ -29,6 +38,12 @@ const STEPS: &str = "{step}";
 
 /// The unit of metrics that are durations.
 const SECONDS: &str = "s";
+
+/// The unit of metrics that are amounts of data.
+const BYTES: &str = "By";
+
+/// The word of labels that can have an index: `Train loss 3 10.5`.
+const LOSS: &str = "loss";
 
 /// Finds the keys of labels. A log repeats its labels, so each is looked up once.
 #[derive(Debug)]
@@ -96,17 +111,15 @@ impl LabelKeys {
         self.by_measure(number, section).or_else(|| unknown(number))
     }
 
-    /// Returns whether a number is only an index of the next one, whose label it has: the 3 of `Train loss 3 10.5`.
+    /// Returns whether a number is the index of the next number, as 3 in `Train loss 3 10.5`. The label is that of the next.
     pub(super) fn is_index(&mut self, number: &Labelled<'_>, next: &Labelled<'_>, section: Section) -> bool {
-        let is_integer = matches!(number.number, LabelledNumber::Value(value, "") if value.fract() == 0.0);
-        let is_value = matches!(next.number, LabelledNumber::Value(_, ""));
-        let can_be = is_integer && is_value && next.is_adjacent && !number.is_assigned;
-        if !can_be || next.measure.contains('/') {
-            return false;
-        }
-        let section = section.after(number);
-        let key = self.of_label(number.label, section);
-        key.is_some_and(|key| !self.is_step(&key) && !self.is_epoch(&key))
+        let is_index =
+            number.is_integer && !number.is_assigned && number.label.to_ascii_lowercase().ends_with(LOSS);
+        let is_value = next.is_adjacent && !next.is_integer && !next.measure.contains('/');
+        is_index
+            && is_value
+            && matches!(next.number, LabelledNumber::Value(_, ""))
+            && self.of_label(number.label, section.after(number)).is_some()
     }
 
     /// Renames the fields of a record that is marked as an evaluation, as by `"split": "val"`, to the keys of an evaluation.
@@ -164,10 +177,11 @@ impl LabelKeys {
     /// Returns the label itself, or the part of it after the words of a logger or a sentence.
     fn known_key(&mut self, label: &str, section: Section) -> Option<String> {
         if let Some((name, qualifier)) = qualified(label) {
-            return match is_evaluation(qualifier) {
+            let split = is_evaluation(qualifier);
+            return match split {
                 Some(true) => self.known_key(name, Section::Evaluation),
-                None if !is_one_of(&AGGREGATES, qualifier) => None,
-                Some(false) | None => self.known_key(name, section),
+                _ if split.is_some() || is_one_of(&AGGREGATES, qualifier) => self.known_key(name, section),
+                _ => None,
             };
         }
         let without_noise = without_noise(label);
@@ -205,7 +219,8 @@ impl LabelKeys {
             return Some((Cow::Borrowed(unit), FieldValue::Number(value)));
         }
         // If the label is unknown, only a rate names the quantity: `Speed: 1010.9 samples/sec`.
-        let is_speed = section == Section::Training && is_speed(without_noise(number.label));
+        let name = qualified(number.label).map_or(number.label, |(name, _)| name);
+        let is_speed = section == Section::Training && is_speed(without_noise(name));
         let is_name = |key: &&str| number.label.is_empty() || is_speed && key.contains('/');
         let key = tails(number.measure)
             .filter(is_name)
@@ -273,11 +288,11 @@ pub(super) fn is_count(number: &Labelled<'_>) -> bool {
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
 }
 
-/// Returns the rate after a number if it is of something other than time: `GB/sec`, and not `sec/step`.
+/// Returns the rate of data after a number: `GB/sec`.
 fn data_rate<'a>(number: &Labelled<'a>) -> Option<&'a str> {
-    let rate = number.measure.split_whitespace().next()?;
-    let (counted, _) = rate.split_once('/')?;
-    unit::conversion(counted, SECONDS).is_none().then_some(rate)
+    let (counted, _) = number.measure.split_once('/')?;
+    let is_of_bytes = unit::conversion(counted, BYTES).is_some();
+    (is_of_bytes && !number.measure.contains(' ')).then_some(number.measure)
 }
 
 /// Returns whether all words of a label are words for a rate.

@@ -13,8 +13,10 @@ pub(super) struct Labelled<'a> {
     pub(super) context: &'a str,
     /// Whether `=` separates the label from the number.
     pub(super) is_assigned: bool,
-    /// Whether it has decimals and only spaces and colons are between the previous number and it: `loss 3 2.5`, `loss 6: 2.5`.
+    /// Whether only spaces and colons are between the previous number and this one: `loss 3 2.5`, `loss 6: 2.5`.
     pub(super) is_adjacent: bool,
+    /// Whether the number consists of digits.
+    pub(super) is_integer: bool,
     /// Whether the number has no label and follows `(`.
     pub(super) is_remark: bool,
     /// Whether the number is progress: `10/100`, or `45%|####` of a bar.
@@ -68,9 +70,8 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
             label,
             context,
             is_assigned,
-            is_adjacent: !found.is_empty()
-                && before.bytes().all(|byte| matches!(byte, b' ' | b':'))
-                && line[start..end].contains('.'),
+            is_adjacent: !found.is_empty() && before.bytes().all(|byte| matches!(byte, b' ' | b':')),
+            is_integer: line[start..end].bytes().all(|byte| byte.is_ascii_digit()),
             is_remark,
             is_progress: is_progress(number.0, &line[end..]),
             measure,
@@ -329,7 +330,7 @@ fn label_of(before: &str) -> (&str, &str, bool) {
     let trimmed =
         before.trim_end_matches(|letter: char| letter.is_whitespace() || LABEL_DELIMITERS.contains(&letter));
     let is_assigned = before[trimmed.len()..].contains('=');
-    // A delimiter directly before the number leaves it without a label, but for the brackets of `Loss (avg)`.
+    // A delimiter directly before the number leaves it without a label, except the brackets of `Loss (avg)`.
     let name = qualified(trimmed).map(|(name, _)| name);
     let start = delimiters(&before[..name.unwrap_or(trimmed).len()])
         .last()

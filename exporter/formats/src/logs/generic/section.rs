@@ -34,8 +34,11 @@ pub(super) const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini
 /// The most words of a heading. A longer line is a sentence.
 const MAX_WORDS_OF_HEADING: usize = 3;
 
-/// The ends of a heading: `Test Error:`, `Validating...`, `***** Running evaluation *****`.
-const HEADING_ENDS: [&str; 5] = [":", "...", "***", "===", "---"];
+/// The ends of a heading that announces an evaluation: `Validating...`, `***** Running evaluation *****`.
+const ANNOUNCEMENT_ENDS: [&str; 4] = ["...", "***", "===", "---"];
+
+/// The other words of an announcement.
+const BEGINNINGS: [&str; 4] = ["running", "starting", "start", "begin"];
 
 /// The part of a line that a number belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,15 +80,21 @@ impl Section {
     }
     /// Returns the section of the indented lines after a line, which may be their heading: `Test Error:`.
     pub(super) fn of_heading(line: &str) -> Self {
-        let has_end = HEADING_ENDS.iter().any(|end| line.trim_end().ends_with(end));
-        let is_heading = has_end && !line.bytes().any(|byte| byte.is_ascii_digit());
+        let line = line.trim_end();
+        let is_announcement = ANNOUNCEMENT_ENDS.iter().any(|end| line.ends_with(end));
+        let is_heading =
+            (line.ends_with(':') || is_announcement) && !line.bytes().any(|byte| byte.is_ascii_digit());
         if !is_heading {
             return Self::Training;
         }
         let words = line.split(|letter: char| !letter.is_alphanumeric());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         let kinds: Vec<bool> = words.iter().filter_map(|word| is_evaluation(word)).collect();
-        match words.len() <= MAX_WORDS_OF_HEADING && !kinds.is_empty() && !kinds.contains(&false) {
+        // `Loading test data...` is none.
+        let others = words.iter().filter(|word| is_evaluation(word).is_none());
+        let is_of_begin = others.clone().all(|word| is_one_of(&BEGINNINGS, word));
+        let is_short = words.len() <= MAX_WORDS_OF_HEADING && (!is_announcement || is_of_begin);
+        match is_short && !kinds.is_empty() && !kinds.contains(&false) {
             true => Self::Evaluation,
             false => Self::Training,
         }

@@ -44,6 +44,9 @@ static WITH_STEP: &[&Metric] = &[
 /// The most words of the label of the step in a heading: `Learning iteration 3/1500`.
 const MAX_WORDS_OF_STEP: usize = 2;
 
+/// The ends of the names of Python classes for settings.
+const SETTINGS: [&str; 6] = ["Namespace", "Config", "Args", "Arguments", "Settings", "Options"];
+
 /// The key of an epoch without a label.
 const EPOCH: &str = "epoch";
 
@@ -78,7 +81,7 @@ impl TextLines {
         }
         let section = self.section_of(text);
         let (mut fields, body) = self.records.match_line(text)?;
-        if is_constructor(body) {
+        if is_settings(body) {
             return None;
         }
         let object = object(body);
@@ -336,26 +339,15 @@ fn object_prefix(before: &str) -> Option<&str> {
 }
 
 /// Returns whether a line is a printed object of settings: `Namespace(lr=0.01, epochs=500)`.
-fn is_constructor(text: &str) -> bool {
+fn is_settings(text: &str) -> bool {
     let text = text.trim();
-    let Some((name, rest)) = text.split_once('(') else {
+    let Some((name, _)) = text.split_once('(').filter(|_| text.ends_with(')')) else {
         return false;
     };
-    let is_name = name.starts_with(|first: char| first.is_ascii_uppercase())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
-    let mut depth = 1_usize;
-    let end = rest.char_indices().find(|(_, letter)| {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        depth == 0
-    });
-    let is_complete = end.is_some_and(|(at, _)| at + 1 == rest.len());
-    is_name && is_complete && rest.contains('=') && !rest.contains('{')
+    let is_name = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+    is_name && SETTINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Returns the object in a line and its offset.

@@ -91,19 +91,29 @@ fn batch_counters_that_restart_each_epoch_become_global_steps() {
 }
 
 #[test]
-fn epoch_local_counter_without_a_total_continues_at_the_distance_of_its_steps() {
+fn epoch_local_counter_without_a_total_continues_at_its_interval() {
     let read = read(
         "epoch 1 step 100 loss 2.5\nepoch 1 step 200 loss 2.25\nepoch 2 step 100 loss 2\nepoch 2 step 200 loss 1.75\n",
     );
     assert_eq!(read.values("train.global_step"), [100.0, 200.0, 300.0, 400.0]);
     assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0, 1.75]);
-    // From 0, as with `enumerate`. With one step an epoch, the distance is unknown.
+    // From 0, as with `enumerate`.
     let from_zero = self::read(
         "epoch 0 | step 0 | loss 2.5\nepoch 0 | step 20 | loss 2.25\nepoch 1 | step 0 | loss 2\nepoch 1 | step 20 | loss 1.75\n",
     );
     assert_eq!(from_zero.values("train.global_step"), [0.0, 20.0, 40.0, 60.0]);
-    let single = self::read("epoch 0 step 7 loss 2.5\nepoch 1 step 7 loss 2.25\nepoch 2 step 7 loss 2\n");
-    assert_eq!(single.values("train.global_step"), [7.0]);
+    // The interval is unknown, the last one is shorter, a run is resumed, and an epoch is missing.
+    for (steps, known) in [
+        (&[(0, 7), (1, 7), (2, 7)][..], 1),
+        (&[(0, 100), (0, 200), (0, 201), (1, 100)], 3),
+        (&[(0, 100), (0, 200), (0, 300), (1, 210)], 3),
+        (&[(0, 100), (0, 200), (2, 100), (2, 200)], 2),
+    ] {
+        let line = |(epoch, step): &(u32, u32)| format!("epoch {epoch} | step {step} | loss 2.5\n");
+        let read = Sampled::read(&FORMAT, &steps.iter().map(line).collect::<String>());
+        let all: Vec<f64> = steps.iter().map(|(_, step)| f64::from(*step)).collect();
+        assert_eq!(read.values("train.global_step"), all[..known], "{steps:?}");
+    }
     let batches = "epoch 1 batch 100 loss 2.5\nepoch 1 batch 200 loss 2.25\nepoch 2 batch 100 loss 2\n";
     assert!(
         Sampled::read(&FORMAT, batches)
@@ -286,6 +296,8 @@ fn a_sentence_about_validation_is_no_heading_of_an_evaluation() {
         "Starting training with validation:",
         "Loading data and dev set:",
         "Next val at step 20:",
+        "Loading test data...",
+        "=== Testing GPU ===",
     ] {
         let read = read(&format!(
             "{heading}\n   step 1 loss 2.5\n   step 2 loss 2.25\n   step 3 loss 2\n"
@@ -399,6 +411,9 @@ fn number_between_a_label_and_its_value_is_an_index() {
     assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
     assert_eq!(read.values("eval.loss"), [3.1, 3.2, 3.3]);
     assert_eq!(read.values("train.grad_norm"), [1.5; 3]);
+    // Two values of one metric.
+    let both = self::read("step 1 acc 0.5 0.5\nstep 2 acc 0.75 0.5\nstep 3 acc 1.0 0.75\n");
+    assert_eq!(both.values("train.accuracy"), [0.5, 0.75, 1.0]);
 }
 
 #[test]
@@ -409,6 +424,12 @@ fn rate_of_data_is_no_duration() {
     );
     assert_eq!(read.values("perf.forward_time"), [3.5, 3.0, 3.0]);
     assert!(read.values("perf.backward_time").is_empty());
+    // The words after a number can be the next label.
+    let label = self::read(
+        "step 1 loss 2.5 step_time 0.5 tok/s 1201\nstep 2 loss 2.25 step_time 0.25 tok/s 1202\n\
+         step 3 loss 2 step_time 0.5 tok/s 1203\n",
+    );
+    assert_eq!(label.values("train.step.duration"), [0.5, 0.25, 0.5]);
 }
 
 #[test]
@@ -419,6 +440,10 @@ fn printed_settings_are_no_record() {
     );
     assert_eq!(read.values("train.global_step"), [10.0, 20.0, 30.0]);
     assert_eq!(read.values("train.learning_rate"), [0.1; 3]);
+    let metrics = self::read(
+        "Metrics(step=1, loss=2.5, acc=0.5)\nMetrics(step=2, loss=2.25, acc=0.5)\nMetrics(step=3, loss=2, acc=0.5)\n",
+    );
+    assert_eq!(metrics.values("train.loss"), [2.5, 2.25, 2.0]);
 }
 
 #[test]
