@@ -90,7 +90,7 @@ impl Section {
         let words = line.split(|letter: char| !letter.is_alphanumeric());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         let kinds: Vec<bool> = words.iter().filter_map(|word| is_evaluation(word)).collect();
-        // `Loading test data...` is none.
+        // `Loading test data...` does not announce one.
         let others = words.iter().filter(|word| is_evaluation(word).is_none());
         let is_of_begin = others.clone().all(|word| is_one_of(&BEGINNINGS, word));
         let is_short = words.len() <= MAX_WORDS_OF_HEADING && (!is_announcement || is_of_begin);
