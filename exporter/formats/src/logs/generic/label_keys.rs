@@ -236,7 +236,7 @@ impl LabelKeys {
                 Some(FieldValue::Number(conversion.apply(count)))
             }
             LabelledNumber::Value(value, "") => {
-                // With its unit, `412 GB/sec` is no value of a duration.
+                // With its unit, `412 GB/sec` does not fit a duration.
                 let rate = data_rate(number).filter(|_| self.facts(key).is_duration);
                 Some(match rate {
                     Some(rate) => FieldValue::Text(Cow::Owned(format!("{value}{rate}"))),
