@@ -45,11 +45,15 @@ fn fifty_kills_neither_lose_nor_duplicate_logs_nor_retract_telemetry() {
     let expected = imported(&logs);
     let agent = world.spawn();
     let of_logs = || world.written("out.jsonl").1.divide_ends();
-    // Without them all, the comparison below prints what is missing.
-    wait_at_most(Duration::from_secs(120), || of_logs().1.len() >= expected.len());
+    // If it comes too late, the comparison below prints what is missing.
+    let is_in_time = wait_at_most(Duration::from_secs(120), || of_logs().1.len() >= expected.len());
     assert!(agent.stop().success());
     let (ends, others) = of_logs();
     others.assert_same(&expected);
+    assert!(
+        is_in_time,
+        "the agent delivered everything only when it was stopped"
+    );
     // The run whose log was renamed while it was followed has ended, and the end of its series arrived once.
     assert_eq!(ends.distinct().len(), ends.len());
 }

@@ -113,11 +113,12 @@ impl LabelKeys {
 
     /// Returns whether a number is the index of the next number, as 3 in `Train loss 3 10.5`. The label is that of the next.
     pub(super) fn is_index(&mut self, number: &Labelled<'_>, next: &Labelled<'_>, section: Section) -> bool {
-        let is_index =
-            number.is_integer && !number.is_assigned && number.label.to_ascii_lowercase().ends_with(LOSS);
+        // The rare condition is first: this is asked of every number.
         let is_value = next.is_adjacent && !next.is_integer && !next.measure.contains('/');
-        is_index
-            && is_value
+        is_value
+            && number.is_integer
+            && !number.is_assigned
+            && number.label.to_ascii_lowercase().ends_with(LOSS)
             && matches!(next.number, LabelledNumber::Value(_, ""))
             && self.of_label(number.label, section.after(number)).is_some()
     }

@@ -91,9 +91,9 @@ impl Section {
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         let kinds: Vec<bool> = words.iter().filter_map(|word| is_evaluation(word)).collect();
         // `Loading test data...` does not announce one.
-        let others = words.iter().filter(|word| is_evaluation(word).is_none());
-        let is_of_begin = others.clone().all(|word| is_one_of(&BEGINNINGS, word));
-        let is_short = words.len() <= MAX_WORDS_OF_HEADING && (!is_announcement || is_of_begin);
+        let can_announce = |word: &&str| is_evaluation(word).is_some() || is_one_of(&BEGINNINGS, word);
+        let is_plausible = !is_announcement || words.iter().all(can_announce);
+        let is_short = words.len() <= MAX_WORDS_OF_HEADING && is_plausible;
         match is_short && !kinds.is_empty() && !kinds.contains(&false) {
             true => Self::Evaluation,
             false => Self::Training,
