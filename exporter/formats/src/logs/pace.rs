@@ -67,8 +67,8 @@ pub struct Survey {
     steps: BTreeMap<(i64, u64), f64>,
     /// Seconds since the start of the run, by record index.
     elapsed: BTreeMap<u64, f64>,
-    /// The sum of the durations of each rank so far.
-    sums: BTreeMap<i64, f64>,
+    /// The start of the series of durations of each rank, and their sum so far.
+    sums: BTreeMap<i64, (u64, f64)>,
     /// The number of records up to the last one that reports something.
     records: u64,
     has_times: bool,
@@ -119,7 +119,11 @@ impl Survey {
                     else {
                         continue;
                     };
-                    let before = self.sums.insert(rank, sum).unwrap_or_default();
+                    let start = point.start_time_unix_nano;
+                    let before = self.sums.insert(rank, (start, sum));
+                    // A new attempt starts a new series.
+                    let before = before.filter(|(begun, _)| *begun == start);
+                    let before = before.map_or(0.0, |(_, sum)| sum);
                     self.durations.insert((rank, index), sum - before);
                 }
             }
@@ -175,7 +179,8 @@ impl Survey {
         }
         let mut last = 0_u64;
         let offset = |index| {
-            last = at.get(&index).copied().unwrap_or(last.saturating_add(TICK_NANOS));
+            let next = last.saturating_add(TICK_NANOS);
+            last = at.get(&index).copied().unwrap_or(next).max(last);
             last
         };
         (0..self.records).map(offset).collect()
@@ -254,6 +259,14 @@ mod tests {
             offsets,
             [MINUTE / 10, MINUTE / 10 + TICK_NANOS, MINUTE / 10 + MINUTE]
         );
+    }
+
+    #[test]
+    fn durations_after_a_restart_space_records_too() {
+        let line = |step: u32| format!("step={step} train.step.duration=6s\n");
+        let text = [10, 20, 10, 20].map(line).concat();
+        let (_, offsets) = offsets("keyvalue", &text).unwrap();
+        assert_eq!(offsets, [6, 66, 72, 132].map(|seconds| seconds * MINUTE / 60));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(super) struct Records {
     texts: Vec<usize>,
     /// The metrics without attributes of the newest record, and their fields.
     recorded: Vec<(u16, usize)>,
+    /// The last step, and the rank of its key.
+    last_step: Option<(f64, Option<usize>)>,
 }
 
 impl Records {
@@ -32,14 +34,14 @@ impl Records {
             spans: SpanAttributes::default(),
             texts: Vec::new(),
             recorded: Vec::new(),
+            last_step: None,
         }
     }
 
     /// Records all fields, after their keys were looked up.
     pub(super) fn record(&mut self, fields: &[Field<'_>], line: &Line<'_>, recorder: &mut Recorder<'_>) {
         let (time_field, time) = self.time(fields, line, recorder);
-        let step_field = self.keys.step();
-        let step = step_field.and_then(|field| fields[field].1.number());
+        let (step_field, step) = self.step(fields).unzip();
         let meta = RecordMeta {
             time_unix_nanos: time.unwrap_or_else(|| line.read_time()),
             step: step.map(|step| step as i64),
@@ -134,6 +136,20 @@ impl Records {
             spans.push((&attribute::TRAIN_STEP, Out::Int(step)));
             spans::step(step, meta.time_unix_nanos, duration, spans, recorder);
         }
+    }
+
+    /// Returns the field of the step and the step. A number that is lower than the last step and under another key is of another
+    /// counter, such as one of evaluations.
+    fn step(&mut self, fields: &[Field<'_>]) -> Option<(usize, f64)> {
+        let field = self.keys.step()?;
+        let step = fields[field].1.number()?;
+        let rank = self.keys.of(field).step();
+        let is_lower = |(last, of): (f64, Option<usize>)| step < last && rank != of;
+        if self.mapping.is_loose() && self.last_step.is_some_and(is_lower) {
+            return None;
+        }
+        self.last_step = Some((step, rank));
+        Some((field, step))
     }
 
     /// Records unmapped texts in one event.

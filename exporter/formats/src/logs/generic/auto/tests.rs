@@ -481,3 +481,14 @@ fn aligned_total_of_a_count_is_read() {
     );
     assert_eq!(read.values("train.global_step"), [200.0, 400.0, 600.0]);
 }
+
+#[test]
+fn lower_number_of_another_counter_is_no_step() {
+    let read = read(
+        "iter 10: loss 2.5\niter 20: loss 2.25\nstep 2: val loss 2.75\niter 30: loss 2.0\niter 40: loss 1.75\n\
+         step 4: val loss 2.5\niter 50: loss 1.5\n",
+    );
+    assert_eq!(read.values("train.global_step"), [10.0, 20.0, 30.0, 40.0, 50.0]);
+    assert_eq!(read.values("eval.loss"), [2.75, 2.5]);
+    assert!(read.values("train.attempts").is_empty());
+}
