@@ -35,6 +35,8 @@ pub enum MappingPart {
     Key,
     /// The metric of a row, or the name under `train.custom`.
     Metric,
+    /// The reason for dropping the values of a row.
+    Reason,
     /// The unit or the factor of a row.
     Unit,
     /// An attribute of a row, by its name.

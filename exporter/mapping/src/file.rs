@@ -9,7 +9,7 @@ use serde::{
 use serde_saphyr::{Options, PropertySyntax, Spanned};
 
 use crate::{
-    FieldMapping, FieldTable, MappedFormat, Mapping, MappingError, TimeForm,
+    FieldMapping, FieldTable, MappedFormat, Mapping, MappingError, MappingPart, TimeForm,
     key_pattern::KeyPattern,
     row_entry::RowEntry,
     scalar_section::{OptionForm, ScalarSection},
@@ -191,9 +191,20 @@ fn table(
     faults: &mut Vec<MappingFault>,
 ) -> FieldTable {
     let mut table = FieldTable::default();
+    let mut lines = BTreeMap::new();
     for entry in rows {
         match entry.value.build() {
-            Ok(row) => table.add(row),
+            Ok(row) => {
+                if let Some(first) = lines.insert(row.keys.text().to_owned(), entry.line) {
+                    let message = format!(
+                        "{:?} has a row on line {first}: remove one of them",
+                        row.keys.text()
+                    );
+                    let error = MappingError::new(MappingPart::Key, message);
+                    faults.push(entry.value.fault(entry, &error));
+                }
+                table.add(row);
+            }
             Err(error) => faults.push(entry.value.fault(entry, &error)),
         }
     }
@@ -397,7 +408,19 @@ mod tests {
             ("{key: t, metric: perf.step_time, factor: 0}", 46, "drop: true"),
             ("{key: r, keep: true, drop: true}", 5, "one of"),
             ("{key: r, option: ''}", 22, "not empty"),
-            ("{key: r, drop: true, reason: dull}", 5, "jax_time_of_day"),
+            ("{key: r, drop: true, reason: dull}", 34, "jax_time_of_day"),
+            ("{key: r, keep: true, reason: mapping}", 34, "drop: true"),
+            ("{key: t, metric: perf.step_time, unit: ''}", 44, "ms"),
+            (
+                "{key: t, metric: perf.step_time, unit: ms, default_unit: s}",
+                44,
+                "keep one",
+            ),
+            (
+                "{key: t, metric: perf.step_time, factor: 2, default_unit: s}",
+                63,
+                "keep one",
+            ),
         ];
         for (row, column, text) in cases {
             let found = faults(&format!("values:\n  - {row}"));
@@ -412,6 +435,11 @@ mod tests {
             );
             assert!(fault.message.contains(text), "{row}: {}", fault.message);
         }
+        let twice = faults("values:\n  - {key: r, keep: true}\n  - {key: r, drop: true}");
+        assert_eq!((twice.len(), twice[0].line, twice[0].column), (1, 3, 11));
+        assert!(twice[0].message.contains("on line 2"), "{}", twice[0].message);
+        let delimiter = faults("format: json\nbetween: ' '");
+        assert!(delimiter[0].message.contains("keyvalue"), "{delimiter:?}");
         let other = faults("line: '('\nbetween: ''\ntime_format: iso\nscalars: {options: x}");
         assert_eq!(other.len(), 4, "{other:?}");
     }

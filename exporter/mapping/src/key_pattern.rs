@@ -162,6 +162,9 @@ impl Form {
     }
 }
 
+/// The most characters of a pattern in a message.
+const MAX_SHOWN: usize = 40;
+
 /// Compiles `pattern`, which the mapping spells as `given`.
 pub(crate) fn regex(given: &str, pattern: &str, part: MappingPart) -> Result<Regex, MappingError> {
     Regex::new(pattern).map_err(|error| {
@@ -169,7 +172,13 @@ pub(crate) fn regex(given: &str, pattern: &str, part: MappingPart) -> Result<Reg
             regex::Error::Syntax(text) => text.lines().last().unwrap_or_default().trim().to_owned(),
             other => other.to_string(),
         };
-        MappingError::new(part, format!("{given:?} is not a regular expression: {why}"))
+        let why = why.trim_start_matches("error: ");
+        let start: String = given.chars().take(MAX_SHOWN).collect();
+        let more = if start.len() < given.len() { "..." } else { "" };
+        MappingError::new(
+            part,
+            format!("{start:?}{more} is not a regular expression: {why}"),
+        )
     })
 }
 

@@ -1,6 +1,6 @@
 //! A mapping: the logs that it is for, the parsing of their lines, and the rows for their keys.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, ptr};
 
 use pulsetrain_semconv::metric;
 use regex::Regex;
@@ -170,6 +170,32 @@ impl Mapping {
         sources.any(|(_, source)| source == key)
     }
 
+    /// Returns what matches none of the keys of a log: the keys of rows, and `step: ...` or `time: ...`.
+    pub fn unmatched(&self, keys: &[&str]) -> Vec<String> {
+        let is_key = |name: &String| {
+            keys.iter().any(|key| {
+                let spelling = self.spelling(key);
+                spelling == *name || self.without_prefixes(&spelling).any(|rest| rest == name)
+            })
+        };
+        let step = (!self.steps.is_empty() && !self.steps.iter().any(is_key))
+            .then(|| format!("step: {}", self.steps.join(", ")));
+        let time = self.time.as_ref().filter(|time| !is_key(time));
+        let kinds = || std::iter::once(None).chain(self.records.keys().map(|kind| Some(kind.as_str())));
+        let resolved = kinds().flat_map(|kind| keys.iter().filter_map(move |key| self.resolve(kind, key)));
+        let used: Vec<ResolvedMapping> = resolved.collect();
+        let tables = std::iter::once(&self.table).chain(self.records.values());
+        let rows = tables.flat_map(FieldTable::rows).filter(|row| {
+            let is_used = used.iter().any(|used| ptr::eq(&*used.mapping, *row));
+            !is_used
+        });
+        let rows = rows.map(|row| row.keys.text().to_owned());
+        step.into_iter()
+            .chain(time.map(|time| format!("time: {time}")))
+            .chain(rows)
+            .collect()
+    }
+
     /// Returns the row of `key` in a record of `kind`, or `None` if no row matches and the key is not the name of a metric.
     pub fn resolve(&self, kind: Option<&str>, key: &str) -> Option<ResolvedMapping> {
         let of_kind = kind.and_then(|kind| self.records.get(kind));
@@ -233,6 +259,14 @@ impl Mapping {
     pub(crate) fn set_pairs(&mut self, pair: Option<&str>, key: Option<&str>) -> Result<(), MappingError> {
         if [pair, key].contains(&Some("")) {
             let message = "the separator is empty: give at least one character, or remove the key";
+            return Err(MappingError::new(MappingPart::Pairs, message));
+        }
+        let other = self.format.filter(|format| *format != MappedFormat::KeyValue);
+        if let Some(other) = other.filter(|_| pair.is_some() || key.is_some()) {
+            let message = format!(
+                "the format {} has no delimiters: remove the key, or set format: keyvalue",
+                other.name()
+            );
             return Err(MappingError::new(MappingPart::Pairs, message));
         }
         self.pairs = PairDelimiters {

@@ -57,6 +57,10 @@ impl RowEntry {
             _ => return Err(wrong(MappingPart::Key, "a row has either a key or a pattern")),
         };
         let target = self.target(keys.text())?;
+        if self.reason.is_some() && !self.drop {
+            let message = "only a row with drop: true has a reason: remove reason";
+            return Err(wrong(MappingPart::Reason, message));
+        }
         let metric = target.metric();
         let is_counter = metric.is_some_and(|metric| metric.instrument == Instrument::Counter);
         if self.total && !is_counter {
@@ -140,7 +144,7 @@ impl RowEntry {
                 **given,
                 REASONS.join(", ")
             );
-            wrong(MappingPart::Metric, message)
+            wrong(MappingPart::Reason, message)
         })
     }
 
@@ -150,6 +154,12 @@ impl RowEntry {
                 MappingPart::Unit,
                 "`unit` and `factor` are both given: keep one of them",
             )),
+            (unit, factor) if self.default_unit.is_some() && (unit.is_some() || factor.is_some()) => {
+                Err(wrong(
+                    MappingPart::Unit,
+                    "`default_unit` is for numbers without a suffix, `unit` and `factor` are for all: keep one of them",
+                ))
+            }
             (Some(spelling), None) => by_unit(spelling, metric).map(Some),
             (None, Some(factor)) if !factor.is_finite() || factor == 0.0 => Err(wrong(
                 MappingPart::Unit,
@@ -168,6 +178,7 @@ impl RowEntry {
                 let named = self.metric.as_ref().or(self.custom.as_ref());
                 named.or(self.option.as_ref()).map(at)
             }
+            MappingPart::Reason => self.reason.as_ref().map(at),
             MappingPart::Unit => {
                 let factor = || self.factor.as_ref().map(|factor| factor.at(error));
                 let unit = self.unit.as_ref().or(self.default_unit.as_ref());
@@ -207,13 +218,15 @@ fn similar(name: &str) -> String {
 }
 
 fn by_unit(spelling: &str, metric: Option<&'static Metric>) -> Result<Conversion, MappingError> {
+    // An empty text is the suffix of a number without a unit.
+    let known = |unit| unit::conversion(spelling, unit).filter(|_| !spelling.is_empty());
     let Some(metric) = metric else {
-        return unit::conversion(spelling, RATIO).ok_or_else(|| {
+        return known(RATIO).ok_or_else(|| {
             let message = "without a metric the unit can be ratio or percent; for others give factor";
             wrong(MappingPart::Unit, message)
         });
     };
-    unit::conversion(spelling, metric.unit).ok_or_else(|| {
+    known(metric.unit).ok_or_else(|| {
         let spellings = unit::spellings_of(metric.unit);
         let instead = if spellings.is_empty() {
             "leave unit out, or give factor".to_owned()

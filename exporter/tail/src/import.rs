@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
     FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, key_notices,
-    unreadable, without_byte_order_mark,
+    mapping_hint, unreadable, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -152,7 +152,7 @@ impl Opened {
         if head.is_empty() {
             return Err(chunks.error.take().unwrap_or(TailError::Empty { name }));
         }
-        let (format, signature) = choose(&name, options.format, &head)?;
+        let (format, signature) = choose(&name, options.named_format(), &head)?;
         Ok(Self {
             chunks,
             head,
@@ -202,10 +202,7 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     reader.set_time(chunks.read_time());
     reader.push(&head, &mut recorder);
-    if format.is_fallback() {
-        report.notices = key_notices(&reader.key_uses(), &report.input);
-        report.lists_keys = true;
-    }
+    list_keys(format, options, &reader.key_uses(), report);
     report
         .notices
         .extend(rank_notices(format, &recorder, options, &report.input));
@@ -214,15 +211,24 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     Ok(())
 }
 
+/// Adds the notices about the keys of a log of no known trainer.
+fn list_keys(format: &LogFormat, options: &RunOptions, uses: &[KeyUse], report: &mut ImportReport) {
+    report.lists_keys = format.lists_keys();
+    if report.lists_keys {
+        let notices = key_notices(format, &options.mapping, uses, &report.input);
+        report.notices.extend(notices);
+    }
+}
+
 /// Returns the format that the user named, else the detected one, with its signature.
 pub(crate) fn choose(
     input: &str,
-    named: Option<&'static LogFormat>,
+    named: Option<(&'static LogFormat, &'static str)>,
     head: &[u8],
 ) -> Result<(&'static LogFormat, &'static str), TailError> {
     match (unreadable(input, head), named) {
         (Some(error), _) => Err(error.into()),
-        (None, Some(format)) => Ok((format, "named by --format")),
+        (None, Some(named)) => Ok(named),
         (None, None) => Ok(detect(input, head)?),
     }
 }
@@ -230,12 +236,13 @@ pub(crate) fn choose(
 /// Returns the error for a named format that reads nothing, with the format that the input looks like.
 fn no_records_error(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
     let format_hint = match detect(input, head) {
-        Ok((other, signature)) if other.name != format.name => {
+        Ok((other, signature)) if other.name != format.name && !other.is_fallback() => {
             format!(
                 "; it looks like {} ({signature}): name that, or leave --format out",
                 other.name
             )
         }
+        _ if format.takes_mapping() => format!("; {}", mapping_hint(head)),
         Err(FormatError::AmbiguousFormat { candidates, .. }) => format!("; it may be one of {candidates}"),
         Err(FormatError::UnknownFormat { format_hint, .. }) => format!("; {format_hint}"),
         _ => "; check that it is the right file".to_owned(),
@@ -273,10 +280,7 @@ fn read(
     report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
     let invented = parsed.as_ref().copied().unwrap_or_default();
-    if format.is_fallback() {
-        report.notices.extend(key_notices(&key_uses, &report.input));
-        report.lists_keys = true;
-    }
+    list_keys(format, options, &key_uses, report);
     report
         .notices
         .extend(survey::notice(paced, invented, records, format, options));

@@ -36,6 +36,23 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// Returns the format that the user named, and how.
+    pub fn named_format(&self) -> Option<(&'static LogFormat, &'static str)> {
+        let format = self.format?;
+        let by_mapping = self
+            .mapping
+            .format()
+            .is_some_and(|named| named.name() == format.name);
+        Some((
+            format,
+            if by_mapping {
+                "named by the mapping"
+            } else {
+                "named by the user"
+            },
+        ))
+    }
+
     /// Returns the trainer: by the log, else by the mapping of the user, else by the format.
     pub fn framework(&self, format: &LogFormat, logged: Option<&'static str>) -> &str {
         let mapped = self.mapping.framework().filter(|_| format.takes_mapping());

@@ -174,7 +174,7 @@ fn a_configuration_is_checked_without_starting_anything() {
     world.configure("  archive:\n    file:\n      paht: out.jsonl\n");
     let message = stderr_of(&check(&world), 2);
     assert!(
-        message.contains("agent.yaml:13:7: there is no key \"paht\" here; did you mean \"path\"?"),
+        message.contains("agent.yaml:13:7: unknown key \"paht\"; did you mean \"path\"?"),
         "{message}"
     );
 

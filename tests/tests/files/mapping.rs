@@ -324,3 +324,32 @@ fn log_of_a_custom_format_in_a_folder_is_imported() {
     assert!(!finished.stderr.contains("config.yaml"), "{}", finished.stderr);
     has_all(&points_of(&out), &["train.loss{}=2", "train.global_step{}=3"]);
 }
+
+#[test]
+fn summary_lists_the_keys_of_a_mapping_and_what_no_record_has() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [log, mapping, out] = ["a.log", "mapping.yaml", "out.jsonl"].map(|name| folder.path().join(name));
+    let import = || Import::of(&log).arg("--mapping").arg(&mapping).to(&out).run();
+    fs::write(&log, "itr=1 loss=2.5 foo=3 kind=a\n").unwrap();
+    let rows = "values: [{key: loss, metric: train.loss}, {key: lr, metric: train.learning_rate}]\n";
+    fs::write(
+        &mapping,
+        format!("format: keyvalue\nstep: iter\ntime: at\n{rows}"),
+    )
+    .unwrap();
+    let summary = import().expect_code(0).stderr;
+    for expected in [
+        "\"named by the mapping\"",
+        "\"loss -> train.loss\"",
+        "\"kept as train.custom: itr, foo\"",
+        "\"kept in events train.custom_record: kind\"",
+        "\"in the mapping, but in no record: step: iter, time: at, lr\"",
+    ] {
+        assert!(summary.contains(expected), "{expected} is not in {summary}");
+    }
+    fs::write(&mapping, "format: keyvalue\nstep: iter\n").unwrap();
+    let summary = import().expect_code(1).stderr;
+    let expected =
+        "a.log has no records of the format keyvalue; found the keys itr, loss, foo: check the step";
+    assert!(summary.contains(expected), "{summary}");
+}

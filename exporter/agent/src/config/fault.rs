@@ -53,10 +53,10 @@ impl Fault {
 fn words(error: &Error, given: &str) -> String {
     match error {
         Error::SerdeUnknownField { expected, .. } => {
-            format!("there is no key {given:?} here{}", nearest(given, expected))
+            format!("unknown key {given:?}{}", nearest(given, expected))
         }
         Error::SerdeUnknownVariant { expected, .. } => {
-            format!("there is no kind {given:?} here{}", nearest(given, expected))
+            format!("unknown value {given:?}{}", nearest(given, expected))
         }
         Error::DuplicateMappingKey { key, .. } => {
             format!("duplicate key {}: keep one", key.as_deref().unwrap_or_default())

@@ -181,9 +181,9 @@ mod tests {
         let cases = [
             (
                 "sinks:\n  x:\n    otlq: {}\n",
-                "more.yaml:3:5: there is no kind \"otlq\"",
+                "more.yaml:3:5: unknown value \"otlq\"",
             ),
-            ("limits: {}\n", "more.yaml:1:1: there is no key \"limits\""),
+            ("limits: {}\n", "more.yaml:1:1: unknown key \"limits\""),
             (
                 "sources:\n  a:\n    logs: {paths: [b.log]}\n",
                 "more.yaml:3:11: sources.a is in another file too",

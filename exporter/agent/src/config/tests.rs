@@ -105,12 +105,12 @@ telemetri:
         .collect();
     let places = [
         "14:15: the variable NOT_SET",
-        "2:3: there is no key \"queue_batch\"",
+        "2:3: unknown key \"queue_batch\"",
         "3:10: ",
-        "7:7: there is no key \"path\"",
-        "9:5: there is no kind \"log\"",
+        "7:7: unknown key \"path\"",
+        "9:5: unknown value \"log\"",
         "15:21: ",
-        "16:1: there is no key \"telemetri\"",
+        "16:1: unknown key \"telemetri\"",
     ];
     assert_eq!(found.len(), places.len(), "{found:#?}");
     for place in places {
@@ -396,7 +396,7 @@ sinks:
     let message =
         refused("sources:\n  a:\n    logs:\n      mapping:\n        values:\n          - {kei: loss}\n");
     assert!(
-        message.starts_with("agent.yaml:6:14: there is no key \"kei\" here"),
+        message.starts_with("agent.yaml:6:14: unknown key \"kei\""),
         "{message}"
     );
 }

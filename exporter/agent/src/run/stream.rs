@@ -97,7 +97,7 @@ fn read_recognised(
     ingress: &Ingress,
     report: &mut ImportReport,
 ) {
-    let Some((format, sign, mut head)) = recognised(options.format, text) else {
+    let Some((format, sign, mut head)) = recognised(options.named_format(), text) else {
         return;
     };
     read_identity(format, options, text, &mut head);
@@ -124,14 +124,14 @@ fn offer(ingress: &Ingress, encoded: Encoded) {
 /// Reads until the format is detected, or until there is input of the given format. Returns `None` if the output ends
 /// first.
 fn recognised(
-    named: Option<&'static LogFormat>,
+    named: Option<(&'static LogFormat, &'static str)>,
     text: &mut Text,
 ) -> Option<(&'static LogFormat, &'static str, Vec<u8>)> {
     let (mut head, mut attempts) = (Vec::new(), Attempts::default());
     loop {
         let is_open = text.read(&mut head);
-        if let Some(format) = named.filter(|_| !head.is_empty()) {
-            return Some((format, "named by --format", head));
+        if let Some((format, sign)) = named.filter(|_| !head.is_empty()) {
+            return Some((format, sign, head));
         }
         if attempts.is_due(head.len(), is_open)
             && let Ok((format, sign)) = detect("", &head)

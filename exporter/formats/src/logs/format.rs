@@ -64,6 +64,11 @@ impl LogFormat {
         matches!(self.parser, ParserFactory::Fallback(_))
     }
 
+    /// Returns whether the summary lists the use of the keys: the format is of no known trainer.
+    pub fn lists_keys(&self) -> bool {
+        self.takes_mapping() || self.is_fallback()
+    }
+
     /// Returns the header of the run in the first bytes of an input. The mapping, if the format takes one, decides which line
     /// is the first record. A head of full size without a record identifies the run by itself.
     pub fn run_header(&self, head: &[u8], mapping: &Arc<Mapping>) -> RunHeader {

@@ -33,6 +33,7 @@ pub(super) use auto::FORMAT as GENERIC;
 pub(super) use clock::date;
 pub use key_use::{KeyRole, KeyUse, key_notices};
 pub(super) use likeness::format_hint;
+pub use likeness::mapping_hint;
 pub use suggestion::suggest_mapping;
 
 use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};

@@ -43,6 +43,7 @@ pub(super) struct RunReader {
     attempts_before: Vec<AttemptState>,
     format: &'static LogFormat,
     signature: &'static str,
+    mapping: Arc<Mapping>,
     reader: LogReader,
     recorder: Recorder<'static>,
     recorded: Rc<RefCell<Vec<Encoded>>>,
@@ -95,6 +96,7 @@ impl RunReader {
             attempts_before: recorder.attempts(),
             format,
             signature,
+            mapping: Arc::clone(mapping),
             reader: LogReader::mapped(format, mapping, ReadLimits::default()),
             recorder,
             recorded,
@@ -348,9 +350,11 @@ impl RunReader {
         let timezone = self.recorder.timezone_used();
         let ranks = self.recorder.recorded_ranks().to_vec();
         let (counts, skipped) = self.recorder.finish();
-        let lists_keys = self.format.is_fallback();
+        let lists_keys = self.format.lists_keys();
         if lists_keys {
-            self.notices.extend(key_notices(&self.reader.key_uses(), &input));
+            let uses = self.reader.key_uses();
+            self.notices
+                .extend(key_notices(self.format, &self.mapping, &uses, &input));
         }
         let report = ImportReport {
             lists_keys,

@@ -85,3 +85,26 @@ fn unrelated_logs_of_a_custom_format_are_separate_runs() {
     assert_eq!(resources.len(), 2);
     assert_ne!(resources[0], resources[1]);
 }
+
+#[test]
+fn another_format_of_the_mapping_applies_after_a_restart() {
+    let world = World::new("own.log");
+    let mapping = world.path("m.yaml");
+    let write = |format: &str| {
+        let values = "values: [{key: loss, metric: train.loss}]";
+        fs::write(&mapping, format!("format: {format}\n{values}\n"))
+            .expect("a temporary file can be written");
+    };
+    write("keyvalue");
+    let world = world.with(format!("--mapping={}", mapping.display()));
+    let log = world.path("own.log");
+    fs::write(&log, "step=1 loss=2.5\n").unwrap();
+    let follower = world.follow();
+    expect_losses(&world, &[2.5]);
+    expect_success(follower);
+    write("json");
+    append(&log, "{\"step\": 2, \"loss\": 2.25}\n");
+    let follower = world.follow();
+    expect_losses(&world, &[2.5, 2.25]);
+    expect_success(follower);
+}

@@ -3,6 +3,7 @@
 use pulsetrain_mapping::{Field, FieldValue, Mapping};
 use std::{borrow::Cow, sync::Arc};
 
+use super::key_use::KeyUse;
 use super::label_keys::LabelKeys;
 use super::labelled;
 use super::record::Records;
@@ -213,5 +214,9 @@ impl LineFormat for CsvLines {
         self.records.look_up(&fields);
         self.records.record(&fields, line, recorder);
         true
+    }
+
+    fn key_uses(&mut self) -> Vec<KeyUse> {
+        self.records.key_uses()
     }
 }

@@ -3,6 +3,7 @@
 use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
+use super::key_use::KeyUse;
 use super::record::Records;
 use crate::logs::{
     lines::{Line, LineFormat},
@@ -60,5 +61,9 @@ impl LineFormat for JsonLines {
         self.records.look_up(&fields);
         self.records.record(&fields, line, recorder);
         true
+    }
+
+    fn key_uses(&mut self) -> Vec<KeyUse> {
+        self.records.key_uses()
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use pulsetrain_semconv::metric;
+use pulsetrain_semconv::{event, metric};
 
-use pulsetrain_mapping::{ResolvedMapping, Target};
+use pulsetrain_mapping::{Mapping, ResolvedMapping, Target};
 
 use super::{record::Records, record_keys::KeyInfo};
+use crate::logs::LogFormat;
 
 /// A key of a log and the use of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +29,13 @@ pub enum KeyRole {
     Step(usize),
     /// The time of the record.
     Time,
-    /// The metric of this name.
+    /// The metric or the event of this name.
     Metric(&'static str),
     /// Values of `train.custom`.
     Custom,
     /// Texts of an event.
     Text,
-    /// Not recorded.
+    /// Not recorded as values.
     Dropped,
 }
 
@@ -46,8 +47,9 @@ impl Records {
     }
 }
 
-/// Describes, for the summary, the use of the keys of a log without a mapping, and how to change it.
-pub fn key_notices(uses: &[KeyUse], input: &str) -> Vec<String> {
+/// Describes, for the summary, the use of the keys of a log of no known trainer: how to change it, or what of the user's
+/// mapping is not in the log.
+pub fn key_notices(format: &LogFormat, mapping: &Mapping, uses: &[KeyUse], input: &str) -> Vec<String> {
     let of_role = |of: fn(&KeyUse) -> Option<String>| {
         let texts: Vec<String> = uses.iter().filter_map(of).collect();
         (!texts.is_empty()).then(|| texts.join(", "))
@@ -59,11 +61,24 @@ pub fn key_notices(uses: &[KeyUse], input: &str) -> Vec<String> {
         KeyRole::Custom | KeyRole::Text | KeyRole::Dropped => None,
     });
     let custom = of_role(|used| (used.role == KeyRole::Custom).then(|| used.key.clone()));
-    let hint = format!("to change the keys: pulsetrain import --suggest-mapping {input} > mapping.yaml");
+    let texts = of_role(|used| (used.role == KeyRole::Text).then(|| used.key.clone()));
     let custom = custom.map(|keys| format!("kept as train.custom: {keys}"));
-    let mut notices: Vec<String> = mapped.into_iter().chain(custom).collect();
-    notices.push(hint);
-    notices
+    let texts = texts.map(|keys| format!("kept in events {}: {keys}", event::TRAIN_CUSTOM_RECORD.name));
+    let last = if format.takes_mapping() {
+        let keys: Vec<&str> = uses.iter().map(|used| used.key.as_str()).collect();
+        let unmatched = mapping.unmatched(&keys);
+        (!unmatched.is_empty()).then(|| format!("in the mapping, but in no record: {}", unmatched.join(", ")))
+    } else {
+        Some(format!(
+            "to change the keys: pulsetrain import --suggest-mapping {input} > mapping.yaml"
+        ))
+    };
+    mapped
+        .into_iter()
+        .chain(custom)
+        .chain(texts)
+        .chain(last)
+        .collect()
 }
 
 impl KeyUse {
@@ -75,6 +90,7 @@ impl KeyUse {
             None => match known.step() {
                 Some(rank) => (KeyRole::Step(rank), None),
                 None if known.was_time => (KeyRole::Time, None),
+                None if known.is_attribute => (KeyRole::Dropped, None),
                 None if known.is_text => (KeyRole::Text, None),
                 None => (KeyRole::Custom, None),
             },
@@ -92,7 +108,7 @@ fn role(resolved: &ResolvedMapping) -> KeyRole {
     match &resolved.mapping.target {
         Target::Metric(metric) | Target::State(metric, _) => KeyRole::Metric(metric.name),
         Target::Custom(_) => KeyRole::Metric(metric::TRAIN_CUSTOM.name),
-        Target::Option(_) => KeyRole::Text,
+        Target::Option(_) => KeyRole::Metric(event::RUN_OPTION.name),
         Target::Step | Target::Dropped(_) => KeyRole::Dropped,
     }
 }

@@ -3,6 +3,7 @@
 use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
+use super::key_use::KeyUse;
 use super::pairs;
 use super::record::Records;
 use crate::logs::lines::{Line, LineFormat};
@@ -43,5 +44,9 @@ impl LineFormat for KeyValueLines {
             records.record(&fields, line, recorder);
         }
         is_record
+    }
+
+    fn key_uses(&mut self) -> Vec<KeyUse> {
+        self.records.key_uses()
     }
 }

@@ -5,24 +5,36 @@ use super::{auto::has_records, suggestion::seen_keys};
 /// The maximum number of keys in a message.
 const MOST: usize = 12;
 
+/// Returns the keys in the head of a log, or `None` if no line has several numbers under keys.
+fn found_keys(head: &[u8]) -> Option<String> {
+    let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
+    let more = if keys.len() > MOST { ", ..." } else { "" };
+    (!keys.is_empty()).then(|| format!("found the keys {}{more}", keys[..keys.len().min(MOST)].join(", ")))
+}
+
+/// Returns the keys in the head of a log without a record of its mapping, and what to correct.
+pub fn mapping_hint(head: &[u8]) -> String {
+    match found_keys(head) {
+        Some(keys) => format!("{keys}: check the step, the keys and the format of the mapping"),
+        None => "found no lines with several numbers under keys: check that it is a training log".to_owned(),
+    }
+}
+
 /// Returns the keys in the head of a log, and the command to run next.
 pub(in crate::logs) fn format_hint(input: &str, head: &[u8]) -> String {
-    let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
-    if keys.is_empty() {
+    let Some(keys) = found_keys(head) else {
         return "found no lines with several numbers under keys; check that it is a training log, or name its format \
                 with --format (--format generic reads every line with a usual key)"
             .to_owned();
-    }
-    let more = if keys.len() > MOST { ", ..." } else { "" };
+    };
     let by_name = match has_records(head) {
         true => " --format generic reads the records that there are;",
         false => "",
     };
     format!(
-        "found the keys {}{more}, but not the 3 records with usual keys, among at most 5 lines each, of a training \
+        "{keys}, but not the 3 records with usual keys, among at most 5 lines each, of a training \
          log;{by_name} for other keys write a mapping with `pulsetrain import \
-         --suggest-mapping {input} > mapping.yaml`, edit it, and give it with --mapping mapping.yaml",
-        keys[..keys.len().min(MOST)].join(", ")
+         --suggest-mapping {input} > mapping.yaml`, edit it, and give it with --mapping mapping.yaml"
     )
 }
 

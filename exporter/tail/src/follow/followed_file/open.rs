@@ -78,7 +78,7 @@ impl FollowedFile {
         opened: (File, Inode),
         context: &mut TailContext,
     ) -> Result<(), TailError> {
-        let format = format_by_name(&checkpoint.format).ok();
+        let format = format_after(checkpoint, context);
         if let Some(format) = format
             && self.resume_rewritten(checkpoint, format, &opened, context)?
         {
@@ -122,7 +122,7 @@ impl FollowedFile {
             UnixNanos(checkpoint.modified_unix_nanos),
             context,
         );
-        let format = format_by_name(&checkpoint.format).ok();
+        let format = format_after(checkpoint, context);
         let Some(format) = format.filter(|format| format.continues_after_truncate) else {
             while let Some(opened) = self.next_rotated(context) {
                 if self.open_rotated(opened, context) {
@@ -215,7 +215,11 @@ impl FollowedFile {
         head: &[u8],
         context: &TailContext,
     ) -> Result<Option<(&'static LogFormat, &'static str)>, TailError> {
-        match choose(&self.path.display().to_string(), context.options().format, head) {
+        match choose(
+            &self.path.display().to_string(),
+            context.options().named_format(),
+            head,
+        ) {
             Ok(chosen) => Ok(Some(chosen)),
             Err(error @ TailError::Format(FormatError::Compressed { .. } | FormatError::Utf16 { .. })) => {
                 Err(error)
@@ -230,4 +234,10 @@ impl FollowedFile {
         let same = self.previous.as_ref().filter(|previous| previous.id == run.id);
         same.map_or(0, |previous| previous.attempt + 1)
     }
+}
+
+/// Returns the format to continue with: the user may name another one than before.
+fn format_after(checkpoint: &FileCheckpoint, context: &TailContext) -> Option<&'static LogFormat> {
+    let named = context.options().format;
+    named.or_else(|| format_by_name(&checkpoint.format).ok())
 }
