@@ -1,6 +1,6 @@
 //! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
 //!
-//! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields. `record_keys` caches
+//! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields, whose roles `field_role` decides. `record_keys` caches
 //! the row of each key, and `clock` parses times. `section` distinguishes training from evaluations, `blocks` reads records over
 //! several lines, and `epoch_steps` converts counts within an epoch.
 
@@ -10,6 +10,7 @@ mod clock;
 mod csv;
 mod epoch_steps;
 mod field;
+mod field_role;
 mod json;
 mod key_use;
 mod key_value;
@@ -34,7 +35,9 @@ pub(super) use clock::date;
 pub use key_use::{KeyRole, KeyUse, key_notices};
 pub(super) use likeness::format_hint;
 pub use likeness::mapping_hint;
+pub(super) use section::is_evaluation;
 pub use suggestion::suggest_mapping;
+pub(super) use text::object_prefix;
 
 use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};
 use super::lines::{LineFormat, LineParser, identify_by};

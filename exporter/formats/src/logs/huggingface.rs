@@ -12,6 +12,7 @@ use self::{
     headings::Headings,
     keys::{Dictionaries, ROWS},
 };
+use super::generic::{is_evaluation, object_prefix};
 use super::lines::{self, Line, LineFormat, LineParser};
 use super::{LogFormat, ParserFactory, literal};
 use pulsetrain_record::{Recorder, SkipReason};
@@ -36,9 +37,6 @@ struct Console {
     headings: Headings,
 }
 
-/// The words before the dictionaries of other trainers, such as GraphGym: `val: {...}`. The Trainer names evaluations in the keys.
-const SPLITS: [&str; 6] = ["train", "val", "valid", "validation", "test", "eval"];
-
 /// The reason of a value that a dictionary has already reported.
 const DUPLICATE: &str = "said_again";
 
@@ -47,11 +45,9 @@ impl LineFormat for Console {
         let is_of_trainer = |text: &str, fields: &[Field<'_>]| {
             is_logged(text, fields) && fields.iter().any(|(key, _)| is_signature_key(key))
         };
-        let before = begin(text).map_or("", |start| text[..start].trim_end());
-        let word = before
-            .strip_suffix(':')
-            .and_then(|before| before.rsplit(char::is_whitespace).next());
-        let is_of_split = word.is_some_and(|word| SPLITS.contains(&word));
+        // Dictionaries of other trainers, such as GraphGym, are after a word: `val: {...}`. The Trainer names evaluations in the keys.
+        let before = begin(text).map_or("", |start| &text[..start]);
+        let is_of_split = object_prefix(before).and_then(is_evaluation).is_some();
         let is_of_trainer = !is_of_split
             && objects(text).any(|(text, object)| object.is_some_and(|fields| is_of_trainer(text, &fields)));
         is_of_trainer.then_some("a Python dictionary with 'epoch' and a loss or a run time")

@@ -5,9 +5,16 @@ use std::sync::Arc;
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::{clock, field::RecordContext, record_keys::RecordKeys};
+use super::{
+    clock,
+    field::RecordContext,
+    field_role::{FieldRole, RecordHeader},
+    record_keys::RecordKeys,
+};
 use crate::logs::{lines::Line, spans};
-use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta, SpanAttributes};
+use pulsetrain_mapping::{
+    Field, FieldValue, Mapping, MetricMapper, RecordMeta, ResolvedMapping, SpanAttributes,
+};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The state of a log between records.
@@ -59,72 +66,45 @@ impl Records {
         self.texts.clear();
         self.recorded.clear();
         let mut duration = None;
-        let is_loose = self.mapping.is_loose();
-        let named = match is_loose {
-            true => self.keys.named_metrics(fields.len()),
-            false => Vec::new(),
-        };
-        let has_data_time = is_loose && self.keys.has_metric(fields.len(), &metric::PERF_DATA_TIME);
+        let header = RecordHeader::new(
+            (time_field, step_field),
+            fields.len(),
+            &mut self.keys,
+            &self.mapping,
+        );
         for (number, (key, value)) in fields.iter().enumerate() {
+            let role = header.role((number, value), &mut self.keys, &self.recorded);
+            let field = (key.as_ref(), value);
             let known = self.keys.of(number);
             known.note(value, time_field == Some(number));
-            // The time of the record is not a value, even if its key can be that of a duration.
-            if time_field == Some(number) && self.mapping.time().is_none() {
-                continue;
-            }
-            let field = (key.as_ref(), value);
-            let Some(resolved) = &known.state.resolved else {
-                if known.is_attribute {
-                    continue;
+            match role {
+                FieldRole::Header => {}
+                FieldRole::Unknown => {
+                    if context.unknown(field, known, recorder) {
+                        self.texts.push(number);
+                    }
                 }
-                let is_header = [time_field, step_field]
-                    .into_iter()
-                    .any(|field| self.keys.are_same(number, field));
-                if !is_header && context.unknown(field, self.keys.of(number), recorder) {
-                    self.texts.push(number);
+                FieldRole::Repeated => {
+                    context.unknown(field, known, recorder);
                 }
-                continue;
-            };
-            let is_plain = resolved.is_plain();
-            let metric = resolved.mapping.target.metric().filter(|_| is_plain);
-            // A number under `time` can be a duration or a time since the start; loaders of data print durations. Seconds in a
-            // record without a step can be those of an epoch.
-            let is_of_step = match value {
-                FieldValue::Number(_) => false,
-                FieldValue::Text(text) => step_field.is_some() || text.ends_with("ms"),
-            };
-            let is_unclear = !has_data_time
-                && known.is_time
-                && !is_of_step
-                && metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal);
-            let (is_named, is_unmapped) = (known.is_named, known.is_unmapped);
-            if let Some(metric) = metric {
-                let mut recorded = self.recorded.iter();
-                let first = recorded.find(|(ordinal, _)| *ordinal == metric.ordinal);
-                let first = first.map(|(_, field)| *field);
-                // A text line can repeat a key, as `loss = 2.5 (* 1 = 2.6 loss)`. The key stays mapped.
-                if self.keys.are_same(number, first) {
-                    context.unknown(field, self.keys.of(number), recorder);
-                    continue;
+                FieldRole::Unmapped => context.unmapped(field, known, recorder),
+                FieldRole::Mapped => {
+                    let Some((metric, value)) = context.known(field, known, recorder) else {
+                        continue;
+                    };
+                    if known
+                        .state
+                        .resolved
+                        .as_ref()
+                        .is_some_and(ResolvedMapping::is_plain)
+                    {
+                        self.recorded.push((metric.ordinal, number));
+                    }
+                    known.state.add_to_spans(value, &mut self.spans);
+                    if metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal {
+                        duration = Some(value);
+                    }
                 }
-                // If two keys of a record have the same metric, it is recorded from the one with its name, as `loss` for
-                // `train.loss`, or else from the first one. The other is kept as `train.custom` from now on.
-                let is_second = first.is_some() || !is_named && named.contains(&metric.ordinal);
-                if is_loose && (is_unclear || is_unmapped || is_second) {
-                    context.unmapped(field, self.keys.of(number), recorder);
-                    continue;
-                }
-            }
-            let known = self.keys.of(number);
-            let Some((metric, value)) = context.known(field, known, recorder) else {
-                continue;
-            };
-            if is_plain {
-                self.recorded.push((metric.ordinal, number));
-            }
-            known.state.add_to_spans(value, &mut self.spans);
-            if metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal {
-                duration = Some(value);
             }
         }
         self.record_texts(fields, meta, recorder);

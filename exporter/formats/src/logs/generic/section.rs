@@ -102,7 +102,7 @@ impl Section {
 }
 
 /// Returns whether a word names an evaluation; `None` if it names neither one nor training.
-pub(super) fn is_evaluation(word: &str) -> Option<bool> {
+pub(in crate::logs) fn is_evaluation(word: &str) -> Option<bool> {
     match (is_one_of(&EVALUATION, word), is_one_of(&TRAINING, word)) {
         (true, _) => Some(true),
         (_, true) => Some(false),

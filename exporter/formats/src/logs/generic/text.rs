@@ -333,7 +333,7 @@ impl LineFormat for TextLines {
 }
 
 /// Returns the word before an object: `val` in `val: {'loss': 0.7}`.
-fn object_prefix(before: &str) -> Option<&str> {
+pub(in crate::logs) fn object_prefix(before: &str) -> Option<&str> {
     let prefix = before.trim_end().strip_suffix(':')?;
     prefix.rsplit(char::is_whitespace).next()
 }
