@@ -3,11 +3,11 @@
 use pulsetrain_mapping::{Field, FieldValue, Mapping, unit};
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use pulsetrain_semconv::metric;
+use pulsetrain_semconv::{Metric, metric};
 
 use super::labelled::{COUNT, Labelled, LabelledNumber, qualified};
 use super::record_keys::{MAX_KEYS, step_rank};
-use super::section::{BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_evaluation};
+use super::section::{BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_split};
 
 /// Labels of a rate whose unit names the quantity: `Speed: 1010.9 samples/sec`.
 const SPEEDS: [&str; 8] = [
@@ -36,6 +36,16 @@ pub(super) const TIME: &str = "time";
 /// The unit of steps, which can be printed as `1k`.
 const STEPS: &str = "{step}";
 
+/// The metrics of the speed of training.
+const SPEED_METRICS: [&Metric; 6] = [
+    &metric::TRAIN_STEP_DURATION,
+    &metric::TRAIN_THROUGHPUT_TOKENS,
+    &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
+    &metric::TRAIN_THROUGHPUT_STEPS,
+    &metric::TRAIN_THROUGHPUT_SAMPLES,
+    &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
+];
+
 /// The unit of metrics that are durations.
 const SECONDS: &str = "s";
 
@@ -61,6 +71,8 @@ struct Facts {
     is_step: bool,
     is_epoch: bool,
     is_duration: bool,
+    /// Whether it is the speed of training, which an evaluation does not have.
+    is_training_speed: bool,
     is_time: bool,
 }
 
@@ -76,6 +88,8 @@ impl Facts {
             is_step,
             is_epoch: metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_EPOCH.ordinal),
             is_duration: metric.is_some_and(|metric| metric.unit == SECONDS),
+            is_training_speed: metric
+                .is_some_and(|metric| SPEED_METRICS.iter().any(|speed| speed.ordinal == metric.ordinal)),
             is_time: mapping.spelling(key) == TIME,
         }
     }
@@ -98,7 +112,7 @@ impl LabelKeys {
         }
         if section == Section::EvaluationBatches {
             let (key, value) = unknown(number).filter(|_| !number.is_progress)?;
-            let key = match names_evaluation(&key) {
+            let key = match names_split(&key, true) {
                 true => key,
                 false => Cow::Owned([EVAL_PREFIX, &key].concat()),
             };
@@ -138,14 +152,30 @@ impl LabelKeys {
         }
     }
 
-    /// Renames the fields of a record to the keys of an evaluation, if there are such.
+    /// Renames the fields of a record to the keys of an evaluation.
     pub(super) fn rename_to_evaluation(&mut self, fields: &mut [Field<'_>]) {
         for (key, _) in fields {
-            let of_evaluation = [EVAL_PREFIX, key].concat();
-            if !self.is_step(key) && self.facts(&of_evaluation).is_known {
+            // A record of an evaluation can have values of training: `train_loss`.
+            if self.is_step(key) || names_split(key, false) {
+                continue;
+            }
+            if let Some(of_evaluation) = self.of_evaluation(key) {
                 *key = Cow::Owned(of_evaluation);
             }
         }
+    }
+
+    /// Returns the key of an evaluation for a value in one, if a rule knows it or the value would be of training.
+    fn of_evaluation(&mut self, key: &str) -> Option<String> {
+        let mapping = Arc::clone(&self.mapping);
+        let spelling = mapping.spelling(key);
+        let names = std::iter::once(key).chain(mapping.without_prefixes(&spelling));
+        let mut keys = names.map(|name| [EVAL_PREFIX, name].concat());
+        keys.find(|key| self.facts(key).is_known).or_else(|| {
+            self.facts(key)
+                .is_training_speed
+                .then(|| [EVAL_PREFIX, key].concat())
+        })
     }
 
     /// Returns whether a key can be the step.
@@ -192,7 +222,7 @@ impl LabelKeys {
                 return Some(key);
             }
             let facts = self.facts(without_noise);
-            let is_of_both = facts.is_epoch || facts.is_step || names_evaluation(without_noise);
+            let is_of_both = facts.is_epoch || facts.is_step || names_split(without_noise, true);
             if section == Section::EvaluationBatches && !is_of_both {
                 return None;
             }

@@ -110,10 +110,10 @@ pub(in crate::logs) fn is_evaluation(word: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether a word of a key names an evaluation.
-pub(super) fn names_evaluation(key: &str) -> bool {
+/// Returns whether a word of a key names an evaluation, or training.
+pub(super) fn names_split(key: &str, of_evaluation: bool) -> bool {
     let mut words = key.split(|letter: char| !letter.is_alphanumeric());
-    words.any(|word| is_evaluation(word) == Some(true))
+    words.any(|word| is_evaluation(word) == Some(of_evaluation))
 }
 
 /// Returns whether a word is one of these, in any case.

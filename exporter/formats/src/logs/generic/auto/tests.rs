@@ -450,12 +450,15 @@ fn printed_settings_are_no_record() {
 fn word_before_a_dictionary_names_its_split() {
     let line = |epoch: u32| {
         format!(
-            "train: {{'epoch': {epoch}, 'loss': 2.{epoch}, 'lr': 0.1}}\nval: {{'epoch': {epoch}, 'loss': 3.{epoch}}}\n"
+            "train: {{'epoch': {epoch}, 'loss': 2.{epoch}, 'lr': 0.1, 'time_iter': 0.5}}\n\
+             val: {{'epoch': {epoch}, 'loss': 3.{epoch}, 'time_iter': 0.25}}\n"
         )
     };
     let read = read(&(1..4).map(line).collect::<String>());
     assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
     assert_eq!(read.values("eval.loss"), [3.1, 3.2, 3.3]);
+    assert_eq!(read.values("train.step.duration"), [0.5; 3]);
+    assert_eq!(read.values("train.custom"), [0.25; 3]);
 }
 
 #[test]
@@ -491,4 +494,17 @@ fn lower_number_of_another_counter_is_no_step() {
     assert_eq!(read.values("train.global_step"), [10.0, 20.0, 30.0, 40.0, 50.0]);
     assert_eq!(read.values("eval.loss"), [2.75, 2.5]);
     assert!(read.values("train.attempts").is_empty());
+}
+
+#[test]
+fn nested_values_of_a_marked_record_are_of_the_evaluation() {
+    let line = |step: u32| {
+        format!(
+            "{{\"step\": {step}, \"split\": \"train\", \"metrics\": {{\"loss\": 2.{step}}}}}\n\
+             {{\"step\": {step}, \"split\": \"test\", \"metrics\": {{\"loss\": 3.{step}}}, \"train_loss\": 4.{step}}}\n"
+        )
+    };
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.values("train.loss"), [2.1, 4.1, 2.2, 4.2, 2.3, 4.3]);
+    assert_eq!(read.values("eval.loss"), [3.1, 3.2, 3.3]);
 }
