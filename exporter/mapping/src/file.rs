@@ -11,6 +11,7 @@ use serde_saphyr::{Options, PropertySyntax, Spanned};
 use crate::{
     FieldMapping, FieldTable, MappedFormat, Mapping, MappingError, MappingPart, TimeForm,
     key_pattern::KeyPattern,
+    mapping::loose,
     row_entry::RowEntry,
     scalar_section::{OptionForm, ScalarSection},
 };
@@ -25,8 +26,8 @@ pub struct MappingFile {
     format: Option<MappedFormat>,
     keys: Keys,
     ignore: Texts,
-    step: Texts,
-    time: Option<String>,
+    step: Located<Texts>,
+    time: Option<Located<String>>,
     time_format: Option<Located<String>>,
     line: Located<Texts>,
     kind: Option<String>,
@@ -103,7 +104,7 @@ impl MappingFile {
         let (mut mapping, mut faults) = (Mapping::default(), Vec::new());
         self.set_reading(&mut mapping, &mut faults);
         mapping.steps.clone_from(&self.step.0);
-        mapping.time.clone_from(&self.time);
+        mapping.time = self.time.as_ref().map(|time| time.value.clone());
         mapping.kind.clone_from(&self.kind);
         if let Some(form) = &self.time_format {
             match TimeForm::of(form) {
@@ -112,6 +113,9 @@ impl MappingFile {
             }
         }
         mapping.is_loose = self.keys == Keys::Loose;
+        if mapping.is_loose {
+            faults.extend(self.unmatchable_keys());
+        }
         mapping.ignored.clone_from(&self.ignore.0);
         mapping.drops_unknown = self.unknown == Unknown::Drop;
         mapping.table = table(&self.values, &self.prefixes, &mut faults);
@@ -132,6 +136,25 @@ impl MappingFile {
         } else {
             Err(faults)
         }
+    }
+
+    /// Returns the errors of keys that loose comparison never finds.
+    fn unmatchable_keys(&self) -> Vec<MappingFault> {
+        let message = |key: &str| {
+            let is_form = key.contains('{');
+            let spelling = loose(key);
+            (!is_form && spelling != key)
+                .then(|| format!("{key:?} matches no key with keys: loose; write {spelling:?}"))
+        };
+        let rows = self.values.iter().chain(self.records.values().flatten());
+        let keys = rows.filter_map(|row| row.key.as_ref());
+        let faults = keys
+            .chain(&self.time)
+            .filter_map(|key| Some(key.at(message(key)?)));
+        let steps = self.step.0.iter();
+        faults
+            .chain(steps.filter_map(|key| Some(self.step.at(message(key)?))))
+            .collect()
     }
 
     /// Sets the logs that the mapping is for, and the parsing of their lines into fields.
@@ -195,7 +218,9 @@ fn table(
     for entry in rows {
         match entry.value.build() {
             Ok(row) => {
-                if let Some(first) = lines.insert(row.keys.text().to_owned(), entry.line) {
+                let is_pattern = matches!(row.keys, KeyPattern::Regex(_));
+                let keys = (is_pattern, row.keys.text().to_owned());
+                if let Some(first) = lines.insert(keys, entry.line) {
                     let message = format!(
                         "{:?} has a row on line {first}: remove one of them",
                         row.keys.text()
@@ -438,6 +463,10 @@ mod tests {
         let twice = faults("values:\n  - {key: r, keep: true}\n  - {key: r, drop: true}");
         assert_eq!((twice.len(), twice[0].line, twice[0].column), (1, 3, 11));
         assert!(twice[0].message.contains("on line 2"), "{}", twice[0].message);
+        let loose = faults("keys: loose\nstep: n/total\nvalues: [{key: LR, keep: true}]");
+        let positions: Vec<_> = loose.iter().map(|fault| (fault.line, fault.column)).collect();
+        assert_eq!(positions, [(3, 16), (2, 7)], "{loose:?}");
+        assert!(loose[0].message.contains("\"lr\""), "{}", loose[0].message);
         let delimiter = faults("format: json\nbetween: ' '");
         assert!(delimiter[0].message.contains("keyvalue"), "{delimiter:?}");
         let other = faults("line: '('\nbetween: ''\ntime_format: iso\nscalars: {options: x}");

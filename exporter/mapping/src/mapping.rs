@@ -170,29 +170,41 @@ impl Mapping {
         sources.any(|(_, source)| source == key)
     }
 
-    /// Returns what matches none of the keys of a log: the keys of rows, and `step: ...` or `time: ...`.
-    pub fn unmatched(&self, keys: &[&str]) -> Vec<String> {
-        let is_key = |name: &String| {
-            keys.iter().any(|key| {
-                let spelling = self.spelling(key);
-                spelling == *name || self.without_prefixes(&spelling).any(|rest| rest == name)
-            })
+    /// Returns the parts of the mapping that none of a log's keys uses; the keys have the kinds of their records.
+    pub fn unused(&self, keys: &[(Option<&str>, &str)]) -> Vec<String> {
+        let spellings: Vec<Cow<'_, str>> = keys.iter().map(|(_, key)| self.spelling(key)).collect();
+        let is_key = |name: &String| spellings.iter().any(|key| key == name);
+        let is_step = |name: &String| {
+            let mut keys = spellings.iter();
+            keys.any(|key| key == name || self.without_prefixes(key).any(|rest| rest == name))
         };
-        let step = (!self.steps.is_empty() && !self.steps.iter().any(is_key))
+        let used = keys.iter().filter_map(|(kind, key)| self.resolve(*kind, key));
+        let used: Vec<ResolvedMapping> = used.collect();
+        let rows = || {
+            let tables = std::iter::once(&self.table).chain(self.records.values());
+            tables.flat_map(FieldTable::rows)
+        };
+        let unused_rows = rows().filter(|row| !used.iter().any(|used| ptr::eq(&*used.mapping, *row)));
+        let sources = rows().flat_map(|row| row.attributes_from.iter().map(|(_, source)| source));
+        let is_unused = |key: &&String| !is_key(key);
+        let step = (!self.steps.is_empty() && !self.steps.iter().any(is_step))
             .then(|| format!("step: {}", self.steps.join(", ")));
-        let time = self.time.as_ref().filter(|time| !is_key(time));
-        let kinds = || std::iter::once(None).chain(self.records.keys().map(|kind| Some(kind.as_str())));
-        let resolved = kinds().flat_map(|kind| keys.iter().filter_map(move |key| self.resolve(kind, key)));
-        let used: Vec<ResolvedMapping> = resolved.collect();
-        let tables = std::iter::once(&self.table).chain(self.records.values());
-        let rows = tables.flat_map(FieldTable::rows).filter(|row| {
-            let is_used = used.iter().any(|used| ptr::eq(&*used.mapping, *row));
-            !is_used
-        });
-        let rows = rows.map(|row| row.keys.text().to_owned());
-        step.into_iter()
-            .chain(time.map(|time| format!("time: {time}")))
-            .chain(rows)
+        let time = self
+            .time
+            .iter()
+            .filter(is_unused)
+            .map(|key| format!("time: {key}"));
+        let kind = self
+            .kind
+            .iter()
+            .filter(is_unused)
+            .map(|key| format!("kind: {key}"));
+        let sources = sources
+            .filter(is_unused)
+            .map(|key| format!("attributes_from: {key}"));
+        let named = step.into_iter().chain(time).chain(kind).chain(sources);
+        named
+            .chain(unused_rows.map(|row| row.keys.text().to_owned()))
             .collect()
     }
 
@@ -278,7 +290,7 @@ impl Mapping {
 }
 
 /// Returns a key in lower case, with every run of non-alphanumeric characters as one `_`.
-fn loose(key: &str) -> String {
+pub(crate) fn loose(key: &str) -> String {
     let words = key.split(|letter: char| !letter.is_alphanumeric());
     let words: Vec<String> = words
         .filter(|word| !word.is_empty())

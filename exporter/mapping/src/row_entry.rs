@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RowEntry {
-    key: Option<Located<String>>,
+    pub(crate) key: Option<Located<String>>,
     pattern: Option<Located<String>>,
     metric: Option<Located<String>>,
     custom: Option<Located<String>>,
@@ -62,6 +62,7 @@ impl RowEntry {
             return Err(wrong(MappingPart::Reason, message));
         }
         let metric = target.metric();
+        self.check_conversion(&target)?;
         let is_counter = metric.is_some_and(|metric| metric.instrument == Instrument::Counter);
         if self.total && !is_counter {
             let message = "only a counter has a total: remove total";
@@ -146,6 +147,17 @@ impl RowEntry {
             );
             wrong(MappingPart::Reason, message)
         })
+    }
+
+    /// Rejects conversions of values that are not recorded as numbers.
+    fn check_conversion(&self, target: &Target) -> Result<(), MappingError> {
+        let has_unit = self.unit.is_some() || self.default_unit.is_some();
+        let converts = has_unit || self.factor.is_some() || self.sentinel.is_some();
+        if converts && matches!(target, Target::Option(_) | Target::Dropped(_)) {
+            let message = "an option or a dropped value is not converted: remove unit, default_unit, factor and sentinel";
+            return Err(wrong(MappingPart::Unit, message));
+        }
+        Ok(())
     }
 
     fn conversion(&self, metric: Option<&'static Metric>) -> Result<Option<Conversion>, MappingError> {

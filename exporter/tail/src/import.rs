@@ -6,8 +6,8 @@ mod survey;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, key_notices,
-    mapping_hint, unreadable, without_byte_order_mark,
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, found_keys,
+    key_notices, mapping_notice, unreadable, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -113,7 +113,7 @@ fn import(
     read(format, &head, chunks, options, pace, ingress, report);
     let is_empty = report.counts == Counts::default() && !report.skipped.has_losses();
     if options.format.is_some() && is_empty && report.error.is_none() {
-        return Err(no_records_error(format, &report.input, &head));
+        return Err(no_records_error(format, &report.input, &head, options));
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     reader.set_time(chunks.read_time());
     reader.push(&head, &mut recorder);
-    list_keys(format, options, &reader.key_uses(), report);
+    list_keys(format, options, &reader.key_uses(), format.is_fallback(), report);
     report
         .notices
         .extend(rank_notices(format, &recorder, options, &report.input));
@@ -211,12 +211,22 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     Ok(())
 }
 
-/// Adds the notices about the keys of a log of no known trainer.
-fn list_keys(format: &LogFormat, options: &RunOptions, uses: &[KeyUse], report: &mut ImportReport) {
+/// Adds the notices about the keys of a log of no known trainer. What is unused in a mapping is only known at the end of the log.
+fn list_keys(
+    format: &LogFormat,
+    options: &RunOptions,
+    uses: &[KeyUse],
+    lists_unused: bool,
+    report: &mut ImportReport,
+) {
     report.lists_keys = format.lists_keys();
-    if report.lists_keys {
-        let notices = key_notices(format, &options.mapping, uses, &report.input);
-        report.notices.extend(notices);
+    if !report.lists_keys {
+        return;
+    }
+    report.notices.extend(key_notices(uses));
+    if lists_unused {
+        let notice = mapping_notice(format, &options.mapping, uses, &report.input);
+        report.notices.extend(notice);
     }
 }
 
@@ -234,18 +244,28 @@ pub(crate) fn choose(
 }
 
 /// Returns the error for a named format that reads nothing, with the format that the input looks like.
-fn no_records_error(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
+fn no_records_error(format: &LogFormat, input: &str, head: &[u8], options: &RunOptions) -> TailError {
+    let is_of_mapping = options.mapping.format().is_some();
+    let (fix, other_fix) = match is_of_mapping {
+        true => (
+            "check the format, the lines, the step and the keys of the mapping",
+            "leave --mapping out, or correct its format",
+        ),
+        false => (
+            "check that it is the right file",
+            "name that, or leave --format out",
+        ),
+    };
     let format_hint = match detect(input, head) {
-        Ok((other, signature)) if other.name != format.name && !other.is_fallback() => {
-            format!(
-                "; it looks like {} ({signature}): name that, or leave --format out",
-                other.name
-            )
+        Ok((other, signature)) if other.name != format.name && !(is_of_mapping && other.is_fallback()) => {
+            format!("; it looks like {} ({signature}): {other_fix}", other.name)
         }
-        _ if format.takes_mapping() => format!("; {}", mapping_hint(head)),
+        Err(FormatError::UnknownFormat { format_hint, .. }) if !is_of_mapping => format!("; {format_hint}"),
         Err(FormatError::AmbiguousFormat { candidates, .. }) => format!("; it may be one of {candidates}"),
-        Err(FormatError::UnknownFormat { format_hint, .. }) => format!("; {format_hint}"),
-        _ => "; check that it is the right file".to_owned(),
+        _ => match found_keys(head) {
+            Some(keys) => format!("; {keys}: {fix}"),
+            None => format!("; {fix}"),
+        },
     };
     TailError::NoRecords {
         name: input.to_owned(),
@@ -280,7 +300,7 @@ fn read(
     report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
     let invented = parsed.as_ref().copied().unwrap_or_default();
-    list_keys(format, options, &key_uses, report);
+    list_keys(format, options, &key_uses, true, report);
     report
         .notices
         .extend(survey::notice(paced, invented, records, format, options));

@@ -343,13 +343,13 @@ fn summary_lists_the_keys_of_a_mapping_and_what_no_record_has() {
         "\"loss -> train.loss\"",
         "\"kept as train.custom: itr, foo\"",
         "\"kept in events train.custom_record: kind\"",
-        "\"in the mapping, but in no record: step: iter, time: at, lr\"",
+        "\"unused in the mapping: step: iter, time: at, lr\"",
     ] {
         assert!(summary.contains(expected), "{expected} is not in {summary}");
     }
     fs::write(&mapping, "format: keyvalue\nstep: iter\n").unwrap();
     let summary = import().expect_code(1).stderr;
     let expected =
-        "a.log has no records of the format keyvalue; found the keys itr, loss, foo: check the step";
+        "a.log has no records of the format keyvalue; found the keys itr, loss, foo: check the format";
     assert!(summary.contains(expected), "{summary}");
 }

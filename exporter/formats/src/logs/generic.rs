@@ -32,9 +32,9 @@ use pulsetrain_semconv::{event, metric};
 
 pub(super) use auto::FORMAT as GENERIC;
 pub(super) use clock::date;
-pub use key_use::{KeyRole, KeyUse, key_notices};
+pub use key_use::{KeyUse, key_notices, mapping_notice};
 pub(super) use likeness::format_hint;
-pub use likeness::mapping_hint;
+pub use likeness::found_keys;
 pub(super) use section::is_evaluation;
 pub use suggestion::suggest_mapping;
 pub(super) use text::object_prefix;

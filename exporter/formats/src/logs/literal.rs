@@ -258,21 +258,28 @@ fn unescape(raw: &str) -> String {
             't' => text.push('\t'),
             'r' => text.push('\r'),
             'u' => {
-                let code = rest
-                    .get(..4)
-                    .and_then(|digits| u32::from_str_radix(digits, 16).ok());
-                // A half of a surrogate pair alone is not a character.
-                text.push(
-                    code.and_then(char::from_u32)
-                        .unwrap_or(char::REPLACEMENT_CHARACTER),
-                );
-                rest = rest.get(4..).unwrap_or_default();
+                let (character, len) = unicode(rest);
+                text.push(character);
+                rest = rest.get(len..).unwrap_or_default();
             }
             other => text.push(other),
         }
     }
     text.push_str(rest);
     text
+}
+
+/// Returns the character of the digits after `\u`, and their length. JSON writes a character beyond 16 bits as two escapes.
+fn unicode(digits: &str) -> (char, usize) {
+    let unit = |start| u16::from_str_radix(digits.get(start..start + 4)?, 16).ok();
+    let second = unit(6).filter(|_| digits.get(4..6) == Some("\\u"));
+    let units = [unit(0), second].into_iter().map_while(|unit| unit);
+    match char::decode_utf16(units).next() {
+        Some(Ok(character)) if character.len_utf16() == 2 => (character, 10),
+        Some(Ok(character)) => (character, 4),
+        // A half of a surrogate pair alone is not a character.
+        _ => (char::REPLACEMENT_CHARACTER, 4),
+    }
 }
 
 #[cfg(test)]
@@ -288,6 +295,20 @@ mod tests {
                 .map(|(key, value)| (key.into_owned(), value))
                 .collect(),
         )
+    }
+
+    #[test]
+    fn escapes_of_characters_are_replaced() {
+        for (escaped, text) in [
+            (r"a\ud83d\ude00b", "a\u{1f600}b"),
+            (r"\u00e9\u00e8", "\u{e9}\u{e8}"),
+            (r"\ud83dx", "\u{fffd}x"),
+            (r"\ud83d\u0041", "\u{fffd}A"),
+            (r"\u12", "\u{fffd}"),
+            (r"\t\q", "\tq"),
+        ] {
+            assert_eq!(unescape(escaped), text, "{escaped}");
+        }
     }
 
     #[test]

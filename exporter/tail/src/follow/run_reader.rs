@@ -14,7 +14,7 @@ use std::{
     time::SystemTime,
 };
 
-use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices};
+use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices, mapping_notice};
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::clock;
 use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
@@ -353,8 +353,9 @@ impl RunReader {
         let lists_keys = self.format.lists_keys();
         if lists_keys {
             let uses = self.reader.key_uses();
+            self.notices.extend(key_notices(&uses));
             self.notices
-                .extend(key_notices(self.format, &self.mapping, &uses, &input));
+                .extend(mapping_notice(self.format, &self.mapping, &uses, &input));
         }
         let report = ImportReport {
             lists_keys,

@@ -92,9 +92,10 @@ pub(super) fn notice(
     };
     let fixes = [
         (!has_start).then_some("give --start-time"),
-        format
-            .takes_mapping()
-            .then_some("map the key of the time with time:"),
+        format.takes_mapping().then_some(match options.mapping.time() {
+            Some(_) => "check the time and the time_format of the mapping",
+            None => "name the key of the time with `time` in a mapping",
+        }),
     ];
     let fixes: Vec<&str> = fixes.into_iter().flatten().collect();
     let fix = if fixes.is_empty() {

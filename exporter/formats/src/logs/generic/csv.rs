@@ -73,7 +73,7 @@ impl Header {
             return None;
         }
         let named = self.keys.iter().zip(cells);
-        let filled = named.filter(|(_, cell)| !cell.is_empty());
+        let filled = named.filter(|(key, cell)| !key.is_empty() && !cell.is_empty());
         Some(
             filled
                 .map(|(key, cell)| (Cow::Borrowed(key.as_str()), value(cell)))
@@ -82,8 +82,9 @@ impl Header {
     }
 }
 
-/// Returns whether all keys are distinct names.
+/// Returns whether all keys are distinct names. The first column, that of the index in tables of pandas, can lack a name.
 fn are_names(keys: &[String]) -> bool {
+    let keys = keys.strip_prefix(&[String::new()]).unwrap_or(keys);
     let is_name = |key: &String| key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_once = |key: &String| keys.iter().filter(|other| *other == key).count() == 1;
     keys.len() <= MAX_COLUMNS && keys.iter().all(|key| is_name(key) && is_once(key))

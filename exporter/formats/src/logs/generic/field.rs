@@ -44,13 +44,13 @@ impl RecordContext<'_> {
                     FieldValue::Text(text) => text.to_string(),
                     FieldValue::Number(number) => number.to_string(),
                 };
-                info.state.record_state((time, &state), &attributes, recorder);
+                info.outcome.is_mapped |= info.state.record_state((time, &state), &attributes, recorder);
                 return None;
             }
             Target::Option(_) => match value {
                 FieldValue::Number(number) => *number,
                 FieldValue::Text(text) => {
-                    info.state.record_option((time, text), recorder);
+                    info.outcome.is_mapped |= info.state.record_option((time, text), recorder);
                     return None;
                 }
             },
@@ -82,12 +82,19 @@ impl RecordContext<'_> {
             return None;
         }
         let is_fixed = row.attributes_from.is_empty();
+        let is_recorded = !matches!(row.target, Target::Step | Target::Dropped(_));
         match info
             .state
             .record((time, number), (&attributes, is_fixed), key, recorder)
         {
-            Recorded::Point(metric, value) => Some((metric, value)),
-            Recorded::Done => None,
+            Recorded::Point(metric, value) => {
+                info.outcome.is_mapped = true;
+                Some((metric, value))
+            }
+            Recorded::Done => {
+                info.outcome.is_mapped |= is_recorded;
+                None
+            }
             Recorded::Unfit => {
                 recorder.skip_value(SkipReason::NotSummable);
                 None
@@ -118,8 +125,10 @@ impl RecordContext<'_> {
             return false;
         }
         let Some(measured) = Measured::of(value) else {
+            info.outcome.is_text = true;
             return true;
         };
+        info.outcome.is_custom = true;
         let RecordMeta {
             time_unix_nanos,
             position,
@@ -137,7 +146,7 @@ impl RecordContext<'_> {
     fn not_a_number(&self, key: &str, value: &FieldValue<'_>, recorder: &mut Recorder<'_>) {
         recorder.report(SkipReason::MalformedRecord, self.meta.position, || match value {
             FieldValue::Text(text) => {
-                format!("{key}: expected a number in a unit of its metric, found {text:?}")
+                format!("{key}: expected a number in a unit of its row, found {text:?}")
             }
             FieldValue::Number(number) => format!("{key}: the metric cannot be {number}"),
         });
@@ -146,11 +155,6 @@ impl RecordContext<'_> {
 
 /// The reason of fields that the user's mapping drops.
 const BY_MAPPING: &str = "mapping";
-
-/// Returns whether a value is a text without a number.
-pub(super) fn is_text(value: &FieldValue<'_>) -> bool {
-    Measured::of(value).is_none()
-}
 
 /// Returns the attributes with values from other fields of the record. `None` if a value does not fit its attribute. If the
 /// field is missing, the point lacks the attribute.

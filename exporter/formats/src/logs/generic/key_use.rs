@@ -1,6 +1,6 @@
 //! The use of the keys of a log, for the summary of an import and for the suggested mapping.
 
-use std::fmt::Write;
+use std::{collections::HashSet, fmt::Write};
 
 use pulsetrain_semconv::{event, metric};
 
@@ -12,104 +12,129 @@ use crate::logs::LogFormat;
 /// A key of a log and the use of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUse {
+    /// The kind of the records, if the mapping distinguishes kinds.
+    kind: Option<String>,
     /// The key.
-    pub key: String,
-    /// The role of its values.
-    pub role: KeyRole,
+    pub(in crate::logs) key: String,
     /// Its first value.
-    pub example: String,
-    /// The row of a mapping that has the same effect, if there is a metric.
+    pub(super) example: String,
+    /// What the values became.
+    pub(super) outcome: KeyOutcome,
+    /// The rank as a step: of several keys in a record, the lowest counts.
+    pub(super) step_rank: Option<usize>,
+    /// The metric or the event of mapped values.
+    target: String,
+    /// The row of a mapping that has the same effect, if there is one.
     pub(super) row: Option<String>,
 }
 
-/// The role of the values of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyRole {
-    /// The step. The number is its rank: of several keys in a record, the lowest counts.
-    Step(usize),
-    /// The time of the record.
-    Time,
-    /// The metric or the event of this name.
-    Metric(&'static str),
-    /// Values of `train.custom`.
-    Custom,
+/// What the values of a key became, each with its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct KeyOutcome {
+    /// The step of a record.
+    pub(super) is_step: bool,
+    /// The time of a record.
+    pub(super) is_time: bool,
+    /// What the row of the key names, such as points of a metric.
+    pub(super) is_mapped: bool,
+    /// Values of `train.custom` under the key.
+    pub(super) is_custom: bool,
     /// Texts of an event.
-    Text,
-    /// Not recorded as values.
-    Dropped,
+    pub(super) is_text: bool,
+    /// The epoch of other lines.
+    pub(super) is_used: bool,
 }
 
 impl Records {
     /// Returns the use of each key, in the order of first occurrence.
     pub(super) fn key_uses(&mut self) -> Vec<KeyUse> {
         let known = self.keys.iter_mut();
-        known.filter_map(|(key, known)| KeyUse::of(key, known)).collect()
+        known
+            .filter_map(|(key, kind, known)| KeyUse::of(key, kind, known))
+            .collect()
     }
 }
 
-/// Describes, for the summary, the use of the keys of a log of no known trainer: how to change it, or what of the user's
-/// mapping is not in the log.
-pub fn key_notices(format: &LogFormat, mapping: &Mapping, uses: &[KeyUse], input: &str) -> Vec<String> {
-    let of_role = |of: fn(&KeyUse) -> Option<String>| {
-        let texts: Vec<String> = uses.iter().filter_map(of).collect();
-        (!texts.is_empty()).then(|| texts.join(", "))
+/// Describes, for the summary, the use of the keys of a log of no known trainer.
+pub fn key_notices(uses: &[KeyUse]) -> Vec<String> {
+    let mut mapped = Vec::new();
+    for used in uses {
+        let KeyOutcome {
+            is_step,
+            is_time,
+            is_mapped,
+            ..
+        } = used.outcome;
+        let targets = [
+            (is_step, metric::TRAIN_GLOBAL_STEP.name),
+            (is_time, "time"),
+            (is_mapped, used.target.as_str()),
+        ];
+        let targets = targets.into_iter().filter(|(is_target, _)| *is_target);
+        mapped.extend(targets.map(|(_, target)| format!("{} -> {target}", used.key)));
+    }
+    let keys = |is_listed: fn(&KeyOutcome) -> bool| {
+        let uses = uses.iter().filter(|used| is_listed(&used.outcome));
+        uses.map(|used| used.key.clone()).collect::<Vec<_>>()
     };
-    let mapped = of_role(|used| match used.role {
-        KeyRole::Step(_) => Some(format!("{} -> {}", used.key, metric::TRAIN_GLOBAL_STEP.name)),
-        KeyRole::Time => Some(format!("{} -> time", used.key)),
-        KeyRole::Metric(name) => Some(format!("{} -> {name}", used.key)),
-        KeyRole::Custom | KeyRole::Text | KeyRole::Dropped => None,
-    });
-    let custom = of_role(|used| (used.role == KeyRole::Custom).then(|| used.key.clone()));
-    let texts = of_role(|used| (used.role == KeyRole::Text).then(|| used.key.clone()));
-    let custom = custom.map(|keys| format!("kept as train.custom: {keys}"));
-    let texts = texts.map(|keys| format!("kept in events {}: {keys}", event::TRAIN_CUSTOM_RECORD.name));
-    let last = if format.takes_mapping() {
-        let keys: Vec<&str> = uses.iter().map(|used| used.key.as_str()).collect();
-        let unmatched = mapping.unmatched(&keys);
-        (!unmatched.is_empty()).then(|| format!("in the mapping, but in no record: {}", unmatched.join(", ")))
-    } else {
-        Some(format!(
-            "to change the keys: pulsetrain import --suggest-mapping {input} > mapping.yaml"
-        ))
-    };
-    mapped
-        .into_iter()
-        .chain(custom)
-        .chain(texts)
-        .chain(last)
+    let texts = format!("kept in events {}: ", event::TRAIN_CUSTOM_RECORD.name);
+    let lists = [
+        ("", mapped),
+        ("kept as train.custom: ", keys(|outcome| outcome.is_custom)),
+        (&texts, keys(|outcome| outcome.is_text)),
+    ];
+    let listed = lists.into_iter().filter(|(_, list)| !list.is_empty());
+    listed
+        .map(|(heading, list)| [heading, &distinct(list).join(", ")].concat())
         .collect()
 }
 
+/// Describes, for the summary, how to change the use of the keys: by another mapping, or by correcting the user's.
+pub fn mapping_notice(format: &LogFormat, mapping: &Mapping, uses: &[KeyUse], input: &str) -> Option<String> {
+    if !format.takes_mapping() {
+        return Some(format!(
+            "to change the keys: pulsetrain import --suggest-mapping {input} > mapping.yaml"
+        ));
+    }
+    let keys = uses.iter().map(|used| (used.kind.as_deref(), used.key.as_str()));
+    let unused = mapping.unused(&keys.collect::<Vec<_>>());
+    (!unused.is_empty()).then(|| format!("unused in the mapping: {}", unused.join(", ")))
+}
+
+/// Returns the texts without repetitions; records of several kinds have the same keys.
+fn distinct(mut texts: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    texts.retain(|text| seen.insert(text.clone()));
+    texts
+}
+
 impl KeyUse {
-    fn of(key: &str, known: &KeyInfo) -> Option<Self> {
-        let example = known.example.clone()?;
-        let (role, row) = match &known.state.resolved {
-            Some(_) if known.is_unmapped => (KeyRole::Custom, None),
-            Some(resolved) => (role(resolved), row(key, resolved)),
-            None => match known.step() {
-                Some(rank) => (KeyRole::Step(rank), None),
-                None if known.was_time => (KeyRole::Time, None),
-                None if known.is_attribute => (KeyRole::Dropped, None),
-                None if known.is_text => (KeyRole::Text, None),
-                None => (KeyRole::Custom, None),
-            },
+    fn of(key: &str, kind: Option<&str>, known: &KeyInfo) -> Option<Self> {
+        let resolved = known.state.resolved.as_ref();
+        let is_dropped = |resolved: &&ResolvedMapping| {
+            matches!(resolved.mapping.target, Target::Step | Target::Dropped(_))
         };
+        let effective = resolved
+            .filter(|resolved| known.outcome.is_mapped || known.outcome.is_used || is_dropped(resolved));
         Some(Self {
+            kind: kind.map(str::to_owned),
             key: key.to_owned(),
-            role,
-            example,
-            row,
+            example: known.example.clone()?,
+            outcome: known.outcome,
+            step_rank: known.step().filter(|_| known.outcome.is_step),
+            target: resolved.map(target).unwrap_or_default(),
+            row: effective.and_then(|resolved| row(key, resolved)),
         })
     }
 }
 
-fn role(resolved: &ResolvedMapping) -> KeyRole {
+fn target(resolved: &ResolvedMapping) -> String {
     match &resolved.mapping.target {
-        Target::Metric(metric) | Target::State(metric, _) => KeyRole::Metric(metric.name),
-        Target::Custom(_) => KeyRole::Metric(metric::TRAIN_CUSTOM.name),
-        Target::Option(_) => KeyRole::Metric(event::RUN_OPTION.name),
-        Target::Step | Target::Dropped(_) => KeyRole::Dropped,
+        Target::Metric(metric) | Target::State(metric, _) => metric.name.to_owned(),
+        Target::Custom(Some(name)) => format!("{} {name}", metric::TRAIN_CUSTOM.name),
+        Target::Custom(None) => metric::TRAIN_CUSTOM.name.to_owned(),
+        Target::Option(name) => format!("{} {name}", event::RUN_OPTION.name),
+        Target::Step | Target::Dropped(_) => String::new(),
     }
 }
 

@@ -5,19 +5,11 @@ use super::{auto::has_records, suggestion::seen_keys};
 /// The maximum number of keys in a message.
 const MOST: usize = 12;
 
-/// Returns the keys in the head of a log, or `None` if no line has several numbers under keys.
-fn found_keys(head: &[u8]) -> Option<String> {
+/// Describes the keys in the head of a log, or returns `None` if no line has several numbers under keys.
+pub fn found_keys(head: &[u8]) -> Option<String> {
     let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
     let more = if keys.len() > MOST { ", ..." } else { "" };
     (!keys.is_empty()).then(|| format!("found the keys {}{more}", keys[..keys.len().min(MOST)].join(", ")))
-}
-
-/// Returns the keys in the head of a log without a record of its mapping, and what to correct.
-pub fn mapping_hint(head: &[u8]) -> String {
-    match found_keys(head) {
-        Some(keys) => format!("{keys}: check the step, the keys and the format of the mapping"),
-        None => "found no lines with several numbers under keys: check that it is a training log".to_owned(),
-    }
 }
 
 /// Returns the keys in the head of a log, and the command to run next.

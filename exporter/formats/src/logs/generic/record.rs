@@ -76,7 +76,9 @@ impl Records {
             let role = header.role((number, value), &mut self.keys, &self.recorded);
             let field = (key.as_ref(), value);
             let known = self.keys.of(number);
-            known.note(value, time_field == Some(number));
+            known.note(value);
+            known.outcome.is_time |= time.is_some() && time_field == Some(number);
+            known.outcome.is_step |= step_field == Some(number);
             match role {
                 FieldRole::Header => {}
                 FieldRole::Unknown => {
@@ -172,7 +174,9 @@ impl Records {
         let time = clock::read(form, value).map(|time| recorder.instant(time));
         if time.is_none() {
             recorder.report(SkipReason::MalformedRecord, line.position(), || {
-                format!("{key}: expected a time in the format of the mapping; the time of reading is used")
+                format!(
+                    "{key}: expected a time in the format of the mapping; the record is taken to have no time"
+                )
             });
         }
         (Some(field), time)

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{field, label_keys::TIME};
+use super::{key_use::KeyOutcome, label_keys::TIME};
 use pulsetrain_mapping::{Field, FieldValue, KeyState, Mapping};
 use pulsetrain_record::key_cache::KeyCache;
 use pulsetrain_semconv::Metric;
@@ -34,12 +34,10 @@ pub(super) struct KeyInfo {
     pub(super) state: KeyState,
     /// The first value of the key in a record.
     pub(super) example: Option<String>,
-    /// Whether a value is kept as `train.custom` although a row matches the key.
+    /// Whether all values are kept as `train.custom` from now on although a row matches the key.
     pub(super) is_unmapped: bool,
-    /// Whether the first value is a text without a number.
-    pub(super) is_text: bool,
-    /// Whether a value of the key was the time of a record.
-    pub(super) was_time: bool,
+    /// What the values became.
+    pub(super) outcome: KeyOutcome,
     /// Whether values of the key are attributes of other values.
     pub(super) is_attribute: bool,
     /// Whether the key is the name of its metric, as `loss` is of `train.loss`.
@@ -149,10 +147,13 @@ impl RecordKeys {
         other.is_some_and(|other| self.indices[field] == self.indices[other])
     }
 
-    /// Iterates over all keys that were looked up.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut KeyInfo)> {
+    /// Iterates over all keys that were looked up, with the kinds of their records.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&str, Option<&str>, &mut KeyInfo)> {
         let known = self.known.iter_mut();
-        known.map(|(name, info)| (name.split_once(KIND).map_or(name, |(key, _)| key), info))
+        known.map(|(name, info)| match name.split_once(KIND) {
+            Some((key, kind)) => (key, Some(kind), info),
+            None => (name, None, info),
+        })
     }
 
     /// Returns the key of a field.
@@ -168,15 +169,11 @@ impl KeyInfo {
     }
 
     /// Keeps the first value of a record.
-    pub(super) fn note(&mut self, value: &FieldValue<'_>, is_time: bool) {
-        self.was_time |= is_time;
-        if self.example.is_none() {
-            self.is_text = field::is_text(value);
-            self.example = Some(match value {
-                FieldValue::Number(number) => number.to_string(),
-                FieldValue::Text(text) => text.to_string(),
-            });
-        }
+    pub(super) fn note(&mut self, value: &FieldValue<'_>) {
+        self.example.get_or_insert_with(|| match value {
+            FieldValue::Number(number) => number.to_string(),
+            FieldValue::Text(text) => text.to_string(),
+        });
     }
 
     fn find(kind: Option<&str>, key: &str, mapping: &Mapping) -> Self {
@@ -188,8 +185,7 @@ impl KeyInfo {
             state,
             example: None,
             is_unmapped: false,
-            is_text: false,
-            was_time: false,
+            outcome: KeyOutcome::default(),
             is_attribute: mapping.is_attribute(key) || mapping.kind() == Some(key),
             is_time: spelling == TIME || mapping.without_prefixes(&spelling).any(|key| key == TIME),
             time: match mapping.time() {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     auto::GenericLines,
-    key_use::{KeyRole, KeyUse, quoted},
+    key_use::{KeyUse, quoted},
     labelled::labelled,
     text::object,
 };
@@ -71,26 +71,23 @@ fn mapping(name: &str, format: &str, uses: &[KeyUse]) -> String {
         let keys: Vec<String> = steps.into_iter().map(|(_, key)| key).collect();
         writeln!(text, "step: [{}]", keys.join(", ")).ok();
     }
-    if let Some(time) = uses.iter().find(|used| used.role == KeyRole::Time) {
+    if let Some(time) = uses.iter().find(|used| used.outcome.is_time) {
         writeln!(text, "time: {}  # {}", quoted(&time.key), time.example).ok();
     }
     text.push_str("values:\n");
     for used in uses {
         let example = one_line(&used.example);
-        match (&used.row, &used.role) {
-            (Some(rule), _) => writeln!(text, "  - {rule}  # {example}").ok(),
-            (None, KeyRole::Custom) => writeln!(text, "{}", commented(&used.key, &example)).ok(),
-            (None, _) => None,
+        match &used.row {
+            Some(row) => writeln!(text, "  - {row}  # {example}").ok(),
+            None if used.outcome.is_custom => writeln!(text, "{}", commented(&used.key, &example)).ok(),
+            None => None,
         };
     }
     text
 }
 
 fn step(used: &KeyUse) -> Option<(usize, String)> {
-    match used.role {
-        KeyRole::Step(rank) => Some((rank, quoted(&used.key))),
-        _ => None,
-    }
+    Some((used.step_rank?, quoted(&used.key)))
 }
 
 /// Formats a row that the user has to complete.

@@ -251,7 +251,8 @@ impl TextLines {
                 .is_some_and(|metric| metric.ordinal == metric::TRAIN_EPOCH.ordinal)
                 && let Some(epoch) = value.number()
             {
-                known.note(value, false);
+                known.note(value);
+                known.outcome.is_used = true;
                 self.epochs.begin(epoch, totals.get(number).copied().flatten());
             }
         }

@@ -54,6 +54,13 @@ fn empty_cells_of_a_table_are_absent() {
 }
 
 #[test]
+fn index_of_a_table_without_a_name_is_no_value() {
+    let read = read(",step,loss\n0,10,2.5\n1,20,2.25\n2,30,2.0\n");
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert!(read.values("train.custom").is_empty());
+}
+
+#[test]
 fn text_of_other_programs_is_not_detected() {
     for text in [
         "10.0.0.1 - - [10/Oct/2026:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 2326\n".repeat(9),
