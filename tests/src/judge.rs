@@ -96,3 +96,14 @@ fn judges() -> PathBuf {
 fn in_ci() -> bool {
     env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false")
 }
+
+/// Unwraps the program that [`Judge::require_or_skip`] returns, or returns from the test if it is skipped.
+#[macro_export]
+macro_rules! some_or_return {
+    ($program:expr) => {
+        match $program {
+            Some(program) => program,
+            None => return,
+        }
+    };
+}

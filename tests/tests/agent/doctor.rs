@@ -9,6 +9,7 @@ use std::{
 
 use pulsetrain_tests::{
     Answer, Certificates, Collector, FakeEndpoint, FakeNvml, Judge, Prometheus, command, free_port,
+    some_or_return,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -282,9 +283,7 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
 
 #[test]
 fn collector_accepts_every_signal_and_rejects_the_protocol_of_its_other_port() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let collector = Collector::start(&program);
     let found = doctor(|command| {
         let (grpc, http) = (collector.grpc(), collector.http());
@@ -324,9 +323,7 @@ fn collector_accepts_every_signal_and_rejects_the_protocol_of_its_other_port() {
 
 #[test]
 fn prometheus_translates_names_the_same_way_as_doctor_reports() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let prometheus = Prometheus::start(&program, &[], &[]);
     let found = doctor(|command| {
         command.args(["--to", &format!("{}/api/v1/otlp", prometheus.url())]);

@@ -11,6 +11,7 @@ use std::{
 
 use pulsetrain_tests::{
     Answer, Certificates, Collector, FakeEndpoint, Judge, as_unprivileged, command, corpus, free_port,
+    some_or_return,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use tempfile::TempDir;
@@ -276,9 +277,7 @@ fn certificate_for_another_host_or_a_ca_certificate_has_a_specific_fix() {
 
 #[test]
 fn wrong_collector_port_is_reported_with_the_right_scheme() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let collector = Collector::start(&program);
     let (grpc, http) = (collector.grpc(), collector.http());
     assert_fix(

@@ -9,7 +9,8 @@ use std::{
 
 use pulsetrain_perfetto::{EventKind, Item, TraceReader, TrackKind};
 use pulsetrain_tests::{
-    Process, SurogateWriter, TraceProcessor, command, corpus, free_port, surogate_records, wait_until,
+    Process, SurogateWriter, TraceProcessor, command, corpus, free_port, some_or_return, surogate_records,
+    wait_until,
 };
 use tempfile::TempDir;
 
@@ -127,9 +128,7 @@ const FILES: &str = "{traces: {perfetto: {path: FOLDER/traces/run.pftrace, flush
 
 #[test]
 fn a_file_can_be_opened_while_spans_arrive_and_after_a_kill() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let world = World::new(FILES);
     let records = surogate_records(&corpus("surogate/training_dense.json"));
     let mut log = SurogateWriter::create(&world.path("training.json"));
@@ -160,9 +159,7 @@ fn a_file_can_be_opened_while_spans_arrive_and_after_a_kill() {
 
 #[test]
 fn rotated_trace_files_together_contain_every_step_once() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let few_bytes = FILES
         .replace("1MiB", "2KiB")
         .replace("flush_every", "keep: 1000, flush_every");
@@ -189,9 +186,7 @@ fn rotated_trace_files_together_contain_every_step_once() {
 
 #[test]
 fn flight_recorder_serves_local_requests_and_writes_on_a_signal() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let world =
         World::new("{recorder: {flight_recorder: {last: 10m, path: FOLDER/recorded/flight.pftrace}}}");
     world.write_log("surogate/training_dense.json");
@@ -256,9 +251,7 @@ fn trace_files_and_recordings_follow_the_perfetto_config_section() {
 
 #[test]
 fn run_serves_the_recorder_forwards_signals_and_records_a_failure() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let world = World::new("{recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}");
     world.write_log("surogate/training_dense.json");
     let script = "trap 'echo preempted > $0; exit 3' USR1; while :; do sleep 0.05; done";

@@ -4,7 +4,8 @@ use std::{collections::HashMap, fs, path::Path, process::Command, time::Duration
 
 use fastrand::Rng;
 use pulsetrain_tests::{
-    Collector, Import, Items, Judge, Process, SurogateRun, command, corpus, free_port, repeat_for, wait_until,
+    Collector, Import, Items, Judge, Process, SurogateRun, command, corpus, free_port, repeat_for,
+    some_or_return, wait_until,
 };
 use serde_json::Value;
 
@@ -21,9 +22,7 @@ const QUICK: &str = "limits:\n  retry_after: 100ms\n  retry_at_most: 500ms\n";
 
 #[test]
 fn everything_arrives_in_order_after_a_20_second_collector_outage() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let mut random = Rng::with_seed(3);
     let world = World::new();
     let log = world.path("training.json");
@@ -65,9 +64,7 @@ fn everything_arrives_in_order_after_a_20_second_collector_outage() {
 
 #[test]
 fn full_queue_of_a_required_sink_pauses_the_log_and_loses_nothing() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let mut random = Rng::with_seed(4);
     let world = World::new();
     let log = world.path("training.json");
@@ -98,9 +95,7 @@ fn full_queue_of_a_required_sink_pauses_the_log_and_loses_nothing() {
 
 #[test]
 fn full_queue_of_an_optional_sink_drops_and_counts_items() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let mut random = Rng::with_seed(4);
     let world = World::new();
     let log = world.path("training.json");
@@ -170,9 +165,7 @@ fn item_counts_of_a_lossy_sink_balance_on_the_metrics_page() {
 /// The trainer prints half of its log before the Collector starts, and the rest after it.
 #[test]
 fn output_printed_before_the_collector_starts_arrives() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let world = World::new();
     let ports = [free_port(), free_port()];
     configure(&world, ports, "interval: 100ms", QUICK);

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Answer, Certificates, Collector, FakeEndpoint, Items, Judge, wait_until};
+use pulsetrain_tests::{
+    Answer, Certificates, Collector, FakeEndpoint, Items, Judge, some_or_return, wait_until,
+};
 use serde_json::Value;
 
 use crate::world::{Setup, World};
@@ -19,9 +21,7 @@ fn configure(world: &World, sinks: &str) {
 
 #[test]
 fn collector_with_mutual_tls_receives_everything_using_sink_settings_only() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let certificates = Certificates::generate();
     let (certificate, key) = certificates.client();
     let tls = format!(
@@ -70,9 +70,7 @@ fn collector_with_mutual_tls_receives_everything_using_sink_settings_only() {
 
 #[test]
 fn untrusted_collector_or_client_is_reported_with_the_key_to_set() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let (certificates, others) = (Certificates::generate(), Certificates::generate());
     let collector = Collector::start_with_tls(&program, &certificates);
     let world = World::new();

@@ -3,7 +3,9 @@
 use std::{thread, time::Duration};
 
 use pulsetrain_otlp::write::Buffer;
-use pulsetrain_tests::{Answer, Collector, FakeEndpoint, Judge, free_port, http::request, wait_until};
+use pulsetrain_tests::{
+    Answer, Collector, FakeEndpoint, Judge, free_port, http::request, some_or_return, wait_until,
+};
 
 use crate::{
     delivery::{configure, post},
@@ -53,9 +55,7 @@ fn small_messages_are_batched_for_a_receiver_with_100_ms_latency() {
 #[test]
 fn message_of_16_mib_reaches_a_grpc_receiver_that_accepts_4_mib() {
     const RECORDS: usize = 4000;
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let world = World::new();
     let collector = Collector::start(&program);
     let receiver = free_port();

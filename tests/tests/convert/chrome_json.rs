@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 /// One millisecond.
@@ -15,9 +15,7 @@ fn number(value: &Value) -> i64 {
 
 #[test]
 fn pytorch_profile_is_aligned_with_the_otlp_of_its_run() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (profile, otlp) = (
         corpus("kineto/run.pt.trace.json.gz"),

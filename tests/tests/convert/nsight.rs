@@ -8,7 +8,7 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus};
+use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus, some_or_return};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -162,9 +162,7 @@ fn kernels_link_to_launches_and_calls_nest_in_nvtx_ranges() {
 
 #[test]
 fn nsight_export_is_merged_with_the_otlp_and_profile_of_its_run() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let inputs = [
         "nsight/run.sqlite",

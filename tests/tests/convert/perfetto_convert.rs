@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_perfetto::{Process, TraceWriter};
-use pulsetrain_tests::{Finished, Folder, Items, TraceProcessor, command, convert, corpus};
+use pulsetrain_tests::{Finished, Folder, Items, TraceProcessor, command, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 /// Returns the lines of a file as one line of JSON, as `Items` reads it.
@@ -57,9 +57,7 @@ fn inconsistent_spans_are_drawn_and_counted() {
     ] {
         assert_eq!(mapped[what], count, "{what}: {mapped}");
     }
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let [processes, slices, flows] = judge.query(
         &trace,
         [
@@ -372,9 +370,7 @@ fn every_row() -> String {
 
 #[test]
 fn tracks_of_a_process_keep_their_order_and_are_not_sorted_by_name() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (input, trace) = (
         folder.file("rows.jsonl", every_row()),
@@ -404,9 +400,7 @@ fn of_resource(attributes: &[(&str, &str)]) -> Value {
 
 #[test]
 fn replicas_are_named_by_differing_attributes_regardless_of_order() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (input, trace) = (folder.path("in.jsonl"), folder.path("out.pftrace"));
     let [web, version] = [("service.name", "web"), ("service.version", "2")];
@@ -543,9 +537,7 @@ fn trace_id_is_searchable_in_a_lean_trace_and_converts_back() {
         assert_eq!(keys, ["thread.name"], "{name}");
     }
 
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let query = format!(
         "select s.name, extract_arg(s.arg_set_id, 'debug.otel.kind') as kind from args join slice s using (arg_set_id) \
          where display_value = '{TRACE_ID}' order by s.ts"

@@ -1,7 +1,7 @@
 //! Exceptions of span events and log records: trace_processor shows their stack traces as callstacks and their text as an
 //! argument.
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, some_or_return};
 use serde_json::{Value, json};
 
 const PYTHON: &str = "Traceback (most recent call last):\n  File \"/app/train.py\", line 90, in <module>\n    main()\n  File \
@@ -15,9 +15,7 @@ fn text(key: &str, text: &str) -> Value {
 
 #[test]
 fn stack_traces_become_callstacks_and_keep_their_text() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let time = |nanos: u64| (1_700_000_000_000_000_000 + nanos).to_string();
     let event = |nanos: u64, trace: &str| {

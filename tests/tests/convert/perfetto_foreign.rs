@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pulsetrain_tests::{TraceProcessor, convert, corpus};
+use pulsetrain_tests::{TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 /// The process, row, name and parent on the row of every span, ordered by time.
@@ -24,9 +24,7 @@ fn rows(slices: &[Value]) -> Vec<String> {
 
 #[test]
 fn services_become_processes_and_calls_between_them_become_flows() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("web.pftrace");
     convert(&[corpus("otlp/web_service.jsonl")], &trace, &[]).expect_code(0);
@@ -59,9 +57,7 @@ fn services_become_processes_and_calls_between_them_become_flows() {
 
 #[test]
 fn llm_agent_spans_nest_calls_and_draw_parallel_tools_on_lanes() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("agent.pftrace");
     convert(&[corpus("otlp/llm_agent.jsonl")], &trace, &[]).expect_code(0);
@@ -91,9 +87,7 @@ fn llm_agent_spans_nest_calls_and_draw_parallel_tools_on_lanes() {
 
 #[test]
 fn a_configuration_names_rows_and_processes() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = tempfile::tempdir().unwrap();
     let (trace, config) = (
         folder.path().join("agent.pftrace"),

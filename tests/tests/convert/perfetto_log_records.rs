@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, some_or_return};
 use serde_json::{Value, json};
 
 const BEGIN: u64 = 1_795_000_000_000_000_000;
@@ -90,9 +90,7 @@ const PLACES: &str = "select s.name, t.name as row, count(*) as records, \
 
 #[test]
 fn log_record_is_on_the_track_of_its_span_at_every_memory_limit() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let trace = folder.path("job.pftrace");
     for (by, row) in [("process", "spans"), ("trace", "job 00000000")] {
@@ -190,9 +188,7 @@ fn log_records_of_a_split_tree_are_in_its_files_and_convert_back() {
 
 #[test]
 fn log_records_of_merged_spans_are_on_the_logs_track() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let trace = folder.path("job.pftrace");
     for memory in MEMORY {
@@ -219,9 +215,7 @@ fn log_records_of_merged_spans_are_on_the_logs_track() {
 
 #[test]
 fn flow_links_a_span_to_a_log_record_outside_its_time_range() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let spans = [span(1, "job", (500, 900)), span(2, "work", (600, 700))];
     let records = [
@@ -293,9 +287,7 @@ fn steps() -> String {
 
 #[test]
 fn log_records_of_selected_spans_are_on_their_rows() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (input, trace) = (folder.file("steps.jsonl", steps()), folder.path("steps.pftrace"));
     let window = "..2026-11-18T11:06:40.000015Z";

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_otlp::{Signal, frames, write::Buffer};
-use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus};
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 /// The section of the documentation that lists the losses.
@@ -135,9 +135,7 @@ fn documented_list_of_conversion_losses_is_complete_and_correct() {
 
 #[test]
 fn pid_is_kept_up_to_the_linux_maximum() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let of = |pid: u64| {
         let span = json!({
@@ -166,9 +164,7 @@ fn pid_is_kept_up_to_the_linux_maximum() {
 
 #[test]
 fn dots_in_keys_become_underscores_in_sql_and_colliding_keys_show_one_value() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let attribute = |key: &str, value: u64| json!({"key": key, "value": {"intValue": value.to_string()}});
     let span = json!({

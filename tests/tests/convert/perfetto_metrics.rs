@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Import, TraceProcessor, convert, corpus};
+use pulsetrain_tests::{Import, TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 /// Returns a metric of each kind, one state set, and a log record, in the first nanoseconds of 2023-11-14T22:13:20Z.
@@ -37,9 +37,7 @@ fn every_kind() -> String {
 
 #[test]
 fn every_metric_type_and_log_records_are_queryable_with_their_values() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
     fs::write(&otlp, every_kind()).expect("a temporary file can be written");
@@ -96,9 +94,7 @@ fn every_metric_type_and_log_records_are_queryable_with_their_values() {
 
 #[test]
 fn counters_of_one_metric_are_grouped_under_one_track() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
     fs::write(&otlp, every_kind()).expect("a temporary file can be written");
@@ -124,9 +120,7 @@ fn counters_of_one_metric_are_grouped_under_one_track() {
 
 #[test]
 fn histogram_bucket_that_becomes_empty_updates_its_counter() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let point = |time: u64, counts: [u64; 3]| {
         json!({"timeUnixNano": (1_700_000_000_000_000_000 + time).to_string(),
         "count": counts.iter().sum::<u64>().to_string(), "sum": 1, "explicitBounds": [1, 3], "bucketCounts": counts})
@@ -153,9 +147,7 @@ fn histogram_bucket_that_becomes_empty_updates_its_counter() {
 
 #[test]
 fn real_run_has_a_counter_value_for_every_point() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
     Import::of(corpus("surogate/training_dense.json")).to(&otlp).run();
@@ -180,9 +172,7 @@ fn real_run_has_a_counter_value_for_every_point() {
 
 #[test]
 fn log_record_shows_a_body_of_any_type_and_long_text_only_once() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let at = |nanos: u64| (1_700_000_000_000_000_000 + nanos).to_string();
     let field = |key: &str, text: &str| json!({"key": key, "value": {"stringValue": text}});
     let map =
@@ -239,9 +229,7 @@ fn log_record_shows_a_body_of_any_type_and_long_text_only_once() {
 
 #[test]
 fn list_attributes_are_distinct_and_a_nan_delta_does_not_corrupt_the_sum() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let at = |nanos: u64| (1_700_000_000_000_000_000 + nanos).to_string();
     let list =
         |number: i64| json!([{"key": "mesh", "value": {"arrayValue": {"values": [{"intValue": number}]}}}]);

@@ -11,7 +11,7 @@ use proptest::{
 };
 use pulsetrain_convert::{PerfettoConfig, PerfettoMapper};
 use pulsetrain_otlp::{frames::FrameReader, limits::Limits};
-use pulsetrain_tests::TraceProcessor;
+use pulsetrain_tests::{TraceProcessor, some_or_return};
 use serde_json::{Value, json};
 
 const NOON: u64 = 1_700_000_000_000_000_000;
@@ -188,9 +188,7 @@ fn slices(judge: &TraceProcessor, otlp: &str, through_files: bool) -> HashMap<us
 
 #[test]
 fn ten_thousand_random_trees_keep_their_times_and_their_nesting() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let config = Config {
         cases: FILES / 2,
         max_shrink_iters: 100,

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus};
+use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 const RANKS: usize = 4;
@@ -46,9 +46,7 @@ fn job(folder: &Folder) -> PathBuf {
 
 #[test]
 fn sql_views_expose_steps_slowest_ranks_and_the_critical_path() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let trace = job(&folder);
     let [_, steps, slowest, path, foreign, of_trace] = judge.query_with_package(
@@ -107,9 +105,7 @@ fn sql_views_expose_steps_slowest_ranks_and_the_critical_path() {
 
 #[test]
 fn sql_macros_give_slowest_ranks_durations_and_contents_of_any_spans() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let trace = job(&folder);
     let [_, phases, slowest, durations, within] = judge.query_with_package(
@@ -175,9 +171,7 @@ fn sql_macros_give_slowest_ranks_durations_and_contents_of_any_spans() {
 
 #[test]
 fn failed_spans_and_spans_without_a_scope_are_in_the_views() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let trace = folder.path("rich.pftrace");
     convert(&[&corpus("perfetto/rich.json")], &trace, &[]).expect_code(0);
@@ -255,9 +249,7 @@ fn logs_of_request() -> Value {
 
 #[test]
 fn the_critical_path_of_a_request_follows_its_calls_through_the_services() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let trace = folder.path("request.pftrace");
     let inputs = [
@@ -309,9 +301,7 @@ fn queries_of_the_page() -> Vec<String> {
 
 #[test]
 fn documented_sql_queries_return_results() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (shop, checkout) = (
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/picture/shop.otlp.jsonl"),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, some_or_return};
 use serde_json::{Value, json};
 
 fn span(number: u64, start: u64, attributes: &[(&str, Value)]) -> Value {
@@ -67,9 +67,7 @@ fn threads_with_the_same_name_get_separate_tracks_and_round_trip() {
             .zip(expected)
             .map(|(number, thread)| (format!("\"work {number}\""), Some(format!("\"{thread}\""))));
         assert_eq!(found, expected.collect());
-        let Some(judge) = TraceProcessor::require_or_skip() else {
-            return;
-        };
+        let judge = some_or_return!(TraceProcessor::require_or_skip());
         let [rows] = judge.query(
             &trace,
             [

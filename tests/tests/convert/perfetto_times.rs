@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, some_or_return};
 use serde_json::{Value, json};
 
 /// The start of the items that have a time: 2026-11-23.
@@ -94,9 +94,7 @@ fn timestamps_outside_the_viewer_range_are_clamped_and_counted() {
     // Two spans, an event, six points and a log record.
     assert_eq!(summary["mapped"]["beyond_range"], 10, "{summary}");
     assert_eq!(summary["time_range"], json!([BEGIN, BEGIN + 100]));
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let [faults, slices] = judge.query(
         &folder.path("full.pftrace"),
         [

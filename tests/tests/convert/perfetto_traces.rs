@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 const BEGIN: u64 = 1_795_000_000_000_000_000;
@@ -59,9 +59,7 @@ fn shop() -> String {
 
 #[test]
 fn each_trace_is_one_track_with_spans_nested_under_their_parents() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (input, trace) = (folder.file("shop.jsonl", shop()), folder.path("shop.pftrace"));
     // In memory, and through temporary files.
@@ -129,9 +127,7 @@ fn drawing_by_trace_rejects_full_attributes() {
 
 #[test]
 fn color_by_trace_gives_spans_of_a_trace_one_color() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (input, trace) = (folder.file("shop.jsonl", shop()), folder.path("shop.pftrace"));
     // The viewer derives the colour of a slice from this argument.
@@ -178,9 +174,7 @@ fn more_tracks_than_viewers_handle_well_cause_a_note() {
 
 #[test]
 fn repair_counts_and_the_version_are_trace_attributes() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let trace = folder.path("rich.pftrace");
     convert(&[corpus("perfetto/rich.json")], &trace, &[]).expect_code(0);

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use pulsetrain_tests::{
     Finished, Folder, Import, Items, Jaeger, Judge, Tempo, TraceProcessor, command, corpus, send_traces,
-    spans_in_trace, wait_until,
+    some_or_return, spans_in_trace, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -126,9 +126,7 @@ fn renamed_tunix_trace_requires_the_start_time_and_keeps_its_ids() {
 /// The nesting of the spans equals that of the trace of a step: one thread has one row.
 #[test]
 fn drawn_tunix_trace_nests_like_its_groups() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (otlp, drawn) = (folder.path("steps.binpb"), folder.path("steps.pftrace"));
     convert(&[text(&sample(TRACES[2])), "-o", text(&otlp)]).expect_code(0);
@@ -203,9 +201,7 @@ fn of_trace(sent: &Items, id: &str) -> usize {
 
 #[test]
 fn jaeger_has_the_trace_of_every_step() {
-    let Some(program) = Judge::Jaeger.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Jaeger.require_or_skip());
     let jaeger = Jaeger::start(&program);
     for name in [TRACES[2], TRACES[3]] {
         let sent = send_traces(&sample(name), &jaeger.otlp());
@@ -220,9 +216,7 @@ fn jaeger_has_the_trace_of_every_step() {
 
 #[test]
 fn tempo_stores_every_step_trace_and_finds_it_by_step_role_and_duration() {
-    let Some(program) = Judge::Tempo.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start(&program);
     for name in [TRACES[2], TRACES[3]] {
         let sent = send_traces(&sample(name), &tempo.otlp());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pulsetrain_tests::{Certificates, Collector, Import, Items, Judge, corpus};
+use pulsetrain_tests::{Certificates, Collector, Import, Items, Judge, corpus, some_or_return};
 use tempfile::TempDir;
 
 const LOGS: [&str; 2] = ["surogate/training_dense.json", "surogate/training_moe.json"];
@@ -85,9 +85,7 @@ fn every_item_arrives_over_https_with_a_client_certificate() {
 
 #[test]
 fn nothing_arrives_without_a_client_certificate() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let certificates = Certificates::generate();
     let collector = Collector::start_with_tls(&program, &certificates);
     let finished = Import::of(corpus(LOGS[0]))
@@ -106,9 +104,7 @@ fn nothing_arrives_without_a_client_certificate() {
 
 #[test]
 fn nan_loss_arrives_at_the_collector_as_nan() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let folder = folder();
     let log = folder.path().join("training.json");
     let record = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": "inf", "loss": "nan", "lr": 2e-05}"#;
@@ -130,9 +126,7 @@ fn nan_loss_arrives_at_the_collector_as_nan() {
 }
 
 fn arrives(url: impl Fn(&Collector) -> String, environment: &[(&str, &str)]) {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     for log in LOGS {
         let collector = Collector::start(&program);
         let mut import = Import::of(corpus(log)).to(url(&collector));
@@ -144,9 +138,7 @@ fn arrives(url: impl Fn(&Collector) -> String, environment: &[(&str, &str)]) {
 }
 
 fn arrives_over_tls(url: impl Fn(&Collector) -> String) {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let certificates = Certificates::generate();
     let (certificate, key) = certificates.client();
     for log in LOGS {

@@ -7,14 +7,14 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Collector, Folder, Items, Judge, Process, Prometheus, free_port, http};
+use pulsetrain_tests::{
+    Collector, Folder, Items, Judge, Process, Prometheus, free_port, http, some_or_return,
+};
 use serde_json::{Value, json};
 
 #[test]
 fn collector_judge_returns_the_items_it_received() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let collector = Collector::start(&program);
     let sent = one_point("0102030405060708090a0b0c0d0e0f10");
     assert_eq!(post(&collector.http(), "/v1/metrics", &sent), "200");
@@ -28,9 +28,7 @@ fn collector_judge_returns_the_items_it_received() {
 
 #[test]
 fn python_otlp_classes_round_trip_their_input() {
-    let Some(python) = Judge::PythonSdk.require_or_skip() else {
-        return;
-    };
+    let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let sent = one_point("0102030405060708090a0b0c0d0e0f10");
     let (success, out, errors) = read_by(&python, &sent);
     assert!(success, "{errors}");
@@ -39,9 +37,7 @@ fn python_otlp_classes_round_trip_their_input() {
 
 #[test]
 fn python_otlp_classes_reject_an_unknown_field() {
-    let Some(python) = Judge::PythonSdk.require_or_skip() else {
-        return;
-    };
+    let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let odd = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"nom":"train.loss"}]}]}]}"#;
     let (success, out, errors) = read_by(&python, odd);
     assert!(!success, "{out}");
@@ -50,9 +46,7 @@ fn python_otlp_classes_reject_an_unknown_field() {
 
 #[test]
 fn alertmanager_judge_returns_the_alert_it_received() {
-    let Some(program) = Judge::Alertmanager.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Alertmanager.require_or_skip());
     let folder = Folder::new();
     let config = folder.file(
         "alertmanager.yml",
@@ -83,9 +77,7 @@ fn grafana_dashboard(panel: &Value) -> String {
 
 #[test]
 fn grafana_schema_types_reject_unknown_keys_and_values() {
-    let Some(program) = Judge::GrafanaSchema.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::GrafanaSchema.require_or_skip());
     let folder = Folder::new();
     let check = |options: Value| {
         let panel = json!({"type": "stat", "id": 1, "options": options});
@@ -111,9 +103,7 @@ fn grafana_schema_types_reject_unknown_keys_and_values() {
 
 #[test]
 fn dashboard_linter_rejects_a_panel_without_a_unit() {
-    let Some(program) = Judge::DashboardLinter.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::DashboardLinter.require_or_skip());
     let panel = json!({"type": "stat", "id": 1, "title": "A", "targets": [{"refId": "A", "expr": "up"}]});
     let folder = Folder::new();
     let file = folder.file("dashboard.json", grafana_dashboard(&panel));

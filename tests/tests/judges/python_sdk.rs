@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pulsetrain_tests::{Import, Items, Judge, corpus};
+use pulsetrain_tests::{Import, Items, Judge, corpus, some_or_return};
 
 #[test]
 fn python_otlp_classes_read_the_output_of_a_dense_model_log() {
@@ -16,9 +16,7 @@ fn python_otlp_classes_read_the_output_of_a_mixture_of_experts_log() {
 
 #[test]
 fn python_otlp_classes_read_a_nan_loss_as_nan() {
-    let Some(python) = Judge::PythonSdk.require_or_skip() else {
-        return;
-    };
+    let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let [log, lines, frames] =
         ["training.json", "out.jsonl", "out.binpb"].map(|name| folder.path().join(name));
@@ -35,9 +33,7 @@ fn python_otlp_classes_read_a_nan_loss_as_nan() {
 }
 
 fn both_files_are_read(log: &str) {
-    let Some(python) = Judge::PythonSdk.require_or_skip() else {
-        return;
-    };
+    let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path().join(name));
     Import::of(corpus(log))

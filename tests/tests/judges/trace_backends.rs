@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Items, Jaeger, Judge, Tempo, corpus, send_traces, wait_until};
+use pulsetrain_tests::{Items, Jaeger, Judge, Tempo, corpus, send_traces, some_or_return, wait_until};
 use serde_json::Value;
 
 /// Sends the telemetry of a training log; its spans go to `traces`.
@@ -41,9 +41,7 @@ fn named(span: &Value) -> [String; 2] {
 
 #[test]
 fn jaeger_returns_the_spans_that_the_sink_sent() {
-    let Some(program) = Judge::Jaeger.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Jaeger.require_or_skip());
     let jaeger = Jaeger::start(&program);
     let sent = send(&jaeger.otlp());
     let ids = ids(&sent);
@@ -65,9 +63,7 @@ fn jaeger_returns_the_spans_that_the_sink_sent() {
 
 #[test]
 fn tempo_returns_the_spans_that_the_sink_sent() {
-    let Some(program) = Judge::Tempo.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start(&program);
     let sent = send(&tempo.otlp());
     let ids = ids(&sent);

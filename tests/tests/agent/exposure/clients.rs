@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Certificates, Judge, Process, free_port, http::request, wait_until};
+use pulsetrain_tests::{Certificates, Judge, Process, free_port, http::request, some_or_return, wait_until};
 
 use crate::exposure::agent::{Agent, Keys, basic, bearer, secrets, tls};
 
@@ -57,9 +57,7 @@ impl Python<'_> {
 
 #[test]
 fn python_sdk_requires_a_certificate_and_a_token_over_both_protocols() {
-    let Some(program) = Judge::PythonSdk.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::PythonSdk.require_or_skip());
     let [ours, others] = [Certificates::generate(), Certificates::generate()];
     let folder = secrets(&ours, "first-token\n");
     let keys = format!("{}, {}", tls(folder.path(), true), bearer(folder.path()));
@@ -149,9 +147,7 @@ fn python_sdk_requires_a_certificate_and_a_token_over_both_protocols() {
 
 #[test]
 fn python_sdk_reports_an_expired_server_certificate() {
-    let Some(program) = Judge::PythonSdk.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::PythonSdk.require_or_skip());
     let certificates = Certificates::generate();
     let folder = secrets(&certificates, "token");
     let (certificate, key) = certificates.expired_server();
@@ -187,9 +183,7 @@ fn python_sdk_reports_an_expired_server_certificate() {
 
 #[test]
 fn the_python_sdk_sends_over_a_unix_socket() {
-    let Some(program) = Judge::PythonSdk.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::PythonSdk.require_or_skip());
     let folder = secrets(&Certificates::generate(), "token");
     let keys = format!("socket_mode: \"0600\", {}", bearer(folder.path()));
     let agent = Agent::start(
@@ -246,9 +240,7 @@ service:
 
 #[test]
 fn the_collector_sends_by_grpc_with_a_token_and_by_http_with_a_password() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let certificates = Certificates::generate();
     let (certificate, key) = certificates.client();
     let client_tls = format!(

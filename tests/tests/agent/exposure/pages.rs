@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use pulsetrain_pipeline::clock;
-use pulsetrain_tests::{Certificates, Judge, Prometheus, http::request, wait_until};
+use pulsetrain_tests::{Certificates, Judge, Prometheus, http::request, some_or_return, wait_until};
 use serde_json::Value;
 
 use crate::exposure::agent::{Agent, Keys, basic, bearer, get, secrets, tls};
@@ -17,9 +17,7 @@ fn job(name: &str, port: u16, keys: &str) -> String {
 
 #[test]
 fn prometheus_scrapes_only_with_certificates_and_credentials() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let [ours, others] = [Certificates::generate(), Certificates::generate()];
     let folder = secrets(&ours, "secret");
     let root = folder.path().to_owned();

@@ -1,6 +1,6 @@
 //! The page in a real Chromium: no errors on its console, and the content for users is visible.
 
-use pulsetrain_tests::{Finished, Folder, Judge, command};
+use pulsetrain_tests::{Finished, Folder, Judge, command, some_or_return};
 use serde_json::json;
 
 use crate::page::{
@@ -26,9 +26,7 @@ fn page_of(folder: &Folder, lines: &str) -> String {
 
 #[test]
 fn live_run_updates_the_page_without_errors() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let demo = Demo::start(&["--rate", "10", "--ranks", "4"]);
     let url = format!("http://127.0.0.1:{}/", demo.port);
     // It becomes true only if updates arrive: the step must advance from the first one seen.
@@ -68,9 +66,7 @@ fn live_run_updates_the_page_without_errors() {
 
 #[test]
 fn nan_losses_are_drawn_as_a_gap_with_a_marker() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let folder = Folder::new();
     let ask = [
         RED_PIXELS,
@@ -105,9 +101,7 @@ fn nan_losses_are_drawn_as_a_gap_with_a_marker() {
 
 #[test]
 fn sixty_four_ranks_get_one_row_each() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let folder = Folder::new();
     let file = folder.path("ranks.binpb").display().to_string();
     let mut demo = command(["demo", "--ranks", "64", "--steps", "40", "--rate", "8", "--to"]);
@@ -131,9 +125,7 @@ fn sixty_four_ranks_get_one_row_each() {
 
 #[test]
 fn a_hundred_runs_are_listed_and_filtered() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let folder = Folder::new();
     let lines: String = (0..100)
         .map(|run| run_of(&format!("r{run:02}"), 50, |step| f64::from(run) + step as f64))
@@ -153,9 +145,7 @@ fn a_hundred_runs_are_listed_and_filtered() {
 
 #[test]
 fn hour_at_ten_steps_per_second_is_drawn_from_first_to_last_step() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let folder = Folder::new();
     // A spike of one step must survive the downsampling of points.
     let url = page_of(
@@ -186,9 +176,7 @@ fn hour_at_ten_steps_per_second_is_drawn_from_first_to_last_step() {
 
 #[test]
 fn page_without_a_run_shows_a_waiting_message() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let agent = Agent::start("");
     let shown =
         "[...document.querySelectorAll('.empty')].some(empty => !empty.hidden && empty.offsetHeight > 0)";
@@ -207,9 +195,7 @@ fn page_without_a_run_shows_a_waiting_message() {
 
 #[test]
 fn keys_move_between_runs_and_axes() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let folder = Folder::new();
     let lines: String = ["a", "b", "c"]
         .iter()
@@ -245,18 +231,14 @@ fn keys_move_between_runs_and_axes() {
 
 #[test]
 fn text_of_a_run_is_displayed_and_never_executed() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let folder = Folder::new();
     assert_harmless(&look(&judge, &page_of(&folder, &hostile_run()), DRAWN, &HARM));
 }
 
 #[test]
 fn next_rank_continues_the_curve_of_an_ended_rank_with_a_gap_and_a_marker() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let folder = Folder::new();
     let loss = "document.querySelector('#training canvas').chart.series[0].series";
     let ask = [

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use pulsetrain_tests::Judge;
+use pulsetrain_tests::{Judge, some_or_return};
 use serde_json::json;
 
 use crate::page::{
@@ -21,9 +21,7 @@ const GAPS: [&str; 3] = [
 
 #[test]
 fn an_open_page_shows_the_points_of_an_agent_that_was_restarted() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let agent = Agent::start("");
     agent.send(&run_of("a", 100, |step| step as f64));
     let wanted = json!({
@@ -56,9 +54,7 @@ fn an_open_page_shows_the_points_of_an_agent_that_was_restarted() {
 
 #[test]
 fn an_open_page_shows_the_run_of_a_demo_that_was_restarted() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let arguments = ["--rate", "5", "--ranks", "4", "--seed"];
     let demo = Demo::start(&[&arguments[..], &["0"]].concat());
     let rows =
@@ -92,9 +88,7 @@ fn an_open_page_shows_the_run_of_a_demo_that_was_restarted() {
 
 #[test]
 fn text_of_a_live_run_is_displayed_and_never_executed() {
-    let Some(judge) = Judge::Chromium.require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(Judge::Chromium.require_or_skip());
     let agent = Agent::start("");
     agent.send(&run_of("a", 20, |step| step as f64));
     // The run appears while the page is open, and is selected; then its texts arrive again, as updates.

@@ -1,14 +1,12 @@
 //! Conversions from a real Jaeger, by service and by id.
 
-use pulsetrain_tests::{Items, Jaeger, Judge, wait_until};
+use pulsetrain_tests::{Items, Jaeger, Judge, some_or_return, wait_until};
 
 use crate::backends::world::{Conversion, RANKS, SPANS, Steps, problems, trace_id};
 
 #[test]
 fn every_jaeger_trace_of_a_service_is_fetched_with_exact_timestamps() {
-    let Some(program) = Judge::Jaeger.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Jaeger.require_or_skip());
     let jaeger = Jaeger::start(&program);
     // More than one response can hold.
     let steps = Steps::new("trainer", 130);
@@ -51,9 +49,7 @@ fn every_jaeger_trace_of_a_service_is_fetched_with_exact_timestamps() {
 
 #[test]
 fn traces_are_fetched_by_id_and_a_missing_one_is_reported() {
-    let Some(program) = Judge::Jaeger.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Jaeger.require_or_skip());
     let jaeger = Jaeger::start(&program);
     let steps = Steps::new("trainer", 2);
     jaeger.push(&steps.otlp());

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use pulsetrain_tests::{Judge, Prometheus, TraceProcessor, wait_until};
+use pulsetrain_tests::{Judge, Prometheus, TraceProcessor, some_or_return, wait_until};
 use serde_json::{Value, json};
 
 use crate::backends::world::{Conversion, Steps, protobuf};
@@ -43,9 +43,7 @@ fn with_losses(program: &Path, steps: &Steps) -> Prometheus {
 
 #[test]
 fn prometheus_samples_in_the_span_window_become_counters_of_their_process() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let steps = Steps::new("trainer", 8);
     let prometheus = with_losses(&program, &steps);
     let url = prometheus.url();
@@ -80,9 +78,7 @@ fn prometheus_samples_in_the_span_window_become_counters_of_their_process() {
     };
     assert_eq!(resource("point", "train.loss"), resource("span", "rank-0"));
 
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     with_spans.run("out.pftrace").expect_code(0);
     let [counters, units] = judge.query(
         &with_spans.path("out.pftrace"),
@@ -98,9 +94,7 @@ fn prometheus_samples_in_the_span_window_become_counters_of_their_process() {
 
 #[test]
 fn empty_prometheus_match_is_reported_and_expressions_are_evaluated() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let prometheus = with_losses(&program, &Steps::new("trainer", 8));
     let url = prometheus.url();
     let none = Conversion::of(&["--prometheus", &url, "--match", "nothing_of_the_kind"]);

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use pulsetrain_tests::{
-    Answer, Certificates, FakeEndpoint, Items, Jaeger, Judge, Prometheus, Tempo, TlsFront, wait_until,
+    Answer, Certificates, FakeEndpoint, Items, Jaeger, Judge, Prometheus, Tempo, TlsFront, some_or_return,
+    wait_until,
 };
 
 use crate::backends::world::{Conversion, Steps, exists, problems, protobuf, trace_id};
@@ -86,9 +87,7 @@ fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
 
 #[test]
 fn tempo_behind_mutual_tls_returns_every_step() {
-    let Some(program) = Judge::Tempo.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start(&program);
     let steps = Steps::new("trainer", 40);
     tempo.push(&steps.otlp());
@@ -100,9 +99,7 @@ fn tempo_behind_mutual_tls_returns_every_step() {
 
 #[test]
 fn jaeger_behind_mutual_tls_returns_every_step() {
-    let Some(program) = Judge::Jaeger.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Jaeger.require_or_skip());
     let jaeger = Jaeger::start(&program);
     let steps = Steps::new("trainer", 40);
     jaeger.push(&steps.otlp());
@@ -184,9 +181,7 @@ fn tls_failures_of_store_requests_are_reported_with_the_fix() {
 
 #[test]
 fn prometheus_behind_mutual_tls_returns_its_samples() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let prometheus = Prometheus::start(&program, &[], &[]);
     let time = Steps::new("trainer", 1).first;
     prometheus.push(&protobuf(&format!(

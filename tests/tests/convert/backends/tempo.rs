@@ -1,6 +1,6 @@
 //! Conversions from a real Tempo, by TraceQL and by id.
 
-use pulsetrain_tests::{Judge, Tempo, TraceProcessor, wait_until};
+use pulsetrain_tests::{Judge, Tempo, TraceProcessor, some_or_return, wait_until};
 use serde_json::json;
 
 use crate::backends::world::{Conversion, RANKS, SPANS, Steps, problems, trace_id};
@@ -42,9 +42,7 @@ fn every_step_found_by_a_tempo_query_is_fetched_with_exact_timestamps() {
     ]);
     assert_eq!(two.items().len() as u64, 2 * RANKS * SPANS);
 
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     all.run("out.pftrace").expect_code(0);
     let [processes, nested] = judge.query(
         &all.path("out.pftrace"),
@@ -115,9 +113,7 @@ fn traces_excluded_by_a_limit_or_window_are_reported() {
 /// traces than the complete window.
 #[test]
 fn late_traces_that_only_the_complete_window_returns_are_fetched() {
-    let Some(program) = Judge::Tempo.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start(&program);
     let late = Steps::new("trainer", LATE);
     tempo.push(&late.otlp());
@@ -139,9 +135,7 @@ fn late_traces_that_only_the_complete_window_returns_are_fetched() {
 
 #[test]
 fn invalid_traceql_query_reports_the_error_of_tempo() {
-    let Some(program) = Judge::Tempo.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start(&program);
     let url = tempo.url();
     Conversion::of(&["--tempo", &url, "--query", "{ name = "])
@@ -152,9 +146,7 @@ fn invalid_traceql_query_reports_the_error_of_tempo() {
 
 #[test]
 fn tenant_sees_only_its_own_traces() {
-    let Some(program) = Judge::Tempo.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start_for_tenant(&program, "team-a");
     let steps = Steps::new("trainer", 2);
     tempo.push(&steps.otlp());

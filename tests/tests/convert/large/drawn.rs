@@ -1,6 +1,6 @@
 //! The rendering of short spans, deeply nested spans, spans on several devices, and states.
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, some_or_return};
 use serde_json::{Value, json};
 
 use crate::large::input::{NOON, message, span};
@@ -23,9 +23,7 @@ fn short_spans_are_merged_and_failed_spans_are_kept() {
     assert_eq!(summary["mapped"]["merged"], 19);
     assert_eq!(summary["mapped"]["merged_slices"], 2);
     assert_eq!(summary["mapped"]["spans"], 4);
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let [slices, totals] = judge.query(
         &output,
         [
@@ -67,9 +65,7 @@ fn nesting_beyond_the_viewer_limit_continues_on_another_track() {
     let output = folder.path("deep.pftrace");
     let summary = convert(&[&input], &output, &[]).expect_code(0).summary();
     assert_eq!(summary["mapped"]["too_deep"], 2);
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let [slices, flows] = judge.query(
         &output,
         [
@@ -105,9 +101,7 @@ fn devices_get_separate_tracks_and_phases_are_state_slices() {
     let input = folder.file("devices.jsonl", format!("{}\n{metrics}", message(0, &spans)));
     let output = folder.path("devices.pftrace");
     convert(&[&input], &output, &[]).expect_code(0);
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let [rows, processes] = judge.query(
         &output,
         [

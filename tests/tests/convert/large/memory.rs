@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, some_or_return};
 use serde_json::json;
 
 use crate::large::input::{SPANS_A_TRACE, TRACES, one_tree, steps};
@@ -46,9 +46,7 @@ fn spilled_conversion_draws_the_same_trace_as_in_memory() {
     }
     assert_eq!(in_memory["mapped"]["spans"], TRACES * SPANS_A_TRACE);
     assert_eq!(in_memory["mapped"]["flows"], TRACES - 1);
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let expected = judge.query(&held, SHOWN);
     assert_eq!(expected[0][0]["n"], TRACES * SPANS_A_TRACE);
     assert_eq!(judge.query(&spilled, SHOWN), expected);
@@ -91,9 +89,7 @@ fn spilled_single_tree_is_drawn_the_same_as_in_memory() {
         }
         assert_eq!(in_files["mapped"]["spans"], spans);
     }
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let queries = [SHOWN[0], SHOWN[1], EVENTS];
     let expected = judge.query(&held, queries);
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, some_or_return};
 use serde_json::{Value, json};
 
 use crate::large::input::{SPANS_A_TRACE, TRACES, one_tree, steps};
@@ -29,9 +29,7 @@ fn tree_larger_than_a_part_continues_in_the_next_part_with_exact_times() {
             let size = fs::metadata(file).unwrap().len();
             assert!(size < 36 << 10, "{file} has {size} bytes");
         }
-        let Some(judge) = TraceProcessor::require_or_skip() else {
-            return;
-        };
+        let judge = some_or_return!(TraceProcessor::require_or_skip());
         let (mut slices, mut events, mut again) = (0, 0, 0);
         for file in &files {
             let [drawn, continued, odd, saved] = judge.query(
@@ -83,9 +81,7 @@ fn each_part_of_a_split_trace_opens_on_its_own() {
     assert!(files.len() > 3, "{files:?}");
     assert_eq!(summary["mapped"]["files"], files.len());
     assert!(files[0].ends_with("steps.000.pftrace.gz") && !output.exists());
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
     let (mut slices, mut end) = (0, 0);
     for file in &files {
         let [row] = judge.query(

@@ -3,7 +3,8 @@
 use pulsetrain_pipeline::clock;
 use pulsetrain_semconv::metric;
 use pulsetrain_tests::{
-    AmdModel, FakeSysfs, Folder, GpuMetrics, Judge, Process, command, free_port, promtool_check, wait_until,
+    AmdModel, FakeSysfs, Folder, GpuMetrics, Judge, Process, command, free_port, promtool_check,
+    some_or_return, wait_until,
 };
 
 use crate::gpu_faults::{
@@ -74,9 +75,7 @@ fn each_amd_gpu_model_has_its_expected_series() {
 
 #[test]
 fn the_page_of_eight_mi300x_is_valid_and_has_every_gpu() {
-    let Some(prometheus) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let prometheus = some_or_return!(Judge::Prometheus.require_or_skip());
     let (machine, folder, page) = (FakeSysfs::with(AmdModel::Mi300x, 8), Folder::new(), free_port());
     let agent = start(&machine, &folder, page, "interval: 250ms");
     wait_until("the last GPU is on the page", || {

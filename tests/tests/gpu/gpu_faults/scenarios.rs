@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
 use pulsetrain_semconv::{Instrument, Metric, metric};
-use pulsetrain_tests::{FakeNvml, Folder, Judge, promtool_check, wait_until};
+use pulsetrain_tests::{FakeNvml, Folder, Judge, promtool_check, some_or_return, wait_until};
 
 use crate::gpu_faults::{
     page::{fetch, samples},
@@ -32,9 +32,7 @@ const MODELS: [(&str, u32); 9] = [
 
 #[test]
 fn page_of_each_gpu_model_is_valid_and_has_its_expected_series() {
-    let Some(prometheus) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let prometheus = some_or_return!(Judge::Prometheus.require_or_skip());
     for (model, gpus) in MODELS {
         let fake = FakeNvml::with(model, "");
         fake.run_from(0.0);

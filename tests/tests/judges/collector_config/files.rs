@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Folder, Judge, promtool};
+use pulsetrain_tests::{Folder, Judge, promtool, some_or_return};
 use serde_json::Value;
 
 use crate::collector_config::otelcol::config;
@@ -69,9 +69,7 @@ fn every_config_file_states_its_use_case_and_is_listed_in_the_readme() {
 
 #[test]
 fn the_collector_accepts_every_file() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let validate = |file: &Path| {
         let mut command = Command::new(&program);
         command.args(["validate", "--config"]).arg(file);
@@ -162,9 +160,7 @@ fn collector_manifest_lists_exactly_the_used_components() {
 
 #[test]
 fn prometheus_accepts_its_files() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let files = ["backends/prometheus-scrape.yml", "backends/prometheus-otlp.yml"].map(config);
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let checked = promtool(&program, &["check", "config"], &paths);

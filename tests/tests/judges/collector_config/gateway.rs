@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pulsetrain_tests::{Collector, Items, Judge, http::request, wait_until};
+use pulsetrain_tests::{Collector, Items, Judge, http::request, some_or_return, wait_until};
 use serde_json::{Value, json};
 
 use crate::collector_config::otelcol::{Otelcol, send_demo};
@@ -17,9 +17,7 @@ fn traces(items: &Items) -> BTreeSet<&str> {
 
 #[test]
 fn all_ranks_of_a_step_are_routed_to_one_sampler() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let samplers = [Collector::start(&program), Collector::start(&program)];
     let others = Collector::start(&program);
     let variables = [
@@ -110,9 +108,7 @@ fn calls_by_series(measured: &Items) -> BTreeMap<String, u64> {
 fn sampler_keeps_slow_failed_and_non_step_traces_and_measures_all() {
     const SLOW_MILLIS: u64 = 24;
     const FAILED: &str = "0102030405060708090a0b0c0d0e0f10";
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let [kept, measured] = [Collector::start(&program), Collector::start(&program)];
     let variables = [
         ("SLOW_STEP_MILLIS", SLOW_MILLIS.to_string()),

@@ -1,6 +1,6 @@
 //! collector/agent.yaml: the Collector on the host of the trainer.
 
-use pulsetrain_tests::{Collector, Folder, Judge, free_port, wait_until};
+use pulsetrain_tests::{Collector, Folder, Judge, free_port, some_or_return, wait_until};
 use serde_json::Value;
 
 use crate::collector_config::otelcol::{Otelcol, send_demo};
@@ -8,9 +8,7 @@ use crate::collector_config::otelcol::{Otelcol, send_demo};
 /// All telemetry from an outage of the gateway arrives once after a kill, with the metrics of the host.
 #[test]
 fn an_outage_of_the_gateway_and_a_kill_lose_nothing() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let folder = Folder::new();
     let ports = [free_port(), free_port()];
     let variables = [

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Folder, Items, Judge, Process, Prometheus, free_port, wait_until};
+use pulsetrain_tests::{Folder, Items, Judge, Process, Prometheus, free_port, some_or_return, wait_until};
 
 use crate::collector_config::{
     otelcol::{Otelcol, config, send_demo},
@@ -138,9 +138,7 @@ fn prometheus_scrapes_every_series_from_a_collector() {
 
 #[test]
 fn prometheus_scrapes_pulsetrain_with_native_histograms_and_exemplars() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let address = format!("127.0.0.1:{}", free_port());
     let file = prometheus_file("prometheus-scrape.yml");
     let faster = file

@@ -8,7 +8,7 @@ use std::{
 
 use pulsetrain_tests::{
     Certificates, Collector, Folder, Import, Items, Judge, Process, TlsFront, command, corpus, free_port,
-    http, wait_until,
+    http, some_or_return, wait_until,
 };
 
 use crate::collector_config::otelcol::config;
@@ -55,9 +55,7 @@ fn the_agent_accepts_every_file() {
 
 #[test]
 fn a_collector_gets_the_log() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let folder = Folder::new();
     let collector = Collector::start(&program);
     let mut agent = agent("collector.yaml", &folder);
@@ -74,9 +72,7 @@ fn a_collector_gets_the_log() {
 
 #[test]
 fn a_gateway_gets_the_log_over_tls_with_a_token() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let (folder, certificates) = (Folder::new(), Certificates::generate());
     let collector = Collector::start(&program);
     let gateway = TlsFront::start(&certificates, false, &collector.http());
@@ -95,9 +91,7 @@ fn a_gateway_gets_the_log_over_tls_with_a_token() {
 
 #[test]
 fn direct_config_delivers_traces_and_metrics_without_a_collector() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let folder = Folder::new();
     let [traces, metrics] = [Collector::start(&program), Collector::start(&program)];
     let mut agent = agent("direct.yaml", &folder);

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Answer, Certificates, FakeEndpoint, Folder, Judge, wait_until};
+use pulsetrain_tests::{Answer, Certificates, FakeEndpoint, Folder, Judge, some_or_return, wait_until};
 
 use crate::collector_config::otelcol::{Otelcol, send_demo};
 
 #[test]
 fn every_hop_is_encrypted_and_stores_get_the_tenant() {
-    let Some(program) = Judge::Collector.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Collector.require_or_skip());
     let (folder, certificates) = (Folder::new(), Certificates::generate());
     let store = FakeEndpoint::start([], Answer::Accept);
     let (certificate, key) = certificates.server();

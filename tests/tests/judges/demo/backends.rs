@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_tests::{Folder, Jaeger, Judge, Prometheus, Tempo, free_port, spans_in_trace, wait_until};
+use pulsetrain_tests::{
+    Folder, Jaeger, Judge, Prometheus, Tempo, free_port, some_or_return, spans_in_trace, wait_until,
+};
 use serde_json::Value;
 
 use crate::demo::world::{Counts, run, same_in_file, series};
 
 #[test]
 fn prometheus_has_every_point_that_it_received_as_otlp() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
     // Signals derived from a step are sent when the step is complete: later than newer samples of the same resource.
     let window = "storage: {tsdb: {out_of_order_time_window: 10m}}\n";
@@ -38,9 +38,7 @@ fn prometheus_has_every_point_that_it_received_as_otlp() {
 /// than the previous one. The derived series themselves are in order: remote write, which has no such sample, loses none.
 #[test]
 fn without_an_out_of_order_window_otlp_loses_derived_points_and_remote_write_none() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
     let prometheus = Prometheus::start_on(&program, &folder.path("data"), "");
     let otlp = format!("metrics={}/api/v1/otlp", prometheus.url());
@@ -66,9 +64,7 @@ fn without_an_out_of_order_window_otlp_loses_derived_points_and_remote_write_non
 
 #[test]
 fn prometheus_has_every_series_of_the_page() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let address = format!("127.0.0.1:{}", free_port());
     let prometheus = Prometheus::start_with_interval(&program, &[("demo", address.clone())], "4s");
     let folder = Folder::new();
@@ -112,9 +108,7 @@ fn run_with_traces(store: &str) -> (Counts, BTreeMap<String, usize>) {
 
 #[test]
 fn tempo_has_every_span() {
-    let Some(program) = Judge::Tempo.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start(&program);
     let (counts, traces) = run_with_traces(&tempo.otlp());
     let mut found = 0;
@@ -131,9 +125,7 @@ fn tempo_has_every_span() {
 
 #[test]
 fn jaeger_has_every_span() {
-    let Some(program) = Judge::Jaeger.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Jaeger.require_or_skip());
     let jaeger = Jaeger::start(&program);
     let (counts, traces) = run_with_traces(&jaeger.otlp());
     let stored = jaeger.traces_of("pulsetrain-demo");

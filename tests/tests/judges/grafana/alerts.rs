@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_grafana::{Thresholds, Vocabulary, alert::Rules};
-use pulsetrain_tests::{Folder, Judge, promtool};
+use pulsetrain_tests::{Folder, Judge, promtool, some_or_return};
 use serde_json::Value;
 
 /// The sections of a runbook, in this order.
@@ -44,9 +44,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 #[test]
 fn promtool_accepts_every_rule_file() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let paths = files(&grafana().join("alerts"), "yaml");
     assert_eq!(paths.len(), 2, "{paths:?}");
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
@@ -62,9 +60,7 @@ fn promtool_accepts_every_rule_file() {
 /// tests.
 #[test]
 fn every_alert_passes_its_unit_tests() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let paths = files(&grafana().join("alerts/tests"), "yaml");
     assert_eq!(paths.len(), rules().groups.len());
     thread::scope(|scope| {
@@ -81,9 +77,7 @@ fn every_alert_passes_its_unit_tests() {
 
 #[test]
 fn alert_rule_that_never_fires_fails_its_unit_tests() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
     let alerts = folder.path("alerts");
     fs::create_dir_all(alerts.join("tests")).expect("a folder can be made");

@@ -8,7 +8,7 @@ use pulsetrain_grafana::{
     alert::{Alert, Rules},
 };
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_tests::{Folder, Judge, Prometheus};
+use pulsetrain_tests::{Folder, Judge, Prometheus, some_or_return};
 
 use crate::grafana::{
     alerts::{grafana, rules},
@@ -59,9 +59,7 @@ impl Scenario<'_> {
 
 #[test]
 fn alerts_are_silent_on_a_healthy_day_and_follow_the_faults_of_the_demo() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let rules = rules();
     let mut scenarios = scenarios(&rules);
     let mut start = START;
@@ -111,9 +109,7 @@ fn alerts_are_silent_on_a_healthy_day_and_follow_the_faults_of_the_demo() {
 /// scrapes miss it.
 #[test]
 fn spike_between_two_scrapes_fires_an_alert() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let (folder, rules) = (Folder::new(), rules());
     let names = ["train_verdicts", "train_opened_verdicts_total"]
         .map(str::to_owned)

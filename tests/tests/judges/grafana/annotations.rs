@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 
 use pulsetrain_demo::DemoConfig;
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_tests::{Folder, Judge, Prometheus};
+use pulsetrain_tests::{Folder, Judge, Prometheus, some_or_return};
 
 use crate::grafana::{
     alerts::grafana,
@@ -43,9 +43,7 @@ struct Stored {
 
 #[test]
 fn annotations_mark_every_event_by_scrape_and_by_otlp() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let (_, dashboard) = dashboards()
         .into_iter()
         .find(|(name, _)| name == "run-overview")

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::Judge;
+use pulsetrain_tests::{Judge, some_or_return};
 use serde_json::Value;
 
 use crate::grafana::{
@@ -28,9 +28,7 @@ fn yaml(path: &Path) -> Value {
 /// The exceptions are in `grafana/dashboards/.lint` with their reasons.
 #[test]
 fn dashboard_linter_reports_no_problems() {
-    let Some(linter) = Judge::DashboardLinter.require_or_skip() else {
-        return;
-    };
+    let linter = some_or_return!(Judge::DashboardLinter.require_or_skip());
     for file in dashboard_files() {
         let mut lint = Command::new(&linter);
         let linted = lint.args(["lint", "--strict"]).arg(&file).output();
@@ -42,9 +40,7 @@ fn dashboard_linter_reports_no_problems() {
 
 #[test]
 fn dashboards_conform_to_the_grafana_schema() {
-    let Some(checker) = Judge::GrafanaSchema.require_or_skip() else {
-        return;
-    };
+    let checker = some_or_return!(Judge::GrafanaSchema.require_or_skip());
     let checked = Command::new(checker).args(dashboard_files()).output();
     let checked = checked.expect("the checker can be started");
     let errors = String::from_utf8_lossy(&checked.stdout);

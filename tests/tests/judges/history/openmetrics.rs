@@ -2,15 +2,13 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Folder, Import, Judge, Prometheus, corpus, promtool};
+use pulsetrain_tests::{Folder, Import, Judge, Prometheus, corpus, promtool, some_or_return};
 
 use crate::history::world::Run;
 
 #[test]
 fn every_loss_has_its_own_timestamp_in_promtool_blocks() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let file = folder.path("run.om");

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use pulsetrain_tests::{Finished, Folder, Import, Judge, Prometheus};
+use pulsetrain_tests::{Finished, Folder, Import, Judge, Prometheus, some_or_return};
 
 use crate::history::world::{Run, WINDOW};
 
 #[test]
 fn otlp_import_keeps_every_timestamp_with_an_out_of_order_window() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let prometheus = Prometheus::start_on(&program, &folder.path("data"), WINDOW);
@@ -21,9 +19,7 @@ fn otlp_import_keeps_every_timestamp_with_an_out_of_order_window() {
 
 #[test]
 fn otlp_import_without_an_out_of_order_window_names_the_setting() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let prometheus = Prometheus::start_on(&program, &folder.path("data"), "");

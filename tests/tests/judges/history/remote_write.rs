@@ -1,14 +1,12 @@
 //! `--to remote-write:URL` for a finished run.
 
-use pulsetrain_tests::{Folder, Import, Judge, Prometheus};
+use pulsetrain_tests::{Folder, Import, Judge, Prometheus, some_or_return};
 
 use crate::history::world::{Run, WINDOW};
 
 #[test]
 fn remote_write_keeps_the_timestamp_of_every_loss() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let prometheus = Prometheus::start_on(&program, &folder.path("data"), WINDOW);
@@ -26,9 +24,7 @@ fn remote_write_keeps_the_timestamp_of_every_loss() {
 
 #[test]
 fn rejected_remote_write_names_the_prometheus_setting_to_change() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let prometheus = Prometheus::start_on(&program, &folder.path("data"), "");

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, fs, ops::RangeInclusive};
 
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, Judge, Prometheus, command, corpus, free_port, promtool_check, wait_until,
+    Answer, FakeEndpoint, Judge, Prometheus, command, corpus, free_port, promtool_check, some_or_return,
+    wait_until,
 };
 use serde_json::Value;
 
@@ -20,9 +21,7 @@ const ROUNDED: f64 = 0.004;
 /// page before the scrape, or one that was written before the end of the scrape: at most one step is in flight.
 #[test]
 fn agent_scrapes_have_the_latest_step_and_otlp_has_every_step() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let receiver = format!("  receiver:\n    otlp:\n      endpoint: {}\n", endpoint.url());
     let mut following = Following::start("", &receiver);
@@ -59,9 +58,7 @@ fn agent_scrapes_have_the_latest_step_and_otlp_has_every_step() {
 
 #[test]
 fn doctor_finds_a_scrape_that_does_not_honor_labels() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut agent = Agent::new();
     fs::copy(corpus("surogate/training_dense.json"), agent.log()).expect("a temporary file can be written");
     agent.start("", "");
@@ -115,9 +112,7 @@ fn doctor(url: &str) -> [String; 2] {
 /// A Prometheus that scrapes text requests unescaped names. One that scrapes protobuf, for native histograms, does not.
 #[test]
 fn untranslated_metric_names_reach_prometheus_with_dots() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut agent = Agent::new();
     fs::copy(corpus("surogate/training_dense.json"), agent.log()).expect("a temporary file can be written");
     agent.start("      translation: no_translation\n", "");
@@ -140,9 +135,7 @@ fn untranslated_metric_names_reach_prometheus_with_dots() {
 /// The next run in the same log ends the previous one, without the wait for staleness.
 #[test]
 fn run_ends_immediately_when_a_restarted_trainer_truncates_its_log() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut following = Following::start("      stale_after: 1h\n", "");
     let target = [("ours", following.agent().address())];
     let prometheus = Prometheus::start(&program, &target, &[]);

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_tests::{Judge, Prometheus, SurogateWriter, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Judge, Prometheus, SurogateWriter, corpus, some_or_return, surogate_records, wait_until,
+};
 use tokio::time::Instant;
 
 use crate::prometheus::{following::Agent, otlp::now};
@@ -45,9 +47,7 @@ const ENDS: [End; AT_ONCE] = [End::Silent, End::Torn, End::Deleted, End::Restart
 
 #[test]
 fn a_day_of_runs_leaves_no_series_in_agent_or_prometheus() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut agent = Agent::following("*/training.json");
     agent.start("      stale_after: 2s\n", "");
     let prometheus = Prometheus::start(&program, &[("ours", agent.address())], &[]);

@@ -1,6 +1,6 @@
 //! The duration of the agent's deliveries in a real Prometheus: the agent exposes it in exponential buckets.
 
-use pulsetrain_tests::{Judge, Prometheus, wait_until};
+use pulsetrain_tests::{Judge, Prometheus, some_or_return, wait_until};
 
 use crate::prometheus::{following::Following, otlp::now};
 
@@ -9,9 +9,7 @@ const TO_PAGE: &str = "pulsetrain_signal=\"metrics\",pulsetrain_sink_name=\"page
 
 #[test]
 fn delivery_quantiles_are_computed_from_a_native_histogram() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut following = Following::start("", "");
     let target = [("ours", following.agent().address())];
     let prometheus = Prometheus::start(&program, &target, &[]);
@@ -60,9 +58,7 @@ fn delivery_quantiles_are_computed_from_a_native_histogram() {
 /// Text has no exponential buckets: classic buckets have their values, as exactly as their bounds allow.
 #[test]
 fn delivery_quantiles_are_computed_from_classic_buckets_in_text_scrapes() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut following = Following::start("", "");
     let target = [("ours", following.agent().address())];
     let [text, native] = [

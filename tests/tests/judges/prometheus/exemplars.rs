@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Items, Judge, Prometheus, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, Items, Judge, Prometheus, some_or_return, wait_until};
 use serde_json::Value;
 
 use crate::prometheus::following::Following;
@@ -11,9 +11,7 @@ const BUCKETS: &str = "train_step_duration_seconds_bucket";
 
 #[test]
 fn step_duration_exemplar_is_the_span_of_its_step() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let receiver = format!("  receiver:\n    otlp:\n      endpoint: {}\n", endpoint.url());
     let mut following = Following::start("", &receiver);

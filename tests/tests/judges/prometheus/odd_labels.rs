@@ -3,7 +3,9 @@
 use std::{fs, path::Path, process::Command};
 
 use pulsetrain_sinks::{PrometheusConfig, Translation};
-use pulsetrain_tests::{Judge, Process, Prometheus, command, corpus, free_port, promtool_check, wait_until};
+use pulsetrain_tests::{
+    Judge, Process, Prometheus, command, corpus, free_port, promtool_check, some_or_return, wait_until,
+};
 use serde_json::json;
 
 use crate::prometheus::{
@@ -17,9 +19,7 @@ const NAME: &[u8] = b"the \\\"first\\\" \\ run\nof \xff all";
 
 #[test]
 fn unusual_run_name_reaches_prometheus_unchanged() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut agent = Agent::new();
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let demo = b"\"demo\"";
@@ -43,9 +43,7 @@ fn unusual_run_name_reaches_prometheus_unchanged() {
 /// The same with `run`, whose resource has the attributes of a variable; two of them map to the same label name.
 #[test]
 fn colliding_resource_attributes_reach_prometheus_in_one_label() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = |name: &str| folder.path().join(name);
     let address = format!("127.0.0.1:{}", free_port());
@@ -108,9 +106,7 @@ fn invalid_resource_attributes_variable_is_reported_and_the_trainer_runs() {
 
 #[test]
 fn hostile_or_duplicate_labels_leave_the_scrape_target_up() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let resource = [("service.name", "trainer"), ("service.instance.id", "0")];
     let metric = |name: &str, labels: &[(&str, &str)]| {
         let mut metric = gauge(name, "", 1.0);
@@ -156,9 +152,7 @@ fn hostile_or_duplicate_labels_leave_the_scrape_target_up() {
 /// message.
 #[test]
 fn colliding_metric_names_share_one_name_that_prometheus_accepts() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut endpoint = Endpoint::start(&[]);
     let resource = [("service.name", "trainer"), ("service.instance.id", "0")];
     let other = [("service.name", "trainer"), ("service.instance.id", "1")];

@@ -11,7 +11,9 @@ use prost::Message;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, PrometheusStore, Translation};
-use pulsetrain_tests::{Exposition, Judge, Prometheus, promtool_check, read_page, wait_until};
+use pulsetrain_tests::{
+    Exposition, Judge, Prometheus, promtool_check, read_page, some_or_return, wait_until,
+};
 
 use crate::prometheus::{endpoint::Endpoint, odd_metrics::Bytes};
 
@@ -130,9 +132,7 @@ proptest! {
 /// As [`every_page_is_valid_for_arbitrary_input`], checked with the programs themselves.
 #[test]
 fn promtool_and_prometheus_accept_every_page_for_arbitrary_input() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     for (seed, translation) in [
         (1, Translation::UnderscoreEscapingWithSuffixes),
         (2, Translation::NoTranslation),

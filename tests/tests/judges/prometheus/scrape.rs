@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_tests::{Judge, Prometheus, promtool_check, wait_until};
+use pulsetrain_tests::{Judge, Prometheus, promtool_check, some_or_return, wait_until};
 use serde_json::json;
 
 use crate::prometheus::{
@@ -179,9 +179,7 @@ fn exemplars_and_native_histograms_arrive() {
 
 #[test]
 fn promtool_accepts_the_page_without_warnings() {
-    let Some(program) = Judge::Prometheus.require_or_skip() else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let mut endpoint = Endpoint::start(&["train.run.id", "train.run.name"]);
     crate::prometheus::names::one_of_each(&RESOURCE)
         .iter()
