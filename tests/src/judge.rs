@@ -97,12 +97,13 @@ fn in_ci() -> bool {
     env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false")
 }
 
-/// Unwraps the program that [`Judge::require_or_skip`] returns, or returns from the test if it is skipped.
+/// Unwraps an `Option`, or returns from the test if a program or a permission that it needs is missing. The function that returns
+/// `None`, such as [`Judge::require_or_skip`], has reported the skip.
 #[macro_export]
 macro_rules! some_or_return {
-    ($program:expr) => {
-        match $program {
-            Some(program) => program,
+    ($option:expr) => {
+        match $option {
+            Some(value) => value,
             None => return,
         }
     };

@@ -3,7 +3,9 @@
 
 use std::{fs, path::Path};
 
-use pulsetrain_tests::{Items, Process, SmallDisk, SurogateWriter, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Items, Process, SmallDisk, SurogateWriter, corpus, some_or_return, surogate_records, wait_until,
+};
 
 use crate::world::{Setup, World, imported};
 
@@ -127,9 +129,7 @@ fn archive_holds_every_item_once_after_a_full_disk_gets_space() {
     let world = World::new();
     let folder = world.path("disk");
     fs::create_dir(&folder).expect("a folder can be made");
-    let Some(disk) = SmallDisk::mount(&folder, "8m") else {
-        return;
-    };
+    let disk = some_or_return!(SmallDisk::mount(&folder, "8m"));
     let (log, archive) = (world.path("training.json"), disk.path().join("out.jsonl"));
     let mut writer = SurogateWriter::create(&log);
     let records = surogate_records(&corpus("surogate/training_dense.json"));

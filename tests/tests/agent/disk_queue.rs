@@ -8,7 +8,9 @@ use std::{
     thread,
 };
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Process, SmallDisk, as_unprivileged, free_port, wait_until};
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, Process, SmallDisk, as_unprivileged, free_port, some_or_return, wait_until,
+};
 
 use crate::{
     delivery::{accepted_texts, configure, post},
@@ -156,9 +158,7 @@ fn find(bytes: &[u8], part: &[u8]) -> usize {
 fn full_disk_applies_backpressure_and_loses_nothing() {
     let outage = Outage::begin("", "");
     fs::create_dir_all(outage.folder()).expect("a folder can be made");
-    let Some(disk) = SmallDisk::mount(&outage.folder(), "256k") else {
-        return;
-    };
+    let disk = some_or_return!(SmallDisk::mount(&outage.folder(), "256k"));
     let keys = format!("      disk_queue: {{folder: {}}}\n", disk.path().display());
     configure(&outage.world, outage.receiver, &outage.endpoint.url(), &keys, "");
     let agent = outage.world.start();

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use pulsetrain_tests::{Finished, Import, Items, SmallDisk, corpus};
+use pulsetrain_tests::{Finished, Import, Items, SmallDisk, corpus, some_or_return};
 
 #[test]
 fn a_full_disk_is_reported_and_counted() {
@@ -38,9 +38,7 @@ fn standard_output_on_a_full_disk_is_reported() {
 #[test]
 fn a_file_on_a_small_disk_stays_readable() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let Some(disk) = SmallDisk::mount(folder.path(), "92k") else {
-        return;
-    };
+    let disk = some_or_return!(SmallDisk::mount(folder.path(), "92k"));
     let out = disk.path().join("out.jsonl");
     let finished = Import::of(corpus("surogate/training_dense.json"))
         .arg("--give-up-after=1")

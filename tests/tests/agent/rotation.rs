@@ -10,7 +10,8 @@ use std::{
 
 use fastrand::Rng;
 use pulsetrain_tests::{
-    Items, Progress, SmallDisk, SurogateRun, SurogateWriter, corpus, spin, surogate_records, wait_until,
+    Items, Progress, SmallDisk, SurogateRun, SurogateWriter, corpus, some_or_return, spin, surogate_records,
+    wait_until,
 };
 
 use crate::{
@@ -198,9 +199,7 @@ fn rotation_on_a_full_disk_waits_for_free_space() {
     let world = World::new();
     let folder = world.path("disk");
     fs::create_dir(&folder).expect("a folder can be made");
-    let Some(disk) = SmallDisk::mount(&folder, "4m") else {
-        return;
-    };
+    let disk = some_or_return!(SmallDisk::mount(&folder, "4m"));
     let archive = disk.path().join("out.jsonl");
     let mut writers = LOGS.map(|log| SurogateWriter::create(&world.path(log)));
     let records = surogate_records(&corpus("surogate/training_dense.json"));

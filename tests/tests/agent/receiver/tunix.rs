@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Import, Items, Judge, Process, command, corpus, free_port, wait_until};
+use pulsetrain_tests::{
+    Import, Items, Judge, Process, command, corpus, free_port, some_or_return, wait_until,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -24,18 +26,14 @@ fn tunix_metrics_over_http_are_renamed_to_registry_names() {
 
 #[test]
 fn tunix_metrics_keep_their_names_with_rename_disabled() {
-    let Some(sent) = Sent::through("grpc", ", rename_tunix: false") else {
-        return;
-    };
+    let sent = some_or_return!(Sent::through("grpc", ", rename_tunix: false"));
     let points = sent.items.points_by_metric();
     assert!(points.contains_key("tunix.training.loss") && points.contains_key("tunix.sum.rollout_time"));
     assert!(!points.contains_key("train.loss"), "{points:?}");
 }
 
 fn sent_is_as_imported(protocol: &str, more: &str) {
-    let Some(sent) = Sent::through(protocol, more) else {
-        return;
-    };
+    let sent = some_or_return!(Sent::through(protocol, more));
     let imported = imported(&corpus(SAMPLE));
     let names = |items: &Items| -> Vec<String> {
         let names = items.points_by_metric().into_keys();

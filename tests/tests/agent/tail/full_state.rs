@@ -2,7 +2,9 @@
 
 use std::{fs, io::ErrorKind};
 
-use pulsetrain_tests::{Process, SmallDisk, SurogateWriter, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Process, SmallDisk, SurogateWriter, corpus, some_or_return, surogate_records, wait_until,
+};
 
 use crate::tail::world::{World, imported};
 
@@ -10,9 +12,7 @@ use crate::tail::world::{World, imported};
 fn checkpoints_on_a_full_disk_are_reported_once_without_loss_or_duplicates() {
     let world = World::new("training.json");
     fs::create_dir(world.path("state")).expect("a folder can be made");
-    let Some(disk) = SmallDisk::mount(&world.path("state"), "64k") else {
-        return;
-    };
+    let disk = some_or_return!(SmallDisk::mount(&world.path("state"), "64k"));
     let world = world.with_state(disk.path());
     let log = world.path("training.json");
     let records = surogate_records(&corpus("surogate/training_dense.json"));

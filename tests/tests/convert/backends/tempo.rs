@@ -22,9 +22,7 @@ fn tempo_with(steps: &Steps, count: usize) -> Option<Tempo> {
 #[test]
 fn every_step_found_by_a_tempo_query_is_fetched_with_exact_timestamps() {
     let steps = Steps::new("trainer", 12);
-    let Some(tempo) = tempo_with(&steps, 12) else {
-        return;
-    };
+    let tempo = some_or_return!(tempo_with(&steps, 12));
     let url = tempo.url();
     let all = Conversion::of(&["--tempo", &url, "--query", ALL]);
     all.items().assert_same(&steps.items());
@@ -70,9 +68,7 @@ fn every_step_found_by_a_tempo_query_is_fetched_with_exact_timestamps() {
 #[test]
 fn traces_are_fetched_by_id_and_a_missing_one_is_reported() {
     let steps = Steps::new("trainer", 3);
-    let Some(tempo) = tempo_with(&steps, 3) else {
-        return;
-    };
+    let tempo = some_or_return!(tempo_with(&steps, 3));
     let url = tempo.url();
     let ids = [trace_id(0), trace_id(2)].join(",");
     let two = Conversion::of(&["--tempo", &url, "--trace-id", &ids]);
@@ -88,9 +84,7 @@ fn traces_are_fetched_by_id_and_a_missing_one_is_reported() {
 #[test]
 fn traces_excluded_by_a_limit_or_window_are_reported() {
     let steps = Steps::new("trainer", 6);
-    let Some(tempo) = tempo_with(&steps, 6) else {
-        return;
-    };
+    let tempo = some_or_return!(tempo_with(&steps, 6));
     let url = tempo.url();
     let some = Conversion::of(&["--tempo", &url, "--query", ALL, "--limit", "4"]);
     let finished = some.run("some.jsonl").expect_code(1);

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Folder, Process, SmallDisk, command, convert, wait_until};
+use pulsetrain_tests::{Folder, Process, SmallDisk, command, convert, some_or_return, wait_until};
 
 use super::input::one_tree;
 
@@ -18,9 +18,7 @@ fn full_temporary_folder_is_reported_in_both_directions() {
     let trace = folder.path("in.pftrace");
     convert(&[&input], &trace, &["--attributes", "full"]).expect_code(0);
     let small = tempfile::tempdir().expect("a temporary folder can be made");
-    let Some(disk) = SmallDisk::mount(small.path(), "256k") else {
-        return;
-    };
+    let disk = some_or_return!(SmallDisk::mount(small.path(), "256k"));
     let temporary = disk.path().to_str().expect("the path is text");
     for (from, to) in [(&input, "out.pftrace"), (&trace, "out.jsonl")] {
         let out = folder.file(to, OLD);

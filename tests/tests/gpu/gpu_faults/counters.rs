@@ -1,6 +1,6 @@
 //! Counters that restart, that wrap, and that count a thousand errors with one code.
 
-use pulsetrain_tests::wait_until;
+use pulsetrain_tests::{some_or_return, wait_until};
 
 use crate::gpu_faults::world::World;
 
@@ -8,9 +8,7 @@ const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
 fn reset_counter_gets_a_new_start_time_and_no_negative_rate() {
-    let Some(world) = World::start("counter_reset", "gpus: {count: 1}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("counter_reset", "gpus: {count: 1}"));
     let joules = [FIRST];
     let first = world.wait_both("gpu.energy", &joules, |value| value == 123_456.0);
     world.fake.at(20.0);
@@ -26,9 +24,7 @@ fn reset_counter_gets_a_new_start_time_and_no_negative_rate() {
 
 #[test]
 fn wrapped_counter_continues_in_prometheus_and_otlp() {
-    let Some(world) = World::start("counter_wrap", "gpus: {count: 1}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("counter_wrap", "gpus: {count: 1}"));
     let replays = [FIRST];
     let first = world.wait_both("gpu.pcie.replays", &replays, |value| value == 3_294_967_296.0);
     for (second, count) in [
@@ -45,9 +41,7 @@ fn wrapped_counter_continues_in_prometheus_and_otlp() {
 
 #[test]
 fn thousand_xid_errors_of_one_code_are_all_counted() {
-    let Some(world) = World::start("xid_burst", "gpus: {count: 6}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("xid_burst", "gpus: {count: 6}"));
     let of = |index, code| [("gpu.index", index), ("gpu.xid.code", code)];
     for (index, code) in [("0", "94"), ("0", "48"), ("5", "79")] {
         world.wait_both("gpu.xid_errors", &of(index, code), |value| value == 0.0);

@@ -1,14 +1,14 @@
 //! Drivers that are reloaded, that lack calls, that refuse, and that have other field ids.
 
+use pulsetrain_tests::some_or_return;
+
 use crate::gpu_faults::world::World;
 
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
 fn series_resume_after_a_driver_reload_with_a_counter_reset() {
-    let Some(world) = World::start("driver_reload", "gpus: {count: 2}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("driver_reload", "gpus: {count: 2}"));
     let joules = [FIRST];
     let before = world.wait_both("gpu.energy", &joules, |value| value == 123_456.0);
     world.fake.at(10.0);
@@ -25,9 +25,7 @@ fn series_resume_after_a_driver_reload_with_a_counter_reset() {
 
 #[test]
 fn missing_driver_calls_are_reported_and_other_metrics_are_present() {
-    let Some(world) = World::start("missing_symbols", "gpus: {count: 1}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("missing_symbols", "gpus: {count: 1}"));
     let missing = |metric| {
         [
             FIRST,
@@ -62,9 +60,7 @@ fn missing_driver_calls_are_reported_and_other_metrics_are_present() {
 
 #[test]
 fn unsupported_calls_are_reported_and_transient_failures_recover() {
-    let Some(world) = World::start("not_supported", "gpus: {count: 3}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("not_supported", "gpus: {count: 3}"));
     let reason = |metric, reason| {
         [
             FIRST,
@@ -90,9 +86,7 @@ fn unsupported_calls_are_reported_and_transient_failures_recover() {
 
 #[test]
 fn metrics_are_the_same_with_renumbered_field_ids() {
-    let Some(world) = World::start("later_field_ids", "gpus: {count: 1}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("later_field_ids", "gpus: {count: 1}"));
     for second in [50.0, 100.0] {
         world.fake.at(second);
         for (reason, share) in [

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_tests::wait_until;
+use pulsetrain_tests::{some_or_return, wait_until};
 
 use crate::gpu_faults::{
     page::{fetch, label, name_of, samples},
@@ -25,9 +25,7 @@ fn one_tick_with_hw_semconv_is_equal_in_the_file_and_on_the_page() {
 }
 
 fn assert_equal(semconv: &str, of_tick: &str, at_least: usize) {
-    let Some(world) = World::named("h100x8", "", semconv) else {
-        return;
-    };
+    let world = some_or_return!(World::named("h100x8", "", semconv));
     world.fake.at(33.0);
     let heat = [("gpu.index", "7"), ("gpu.temperature.sensor", "gpu")];
     world.wait_both("gpu.temperature", &heat, |value| value == 51.0);

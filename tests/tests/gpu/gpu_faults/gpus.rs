@@ -1,12 +1,12 @@
 //! GPUs that are lost, added and removed.
 
+use pulsetrain_tests::some_or_return;
+
 use crate::gpu_faults::world::World;
 
 #[test]
 fn lost_gpu_reports_a_fault_and_xid_ends_its_series_and_recovers() {
-    let Some(world) = World::start("gpu_lost", "gpus: {count: 4}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("gpu_lost", "gpus: {count: 4}"));
     let lost = [("gpu.index", "3"), ("gpu.fault", "lost")];
     let heat = |index| [("gpu.index", index), ("gpu.temperature.sensor", "memory")];
     let xid = [("gpu.index", "3"), ("gpu.xid.code", "79")];
@@ -32,9 +32,7 @@ fn lost_gpu_reports_a_fault_and_xid_ends_its_series_and_recovers() {
 
 #[test]
 fn added_gpu_is_reported_and_series_of_a_removed_gpu_end() {
-    let Some(world) = World::start("hot_plug", "") else {
-        return;
-    };
+    let world = some_or_return!(World::start("hot_plug", ""));
     let used = |uuid| [("gpu.id", uuid)];
     let (second, eighth) = (
         "GPU-5fae0c00-1f2e-4d3c-8b4a-000000000001",

@@ -1,12 +1,12 @@
 //! GPUs whose partition changes, and processes that are not visible to the agent.
 
+use pulsetrain_tests::some_or_return;
+
 use crate::gpu_faults::world::World;
 
 #[test]
 fn series_of_a_destroyed_mig_instance_end_and_those_of_a_new_one_start() {
-    let Some(world) = World::start("mig_reshape", "") else {
-        return;
-    };
+    let world = some_or_return!(World::start("mig_reshape", ""));
     let of = |instance| {
         [
             ("gpu.id", "GPU-5fae0c00-1f2e-4d3c-8b4a-000000000000"),
@@ -27,9 +27,7 @@ fn series_of_a_destroyed_mig_instance_end_and_those_of_a_new_one_start() {
 
 #[test]
 fn processes_of_another_namespace_are_reported_as_they_start_and_stop() {
-    let Some(world) = World::start("unseen_processes", "gpus: {count: 1}") else {
-        return;
-    };
+    let world = some_or_return!(World::start("unseen_processes", "gpus: {count: 1}"));
     let of = |pid| [("gpu.index", "0"), ("process.pid", pid)];
     world.wait_both("gpu.process.memory", &of("4100001"), |value| {
         value == 42_949_672_960.0

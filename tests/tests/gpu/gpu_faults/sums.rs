@@ -1,6 +1,6 @@
 //! Sums over all GPUs and all attributes: a dashboard that sums a metric shows the total of all GPUs.
 
-use pulsetrain_tests::wait_until;
+use pulsetrain_tests::{some_or_return, wait_until};
 
 use crate::gpu_faults::world::World;
 
@@ -43,9 +43,7 @@ fn wait_value(world: &World, query: &str, expected: f64, tolerance: f64) {
 
 #[test]
 fn power_and_errors_of_eight_gpus_add_up_in_prometheus() {
-    let Some(world) = World::start("h100x8", UNEVEN) else {
-        return;
-    };
+    let world = some_or_return!(World::start("h100x8", UNEVEN));
     for (metric, watts) in [
         ("gpu_power_watts", 4_000.0),
         ("gpu_average_power_watts", 3_840.0),
@@ -69,9 +67,7 @@ fn power_and_errors_of_eight_gpus_add_up_in_prometheus() {
 
 #[test]
 fn energy_rate_of_eight_gpus_equals_their_power() {
-    let Some(world) = World::start("h100x8", UNEVEN) else {
-        return;
-    };
+    let world = some_or_return!(World::start("h100x8", UNEVEN));
     world.fake.run_from(0.0);
     wait_value(&world, "sum(gpu_power_watts)", 4_000.0, 1e-9);
     // A rate is extrapolated over its window: it is exact as soon as the window is full of scrapes.
@@ -92,9 +88,7 @@ fn energy_rate_of_eight_gpus_equals_their_power() {
 
 #[test]
 fn memory_of_a_mig_gpu_is_counted_once() {
-    let Some(world) = World::start("mig", "") else {
-        return;
-    };
+    let world = some_or_return!(World::start("mig", ""));
     let used_by_instances = 2.0 * 4_294_967_296.0 + 34_359_738_368.0;
     wait_value(&world, "sum(gpu_mig_memory_used_bytes)", used_by_instances, 0.0);
     wait_value(&world, "sum(gpu_memory_used_bytes)", 2.0 * 1_073_741_824.0, 0.0);

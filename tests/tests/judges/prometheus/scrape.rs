@@ -30,9 +30,7 @@ fn start() -> Option<(Endpoint, Prometheus)> {
 
 #[test]
 fn every_scrape_has_the_value_of_the_latest_step() {
-    let Some((mut endpoint, prometheus)) = start() else {
-        return;
-    };
+    let (mut endpoint, prometheus) = some_or_return!(start());
     // A step every few milliseconds until eight scrapes have stored some, with the start and the end of each delivery.
     let mut steps: Vec<(u64, u64)> = Vec::new();
     let scraped = || {
@@ -78,9 +76,7 @@ fn every_scrape_has_the_value_of_the_latest_step() {
 
 #[test]
 fn non_finite_values_reach_prometheus_and_an_ended_series_goes_stale() {
-    let Some((mut endpoint, prometheus)) = start() else {
-        return;
-    };
+    let (mut endpoint, prometheus) = some_or_return!(start());
     let mut shows = |value: f64| {
         endpoint.take(&encode(
             &RESOURCE,
@@ -125,9 +121,7 @@ fn non_finite_values_reach_prometheus_and_an_ended_series_goes_stale() {
 
 #[test]
 fn exemplars_and_native_histograms_arrive() {
-    let Some((mut endpoint, prometheus)) = start() else {
-        return;
-    };
+    let (mut endpoint, prometheus) = some_or_return!(start());
     let (start, time) = ((now() - 60_000_000_000).to_string(), now().to_string());
     let exemplar = json!({"timeUnixNano": time, "asDouble": 0.7, "traceId": TRACE, "spanId": SPAN,
         "filteredAttributes": otlp::attributes(&[("train.step", "400")])});
