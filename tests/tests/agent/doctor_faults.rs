@@ -16,10 +16,7 @@ use pulsetrain_tests::{
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use tempfile::TempDir;
 
-use crate::{
-    doctor::findings_of,
-    exposure::agent::{Agent, Keys},
-};
+use crate::{doctor::findings_of, exposure::agent::Agent};
 
 /// A log with common keys.
 const STEPS: &str = "step=1 loss=2.5\nstep=2 loss=2.4\nstep=3 loss=2.3\nstep=4 loss=2.2\n";
@@ -191,13 +188,7 @@ fn tls_agent((certificate, key): (&Path, &Path)) -> Agent {
         certificate.display(),
         key.display()
     );
-    Agent::start(
-        tempfile::tempdir().expect("a folder can be made"),
-        &Keys {
-            receiver: &tls,
-            ..Keys::default()
-        },
-    )
+    Agent::with_receiver(tempfile::tempdir().expect("a folder can be made"), &tls)
 }
 
 #[test]

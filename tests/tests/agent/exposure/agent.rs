@@ -29,6 +29,15 @@ pub(crate) struct Keys<'a> {
 }
 
 impl Agent {
+    /// Starts an agent with these keys of its receiver, and no others.
+    pub(crate) fn with_receiver(folder: TempDir, receiver: &str) -> Self {
+        let keys = Keys {
+            receiver,
+            ..Keys::default()
+        };
+        Self::start(folder, &keys)
+    }
+
     /// Starts an agent in `folder`, which contains its configuration and its output.
     pub(crate) fn start(folder: TempDir, keys: &Keys<'_>) -> Self {
         let [receiver, page, health] = [free_port(), free_port(), free_port()];

@@ -9,7 +9,7 @@ use std::{
 
 use pulsetrain_tests::{Certificates, Judge, Process, free_port, http::request, some_or_return, wait_until};
 
-use crate::exposure::agent::{Agent, Keys, basic, bearer, secrets, tls};
+use crate::exposure::agent::{Agent, basic, bearer, secrets, tls};
 
 /// A client of the Python SDK.
 struct Python<'a> {
@@ -61,13 +61,7 @@ fn python_sdk_requires_a_certificate_and_a_token_over_both_protocols() {
     let [ours, others] = [Certificates::generate(), Certificates::generate()];
     let folder = secrets(&ours, "first-token\n");
     let keys = format!("{}, {}", tls(folder.path(), true), bearer(folder.path()));
-    let agent = Agent::start(
-        folder,
-        &Keys {
-            receiver: &keys,
-            ..Keys::default()
-        },
-    );
+    let agent = Agent::with_receiver(folder, &keys);
     let spans = Cell::new(0);
     let client = |protocol, identity, authority: &Certificates, authorization| {
         let client = Python {
@@ -154,13 +148,7 @@ fn python_sdk_reports_an_expired_server_certificate() {
     fs::copy(certificate, folder.path().join("server.pem")).expect("a temporary file can be copied");
     fs::copy(key, folder.path().join("server.key")).expect("a temporary file can be copied");
     let keys = tls(folder.path(), false);
-    let agent = Agent::start(
-        folder,
-        &Keys {
-            receiver: &keys,
-            ..Keys::default()
-        },
-    );
+    let agent = Agent::with_receiver(folder, &keys);
     let client = Python {
         program: &program,
         protocol: "http",
@@ -186,13 +174,7 @@ fn the_python_sdk_sends_over_a_unix_socket() {
     let program = some_or_return!(Judge::PythonSdk.require_or_skip());
     let folder = secrets(&Certificates::generate(), "token");
     let keys = format!("socket_mode: \"0600\", {}", bearer(folder.path()));
-    let agent = Agent::start(
-        folder,
-        &Keys {
-            receiver: &keys,
-            ..Keys::default()
-        },
-    );
+    let agent = Agent::with_receiver(folder, &keys);
     let client = |authorization| {
         Python {
             program: &program,
@@ -265,13 +247,7 @@ fn the_collector_sends_by_grpc_with_a_token_and_by_http_with_a_password() {
             false => bearer(folder.path()),
         };
         let keys = format!("{}, {auth}", tls(folder.path(), true));
-        let agent = Agent::start(
-            folder,
-            &Keys {
-                receiver: &keys,
-                ..Keys::default()
-            },
-        );
+        let agent = Agent::with_receiver(folder, &keys);
         for (authorization, is_right) in [(right, true), (wrong, false)] {
             let text = format!(
                 "{exporter}: {{endpoint: 'https://127.0.0.1:{}', {client_tls}, headers: {{authorization: '{authorization}'}}}}",

@@ -13,20 +13,14 @@ use opentelemetry_otlp::{
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use pulsetrain_tests::{Certificates, wait_until};
 
-use crate::exposure::agent::{Agent, Keys, bearer, secrets, tls};
+use crate::exposure::agent::{Agent, bearer, secrets, tls};
 
 #[test]
 fn the_rust_sdk_sends_with_a_certificate_and_a_token() {
     let certificates = Certificates::generate();
     let folder = secrets(&certificates, "secret");
     let keys = format!("{}, {}", tls(folder.path(), true), bearer(folder.path()));
-    let agent = Agent::start(
-        folder,
-        &Keys {
-            receiver: &keys,
-            ..Keys::default()
-        },
-    );
+    let agent = Agent::with_receiver(folder, &keys);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     let _inside = runtime.enter();
     let read = |path| fs::read(path).expect("the certificate was just made");
