@@ -82,6 +82,15 @@ pub struct SinkRoute {
     pub requirement: Requirement,
 }
 
+impl SinkRoute {
+    /// Every batch of every source, which waits for the sink.
+    pub const ALL: Self = Self {
+        signals: Signals::ALL,
+        sources: SourceSet::All,
+        requirement: Requirement::Required,
+    };
+}
+
 /// The sending half of a queue, used by the ingress.
 #[derive(Debug)]
 pub(crate) struct QueueSender {

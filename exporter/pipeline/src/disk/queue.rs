@@ -406,7 +406,7 @@ mod tests {
     use pulsetrain_otlp::Signal;
 
     use super::*;
-    use crate::{Requirement, SinkRoute, SinkTaskConfig, SourceSet, queue::queue};
+    use crate::{SinkRoute, SinkTaskConfig, queue::queue};
 
     #[tokio::test]
     async fn next_disk_read_waits_an_interval_only_after_the_last_record() {
@@ -429,12 +429,7 @@ mod tests {
             ..SinkTaskConfig::default()
         };
         let account = Account::new("sink");
-        let route = SinkRoute {
-            signals: pulsetrain_otlp::Signals::ALL,
-            sources: SourceSet::All,
-            requirement: Requirement::Required,
-        };
-        let (_sender, _) = queue(&config, route, Arc::clone(&account));
+        let (_sender, _) = queue(&config, SinkRoute::ALL, Arc::clone(&account));
         let mut receiver = disk.receiver(account);
         let mut leased = Vec::new();
         for _ in 0..256 {

@@ -95,21 +95,16 @@ pub(super) fn is_complete(batch: &Batch) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Requirement, SinkCounts, SinkRoute, SinkTaskConfig, SourceSet, ledger::Account, queue::queue,
-    };
-    use pulsetrain_otlp::Signals;
+    use crate::{SinkCounts, SinkRoute, SinkTaskConfig, ledger::Account, queue::queue};
 
     /// Returns a group of batches with these numbers of items, and their account.
     fn group(items: &[u32]) -> (Group, impl Fn() -> SinkCounts) {
         let account = Account::new("test");
-        let route = SinkRoute {
-            signals: Signals::ALL,
-            sources: SourceSet::All,
-            requirement: Requirement::Required,
-        };
-        let (sender, mut receiver) =
-            queue(&SinkTaskConfig::default(), route, std::sync::Arc::clone(&account));
+        let (sender, mut receiver) = queue(
+            &SinkTaskConfig::default(),
+            SinkRoute::ALL,
+            std::sync::Arc::clone(&account),
+        );
         let batches = items.iter().zip(0..).map(|(items, place)| {
             sender.try_send_or_drop(Batch::new(Signal::Logs, *items, vec![0x0a, 1, place as u8]));
             let queued = receiver.try_next().expect("it was offered");

@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{Ack, DropReason, Pipeline, Requirement, SinkRoute, SinkTaskConfig, SourceSet};
+use pulsetrain_pipeline::{Ack, DropReason, Pipeline, Requirement, SinkRoute, SinkTaskConfig};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
-const REQUIRED: SinkRoute = SinkRoute {
-    signals: Signals::ALL,
-    sources: SourceSet::All,
-    requirement: Requirement::Required,
-};
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +97,7 @@ async fn every_batch_reaches_either_the_replaced_sink_or_its_replacement() {
         .try_send_or_drop(batch(1, 1, 8))
         .expect("the pipeline is open");
     let leaving = pipeline
-        .expect_sink("replaced", REQUIRED, SinkTaskConfig::default(), 2 * MINUTE)
+        .expect_sink("replaced", SinkRoute::ALL, SinkTaskConfig::default(), 2 * MINUTE)
         .expect("the old one is there");
     ingress
         .try_send_or_drop(batch(2, 1, 8))
@@ -137,7 +131,7 @@ async fn undelivered_batches_of_a_replaced_sink_reach_its_last_successor() {
             ..SinkTaskConfig::default()
         };
         pipeline
-            .expect_sink("replaced", REQUIRED, config, within)
+            .expect_sink("replaced", SinkRoute::ALL, config, within)
             .expect("there is one before it")
     };
     let first = replace(&mut pipeline, long);
@@ -155,7 +149,7 @@ async fn sink_that_is_never_opened_drops_its_queue_with_the_reason() {
     let (mut pipeline, ingress) = Pipeline::builder().start();
     assert!(
         pipeline
-            .expect_sink("missing", REQUIRED, SinkTaskConfig::default(), MINUTE)
+            .expect_sink("missing", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
             .is_none()
     );
     ingress
@@ -186,7 +180,7 @@ async fn queue_of_a_sink_that_is_expected_again_keeps_its_batches() {
     let (mut pipeline, ingress) = Pipeline::builder().start();
     assert!(
         pipeline
-            .expect_sink("late", REQUIRED, SinkTaskConfig::default(), MINUTE)
+            .expect_sink("late", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
             .is_none()
     );
     ingress
@@ -194,7 +188,7 @@ async fn queue_of_a_sink_that_is_expected_again_keeps_its_batches() {
         .expect("the pipeline is open");
     assert!(
         pipeline
-            .expect_sink("late", REQUIRED, SinkTaskConfig::default(), MINUTE)
+            .expect_sink("late", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
             .is_none()
     );
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
@@ -218,7 +212,7 @@ async fn replaced_sink_passes_undelivered_batches_to_its_successor() {
             .try_send_or_drop(batch(2, 1, 8))
             .expect("the pipeline is open");
         let leaving = pipeline
-            .expect_sink("replaced", REQUIRED, SinkTaskConfig::default(), MINUTE)
+            .expect_sink("replaced", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
             .expect("the old one is there");
         assert!(pipeline.open_sink(new).is_ok(), "it is expected");
         let left = leaving.await.counts;
@@ -240,7 +234,7 @@ async fn replaced_sink_counts_the_loss_if_its_successor_has_already_ended() {
         .try_send_or_drop(batch(1, 3, 8))
         .expect("the pipeline is open");
     let leaving = pipeline
-        .expect_sink("replaced", REQUIRED, SinkTaskConfig::default(), MINUTE)
+        .expect_sink("replaced", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
         .expect("the old one is there");
     assert!(pipeline.open_sink(new).is_ok(), "it is expected");
     pipeline.drain(MINUTE).await;

@@ -14,10 +14,9 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
     Ack, Batch, DropReason, Ingress, Pipeline, PipelineBuilder, PipelineConfig, Requirement, Reservation,
-    ReserveError, RetryConfig, Sink, SinkCounts, SinkRoute, SinkTaskConfig, SourceSet, clock,
+    ReserveError, RetryConfig, Sink, SinkCounts, SinkRoute, SinkTaskConfig, clock,
     disk::{DiskQueue, DiskQueueConfig, Notice, SyncPolicy},
 };
 use tempfile::TempDir;
@@ -28,11 +27,6 @@ use crate::fake_sink::{Answer, FakeSink, Witness, batch};
 const TIMEOUT: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(2);
 const NO_TIME: Duration = Duration::ZERO;
-const ROUTE: SinkRoute = SinkRoute {
-    signals: Signals::ALL,
-    sources: SourceSet::All,
-    requirement: Requirement::Required,
-};
 
 /// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -227,7 +221,7 @@ async fn replacement_sink_continues_with_the_disk_queue() {
     }
     until("one hangs", || old.books().attempts.len() == 2).await;
     let disk = pipeline.disk_queue("sink").expect("it has one");
-    let replaced = pipeline.expect_sink("sink", ROUTE, task(disk), Duration::from_millis(30));
+    let replaced = pipeline.expect_sink("sink", SinkRoute::ALL, task(disk), Duration::from_millis(30));
     push(&ingress, batch(10, 1, 50)).await.unwrap();
     let (sink, new) = healthy();
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
@@ -266,7 +260,7 @@ async fn sink_that_is_added_again_while_the_removed_one_drains_continues_with_it
     assert!(disk.keep_open(), "the removed sink drains");
     assert!(
         pipeline
-            .expect_sink("sink", ROUTE, task(disk.clone()), NO_TIME)
+            .expect_sink("sink", SinkRoute::ALL, task(disk.clone()), NO_TIME)
             .is_none()
     );
     push(&ingress, batch(5, 1, 50)).await.unwrap();
@@ -288,7 +282,7 @@ async fn accepted_items_never_fall_in_the_ledger_while_sinks_are_replaced() {
     let folder = folder();
     let disk = open(&config(&folder)).await;
     let (mut pipeline, ingress) = builder().start();
-    pipeline.expect_sink("sink", ROUTE, task(disk.clone()), NO_TIME);
+    pipeline.expect_sink("sink", SinkRoute::ALL, task(disk.clone()), NO_TIME);
     let (ledger, is_over) = (pipeline.ledger().clone(), Arc::new(AtomicBool::new(false)));
     let ends = Arc::clone(&is_over);
     let reader = thread::spawn(move || {
@@ -305,7 +299,7 @@ async fn accepted_items_never_fall_in_the_ledger_while_sinks_are_replaced() {
         // Another size of the queue in memory, so that the task is replaced.
         let mut config = task(disk.clone());
         config.queue.max_batches += id as usize;
-        let replaced = pipeline.expect_sink("sink", ROUTE, config, NO_TIME);
+        let replaced = pipeline.expect_sink("sink", SinkRoute::ALL, config, NO_TIME);
         if let Some(replaced) = replaced {
             replaced.await;
         }
@@ -326,7 +320,7 @@ async fn kept_open_disk_queue_outlives_its_sink_and_closes_after_the_next_one() 
     assert!(disk.keep_open());
     pipeline.remove_sink("sink", NO_TIME).expect("it is there").await;
     assert!(!disk.is_closed());
-    pipeline.expect_sink("sink", ROUTE, task(disk.clone()), NO_TIME);
+    pipeline.expect_sink("sink", SinkRoute::ALL, task(disk.clone()), NO_TIME);
     let (sink, new) = healthy();
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
     until("it is delivered", || new.books().received == 1).await;
@@ -415,7 +409,7 @@ async fn failing_disk_counts_as_a_full_queue_and_is_reported_once() {
     let disk = DiskQueue::open(config.clone(), report).unwrap();
     let (mut pipeline, ingress) = builder().start();
     // A sink that is not open yet reads nothing.
-    pipeline.expect_sink("sink", ROUTE, task(disk), NO_TIME);
+    pipeline.expect_sink("sink", SinkRoute::ALL, task(disk), NO_TIME);
     push(&ingress, batch(0, 5, 50)).await.unwrap();
     // A file in the place of the folder makes every write fail.
     fs::remove_dir_all(&config.folder).unwrap();

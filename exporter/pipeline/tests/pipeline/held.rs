@@ -2,10 +2,8 @@
 
 use std::{future::Future, slice, time::Duration};
 
-use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
     Batch, Ingress, NotHeld, Pipeline, PipelineBuilder, Requirement, Sink, SinkRoute, SinkTaskConfig,
-    SourceSet,
     clock::{self, Instant},
 };
 
@@ -98,18 +96,13 @@ async fn batch_cut_off_by_shutdown_is_not_held() {
 
 #[tokio::test(start_paused = true)]
 async fn undelivered_batch_of_a_replaced_sink_is_held_once_its_successor_delivers_it() {
-    let route = SinkRoute {
-        signals: Signals::ALL,
-        sources: SourceSet::All,
-        requirement: Requirement::Required,
-    };
     let (old, _) = FakeSink::scripted("file", [Answer::Retry(None).at_once()]);
     let (new, new_saw) = FakeSink::scripted("file", [Answer::Take.after(SECOND)]);
     let (mut pipeline, ingress) = with(old).start();
     let start = clock::now();
     let held = send(&ingress, batch(1, 1, 10));
     let leaving = pipeline
-        .expect_sink("file", route, task(), SECOND)
+        .expect_sink("file", SinkRoute::ALL, task(), SECOND)
         .expect("the old one is there");
     leaving.await;
     let left = clock::now();

@@ -10,10 +10,9 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
     Ack, Batch, DropReason, Ingress, Pipeline, QueueConfig, Requirement, ReserveError, SinkRoute,
-    SinkTaskConfig, SourceSet,
+    SinkTaskConfig,
 };
 
 use crate::fake_sink::{Answer, FakeSink, batch};
@@ -212,13 +211,13 @@ fn blocked_thread_waits_for_the_queue_of_the_sink_that_replaces_a_full_one() {
     while asked.load(Ordering::Relaxed) == 0 {
         thread::yield_now();
     }
-    let route = SinkRoute {
-        signals: Signals::ALL,
-        sources: SourceSet::All,
-        requirement: Requirement::Required,
-    };
     runtime.block_on(async {
-        let replaced = pipeline.expect_sink("replaced", route, SinkTaskConfig::default(), Duration::ZERO);
+        let replaced = pipeline.expect_sink(
+            "replaced",
+            SinkRoute::ALL,
+            SinkTaskConfig::default(),
+            Duration::ZERO,
+        );
         replaced.expect("the old one is there").await;
         assert!(pipeline.open_sink(new).is_ok(), "it is expected");
     });

@@ -5,12 +5,12 @@ use std::{
     thread::yield_now,
 };
 
-use pulsetrain_otlp::{Signal, Signals};
+use pulsetrain_otlp::Signal;
 use tokio::time::timeout;
 
 use super::*;
 use crate::{
-    Batch, Requirement, SinkCounts, SinkRoute, SinkTaskConfig, SourceSet,
+    Batch, SinkCounts, SinkRoute, SinkTaskConfig,
     disk::{DiskQueue, queue::RecoveredQueue},
     queue::queue,
 };
@@ -40,16 +40,11 @@ async fn panic_of_the_disk_thread_is_a_disk_failure_and_loses_nothing() {
     };
     let disk = DiskQueue::start(log, RecoveredQueue::default(), config, Box::new(report)).unwrap();
     let account = Account::new("sink");
-    let route = SinkRoute {
-        signals: Signals::ALL,
-        sources: SourceSet::All,
-        requirement: Requirement::Required,
-    };
     let config = SinkTaskConfig {
         disk: Some(disk.clone()),
         ..SinkTaskConfig::default()
     };
-    let (sender, mut receiver) = queue(&config, route, Arc::clone(&account));
+    let (sender, mut receiver) = queue(&config, SinkRoute::ALL, Arc::clone(&account));
     let failure = |counts: SinkCounts| counts.any_failure().cloned();
 
     until("the thread has begun", || account.counts().on_disk.is_some());
@@ -97,16 +92,11 @@ async fn queue_without_its_disk_thread_drops_batches_and_counts_them() {
     let config = DiskQueueConfig::new(folder.path().join("queue"));
     let disk = DiskQueue::open(config, |_| {}).unwrap();
     let account = Account::new("sink");
-    let route = SinkRoute {
-        signals: Signals::ALL,
-        sources: SourceSet::All,
-        requirement: Requirement::Required,
-    };
     let config = SinkTaskConfig {
         disk: Some(disk.clone()),
         ..SinkTaskConfig::default()
     };
-    let (sender, mut receiver) = queue(&config, route, Arc::clone(&account));
+    let (sender, mut receiver) = queue(&config, SinkRoute::ALL, Arc::clone(&account));
     assert!(disk.release(&account));
     assert!(disk.ended(clock::later(clock::now(), TIMEOUT)).await);
     sender.try_send_or_drop(Batch::new(Signal::Logs, 3, vec![0x0a, 0]));
