@@ -8,7 +8,7 @@ use std::{
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Ack, AckOutcome, Pipeline, QueueConfig, Sink, SinkTaskConfig};
 
-use crate::fake_sink::{Answer, FakeSink, Move, batch};
+use crate::fake_sink::{Answer, FakeSink, Move, batch, send_or_drop};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -47,9 +47,7 @@ async fn ack_is_settled_by_the_slowest_sink() {
         .sink(taking("slow", 3 * SECOND))
         .start();
     let seen = Seen::default();
-    ingress
-        .try_send_or_drop(batch(1, 5, 10).with_ack(seen.ack()))
-        .unwrap();
+    send_or_drop(&ingress, batch(1, 5, 10).with_ack(seen.ack()));
     tokio::time::sleep(2 * SECOND).await;
     assert_eq!(pipeline.ledger().snapshot()[0].delivered, 5);
     assert_eq!(seen.is_cut_off(), None);
@@ -63,9 +61,7 @@ async fn shared_ack_waits_for_all_its_batches() {
     let seen = Seen::default();
     let ack = seen.ack();
     for id in 0..3 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 10).with_ack(Arc::clone(&ack)))
-            .unwrap();
+        send_or_drop(&ingress, batch(id, 1, 10).with_ack(Arc::clone(&ack)));
     }
     drop(ack);
     tokio::time::sleep(2 * SECOND + SECOND / 2).await;
@@ -93,14 +89,10 @@ async fn refused_and_dropped_batches_are_settled_permanently() {
         .sink(FakeSink::scripted("refuses", [refusing]).0)
         .start();
     let (refused, no_room) = (Seen::default(), Seen::default());
-    ingress
-        .try_send_or_drop(batch(1, 1, 10).with_ack(refused.ack()))
-        .unwrap();
+    send_or_drop(&ingress, batch(1, 1, 10).with_ack(refused.ack()));
     // The batch is being delivered, and cannot be evicted.
     tokio::task::yield_now().await;
-    ingress
-        .try_send_or_drop(batch(2, 1, 10).with_ack(no_room.ack()))
-        .unwrap();
+    send_or_drop(&ingress, batch(2, 1, 10).with_ack(no_room.ack()));
     assert_eq!(no_room.is_cut_off(), Some(false));
     pipeline.drain(HOUR).await;
     assert_eq!(refused.is_cut_off(), Some(false));
@@ -110,12 +102,8 @@ async fn refused_and_dropped_batches_are_settled_permanently() {
 async fn losses_caused_by_shutdown_are_marked_as_cut_off() {
     let (pipeline, ingress) = Pipeline::builder().sink(taking("slow", HOUR)).start();
     let (in_delivery, waiting, too_late) = (Seen::default(), Seen::default(), Seen::default());
-    ingress
-        .try_send_or_drop(batch(1, 1, 10).with_ack(in_delivery.ack()))
-        .unwrap();
-    ingress
-        .try_send_or_drop(batch(2, 1, 10).with_ack(waiting.ack()))
-        .unwrap();
+    send_or_drop(&ingress, batch(1, 1, 10).with_ack(in_delivery.ack()));
+    send_or_drop(&ingress, batch(2, 1, 10).with_ack(waiting.ack()));
     pipeline.drain(SECOND).await;
     ingress
         .try_send_or_drop(batch(3, 1, 10).with_ack(too_late.ack()))
@@ -129,9 +117,7 @@ async fn losses_caused_by_shutdown_are_marked_as_cut_off() {
 async fn dropped_pipeline_marks_its_batches_as_cut_off() {
     let (pipeline, ingress) = Pipeline::builder().sink(taking("slow", HOUR)).start();
     let seen = Seen::default();
-    ingress
-        .try_send_or_drop(batch(1, 1, 10).with_ack(seen.ack()))
-        .unwrap();
+    send_or_drop(&ingress, batch(1, 1, 10).with_ack(seen.ack()));
     drop(pipeline);
     while seen.outcome().is_none() {
         tokio::task::yield_now().await;
@@ -159,9 +145,7 @@ async fn batch_lost_by_a_removed_sink_is_not_cut_off() {
         .sink(taking("stays", SECOND))
         .start();
     let seen = Seen::default();
-    ingress
-        .try_send_or_drop(batch(1, 5, 10).with_ack(seen.ack()))
-        .unwrap();
+    send_or_drop(&ingress, batch(1, 5, 10).with_ack(seen.ack()));
     let removed = pipeline.remove_sink("goes", SECOND).unwrap().await;
     assert_eq!(removed.counts.dropped_items(), 5);
     pipeline.drain(HOUR).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pulsetrain_pipeline::{Ack, DropReason, Pipeline, Requirement, SinkRoute, SinkTaskConfig};
 
-use crate::fake_sink::{Answer, FakeSink, batch};
+use crate::fake_sink::{Answer, FakeSink, batch, send_or_drop};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -14,20 +14,14 @@ async fn sink_receives_only_batches_sent_while_it_is_attached() {
     let (goes, goes_saw) = FakeSink::scripted("goes", [Answer::Take.at_once()]);
     let (comes, comes_saw) = FakeSink::scripted("comes", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().sink(stays).sink(goes).start();
-    ingress
-        .try_send_or_drop(batch(1, 1, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 1, 8));
     let removed = pipeline
         .remove_sink("goes", MINUTE)
         .expect("the sink is there")
         .await;
-    ingress
-        .try_send_or_drop(batch(2, 1, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(2, 1, 8));
     pipeline.add_sink(comes, Requirement::Required);
-    ingress
-        .try_send_or_drop(batch(3, 1, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(3, 1, 8));
     let names: Vec<_> = pipeline
         .ledger()
         .snapshot()
@@ -58,16 +52,12 @@ async fn removed_sink_drains_its_queue_until_its_deadline_without_blocking_other
     let (stays, stays_saw) = FakeSink::scripted("stays", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().sink(goes).sink(stays).start();
     for id in 1..=3 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 8))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 8));
     }
     let removed = pipeline
         .remove_sink("goes", MINUTE + MINUTE / 2)
         .expect("the sink is there");
-    ingress
-        .try_send_or_drop(batch(4, 1, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(4, 1, 8));
     let counts = removed.await.counts;
     assert_eq!(goes_saw.received_ids(), [1]);
     assert_eq!(
@@ -93,15 +83,11 @@ async fn every_batch_reaches_either_the_replaced_sink_or_its_replacement() {
     let (old, old_saw) = FakeSink::scripted("replaced", [Answer::Take.after(MINUTE)]);
     let (new, new_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().sink(old).start();
-    ingress
-        .try_send_or_drop(batch(1, 1, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 1, 8));
     let leaving = pipeline
         .expect_sink("replaced", SinkRoute::ALL, SinkTaskConfig::default(), 2 * MINUTE)
         .expect("the old one is there");
-    ingress
-        .try_send_or_drop(batch(2, 1, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(2, 1, 8));
     assert_eq!(pipeline.ledger().snapshot()[0].queued, 1, "the new queue has it");
     assert!(pipeline.open_sink(new).is_ok(), "it is expected");
     tokio::time::sleep(MINUTE / 60).await;
@@ -120,9 +106,7 @@ async fn undelivered_batches_of_a_replaced_sink_reach_its_last_successor() {
     let (first, _) = FakeSink::scripted("replaced", [Answer::Retry(None).at_once()]);
     let (last, last_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().sink(first).start();
-    ingress
-        .try_send_or_drop(batch(1, 1, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 1, 8));
     let (long, short) = (2 * MINUTE, MINUTE);
     let replace = |pipeline: &mut Pipeline, within| {
         // Another limit, so that the expected queue is a new one.
@@ -152,9 +136,7 @@ async fn sink_that_is_never_opened_drops_its_queue_with_the_reason() {
             .expect_sink("missing", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
             .is_none()
     );
-    ingress
-        .try_send_or_drop(batch(1, 3, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 3, 8));
     let report = pipeline.drain(MINUTE).await.remove(0);
     let [lost] = report.counts.dropped.as_slice() else {
         panic!("one reason")
@@ -183,9 +165,7 @@ async fn queue_of_a_sink_that_is_expected_again_keeps_its_batches() {
             .expect_sink("late", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
             .is_none()
     );
-    ingress
-        .try_send_or_drop(batch(1, 1, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 1, 8));
     assert!(
         pipeline
             .expect_sink("late", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
@@ -205,12 +185,8 @@ async fn replaced_sink_passes_undelivered_batches_to_its_successor() {
         let settled = std::sync::Arc::new(std::sync::Mutex::new(None));
         let seen = std::sync::Arc::clone(&settled);
         let ack = Ack::new(move |outcome| *seen.lock().unwrap() = Some(outcome));
-        ingress
-            .try_send_or_drop(batch(1, 1, 8).with_ack(ack.into()))
-            .expect("the pipeline is open");
-        ingress
-            .try_send_or_drop(batch(2, 1, 8))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(1, 1, 8).with_ack(ack.into()));
+        send_or_drop(&ingress, batch(2, 1, 8));
         let leaving = pipeline
             .expect_sink("replaced", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
             .expect("the old one is there");
@@ -230,9 +206,7 @@ async fn replaced_sink_counts_the_loss_if_its_successor_has_already_ended() {
     let (dead, _) = FakeSink::scripted("replaced", [Answer::Hang.at_once()]);
     let (new, _) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
     let (mut pipeline, ingress) = Pipeline::builder().sink(dead).start();
-    ingress
-        .try_send_or_drop(batch(1, 3, 8))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 3, 8));
     let leaving = pipeline
         .expect_sink("replaced", SinkRoute::ALL, SinkTaskConfig::default(), MINUTE)
         .expect("the old one is there");

@@ -7,7 +7,7 @@ use pulsetrain_pipeline::{
     Batch, BoxFuture, Delivery, DropReason, Dropped, Pipeline, PipelineConfig, Sink, SinkReport, clock,
 };
 
-use crate::fake_sink::{Answer, FakeSink, Move, batch};
+use crate::fake_sink::{Answer, FakeSink, Move, batch, send_or_drop};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -16,9 +16,7 @@ async fn drain_of_three(script: Move, within: Duration) -> (SinkReport, Duration
     let (sink, witness) = FakeSink::scripted("test", [script]);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     for id in 0..3 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 10))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 10));
     }
     // The worker holds its first batch, as in a pipeline that has been running for a while.
     tokio::task::yield_now().await;
@@ -79,9 +77,7 @@ async fn drain_retries_a_sink_in_backoff_at_once_and_delivers_everything() {
     let (sink, witness) = FakeSink::scripted("back again", script);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     for id in 0..3 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 10))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 10));
     }
     // Eight failures; the ninth attempt would be about 15 s later, long after the deadline.
     while witness.books().attempts.len() < 8 {
@@ -117,9 +113,7 @@ async fn resolved_failure_is_not_reported_as_the_reason_for_drops_at_the_deadlin
     let (sink, witness) = FakeSink::scripted("test", script);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     for id in 0..3 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 10))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 10));
     }
     tokio::time::sleep(2 * SECOND).await;
     assert_eq!(
@@ -139,9 +133,7 @@ async fn resolved_failure_is_not_reported_as_the_reason_for_drops_at_the_deadlin
 async fn ingress_closes_when_the_drain_begins_even_with_a_delivery_in_flight() {
     let (sink, _) = FakeSink::scripted("slow", [Answer::Take.after(60 * SECOND)]);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
-    ingress
-        .try_send_or_drop(batch(0, 1, 10))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(0, 1, 10));
     let ledger = pipeline.ledger().clone();
     let drain = tokio::spawn(pipeline.drain(3600 * SECOND));
     tokio::time::sleep(SECOND).await;
@@ -170,12 +162,8 @@ async fn drain_of_any_length_does_not_panic() {
 async fn pipeline_dropped_without_a_drain_counts_its_items_as_abandoned() {
     let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
-    ingress
-        .try_send_or_drop(batch(0, 3, 10))
-        .expect("the pipeline is open");
-    ingress
-        .try_send_or_drop(batch(1, 4, 10))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(0, 3, 10));
+    send_or_drop(&ingress, batch(1, 4, 10));
     let ledger = pipeline.ledger().clone();
     drop(pipeline);
     tokio::time::sleep(SECOND).await;
@@ -274,9 +262,7 @@ async fn panic_of_a_canceled_delivery_ends_its_worker_and_is_counted() {
     let (well, _) = FakeSink::scripted("well", [Answer::Take.at_once()]);
     let (pipeline, ingress) = Pipeline::builder().sink(Box::new(Clinging)).sink(well).start();
     for id in 0..2 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 10))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 10));
     }
     let reports = pipeline.drain(SECOND).await;
     assert!(

@@ -9,7 +9,7 @@ use std::{
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, Sink,
+    Batch, BoxFuture, Delivery, Ingress, Sink,
     clock::{self, Instant},
 };
 use tokio::time::sleep;
@@ -79,6 +79,12 @@ pub(crate) fn id_of(batch: &Batch) -> u32 {
         .first_chunk()
         .expect("every test batch begins with its number");
     u32::from_be_bytes(*number)
+}
+
+/// Sends a batch to an open pipeline.
+#[track_caller]
+pub(crate) fn send_or_drop(ingress: &Ingress, batch: Batch) {
+    ingress.try_send_or_drop(batch).expect("the pipeline is open");
 }
 
 impl Answer {

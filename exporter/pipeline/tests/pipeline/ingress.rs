@@ -7,7 +7,7 @@ use pulsetrain_pipeline::{
 };
 use tokio::time::timeout;
 
-use crate::fake_sink::{Answer, FakeSink, Witness, batch};
+use crate::fake_sink::{Answer, FakeSink, Witness, batch, send_or_drop};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -36,9 +36,7 @@ async fn drained(pipeline: Pipeline) -> SinkCounts {
 async fn full_queue_evicts_the_oldest_offered_batch_and_counts_it() {
     let (pipeline, ingress, witness) = slow(bounded(2, 1000));
     for id in 0..5 {
-        ingress
-            .try_send_or_drop(batch(id, 10, 10))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 10, 10));
     }
     let counts = drained(pipeline).await;
     assert_eq!(witness.received_ids(), [3, 4]);
@@ -50,9 +48,7 @@ async fn full_queue_evicts_the_oldest_offered_batch_and_counts_it() {
 async fn queue_is_limited_in_bytes_and_frees_space_when_a_batch_is_settled() {
     let (pipeline, ingress, witness) = slow(bounded(100, 25));
     for id in 0..3 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 10))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 10));
     }
     assert_eq!(
         pipeline.ledger().snapshot()[0].dropped_for(DropReason::QueueFull),
@@ -60,9 +56,7 @@ async fn queue_is_limited_in_bytes_and_frees_space_when_a_batch_is_settled() {
         "30 bytes are over 25"
     );
     tokio::time::sleep(SECOND + SECOND / 2).await;
-    ingress
-        .try_send_or_drop(batch(3, 1, 15))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(3, 1, 15));
     drained(pipeline).await;
     assert_eq!(
         witness.received_ids(),
@@ -75,9 +69,7 @@ async fn queue_is_limited_in_bytes_and_frees_space_when_a_batch_is_settled() {
 async fn offered_batch_evicts_no_more_batches_than_necessary() {
     let (pipeline, ingress, witness) = slow(bounded(100, 100));
     for (id, bytes) in [(0, 10), (1, 30), (2, 40), (3, 20), (4, 60)] {
-        ingress
-            .try_send_or_drop(batch(id, 1, bytes))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, bytes));
     }
     let counts = drained(pipeline).await;
     assert_eq!(
@@ -91,9 +83,7 @@ async fn offered_batch_evicts_no_more_batches_than_necessary() {
 #[tokio::test(start_paused = true)]
 async fn offered_batch_evicts_nothing_that_a_required_sink_has_acknowledged() {
     let (pipeline, ingress, witness) = slow(bounded(3, 1000));
-    ingress
-        .try_send_or_drop(batch(0, 1, 10))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(0, 1, 10));
     for id in 1..3 {
         let batch = batch(id, 1, 10);
         let mut reserved = ingress
@@ -104,9 +94,7 @@ async fn offered_batch_evicts_nothing_that_a_required_sink_has_acknowledged() {
             .expect("the pipeline is open");
     }
     for id in 3..6 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 10))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 10));
     }
     let counts = drained(pipeline).await;
     assert_eq!(witness.received_ids(), [1, 2, 5]);
@@ -117,12 +105,8 @@ async fn offered_batch_evicts_nothing_that_a_required_sink_has_acknowledged() {
 async fn offered_batch_larger_than_all_evictable_batches_evicts_nothing() {
     let (pipeline, ingress, witness) = slow(bounded(100, 100));
     ingress.send(batch(0, 1, 70)).await.expect("the pipeline is open");
-    ingress
-        .try_send_or_drop(batch(1, 1, 20))
-        .expect("the pipeline is open");
-    ingress
-        .try_send_or_drop(batch(2, 1, 40))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 1, 20));
+    send_or_drop(&ingress, batch(2, 1, 40));
     let counts = drained(pipeline).await;
     assert_eq!(witness.received_ids(), [0, 1]);
     assert_eq!(counts.dropped_for(DropReason::QueueFull), 1);

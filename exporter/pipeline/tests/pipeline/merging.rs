@@ -16,7 +16,10 @@ use pulsetrain_pipeline::{
 };
 use tokio::time::sleep;
 
-use crate::receiver::{Receiver, batch_of};
+use crate::{
+    fake_sink::send_or_drop,
+    receiver::{Receiver, batch_of},
+};
 
 const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -40,9 +43,7 @@ fn merging(max_bytes: usize) -> SinkTaskConfig {
 /// Offers a batch of one item for each of these numbers.
 fn offer(ingress: &Ingress, signal: Signal, items: Range<u32>) {
     for item in items {
-        ingress
-            .try_send_or_drop(batch_of(signal, &[item]))
-            .expect("the pipeline is open");
+        send_or_drop(ingress, batch_of(signal, &[item]));
     }
 }
 
@@ -289,9 +290,7 @@ async fn request_too_large_for_the_receiver_is_halved_down_to_the_oversized_item
     });
     let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     let items: Vec<u32> = (0..100).chain([900]).chain(100..200).collect();
-    ingress
-        .try_send_or_drop(batch_of(Signal::Traces, &items))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch_of(Signal::Traces, &items));
     offer(&ingress, Signal::Traces, 200..210);
     let counts = pipeline.drain(HOUR).await.remove(0).counts;
     assert_eq!(
@@ -355,9 +354,7 @@ async fn batch_that_ends_inside_a_field_is_not_merged_with_another() {
     let cut = batch_of(Signal::Logs, &[2]);
     let cut = cut.with_contents(1, cut.bytes().slice(..cut.bytes().len() - 1));
     offer(&ingress, Signal::Logs, 0..2);
-    ingress
-        .try_send_or_drop(cut.clone())
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, cut.clone());
     offer(&ingress, Signal::Logs, 3..5);
     let counts = pipeline.drain(HOUR).await.remove(0).counts;
     assert_eq!(counts.delivered, 5);
@@ -382,9 +379,7 @@ async fn queue_permit_is_released_when_the_last_part_of_a_batch_is_settled() {
         ..SinkTaskConfig::default()
     };
     let (pipeline, ingress) = start(receiver.sink_up_to(batch.bytes().len() / 2), config);
-    ingress
-        .try_send_or_drop(batch.clone())
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch.clone());
     sleep(SECOND + SECOND / 2).await;
     assert!(ingress.try_reserve(std::slice::from_ref(&batch)).is_err());
     sleep(5 * SECOND).await;

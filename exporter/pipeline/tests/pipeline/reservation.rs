@@ -15,7 +15,7 @@ use pulsetrain_pipeline::{
     SinkTaskConfig,
 };
 
-use crate::fake_sink::{Answer, FakeSink, batch};
+use crate::fake_sink::{Answer, FakeSink, batch, send_or_drop};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -152,9 +152,7 @@ async fn ack_waits_only_for_required_sinks() {
         })
         .numbered(7),
     );
-    ingress
-        .try_send_or_drop(batch(1, 1, 10).with_ack(ack))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 1, 10).with_ack(ack));
     tokio::time::sleep(SECOND).await;
     assert_eq!(settled.load(Ordering::Relaxed), 1);
 }

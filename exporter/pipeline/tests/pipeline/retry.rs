@@ -8,7 +8,7 @@ use pulsetrain_pipeline::{
 };
 use tokio::time::sleep;
 
-use crate::fake_sink::{Answer, FakeSink, Witness, batch};
+use crate::fake_sink::{Answer, FakeSink, Witness, batch, send_or_drop};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,9 +37,7 @@ fn start_with(script: &[Answer], give_up: GiveUp, queue: QueueConfig) -> (Pipeli
 
 fn offer(ingress: &Ingress, ids: std::ops::Range<u32>) {
     for id in ids {
-        ingress
-            .try_send_or_drop(batch(id, 10, 10))
-            .expect("the pipeline is open");
+        send_or_drop(ingress, batch(id, 10, 10));
     }
 }
 
@@ -202,9 +200,7 @@ async fn replayable_batch_never_expires() {
         start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
     for id in 0..2 {
         let ack = Arc::new(Ack::new(|_| {}));
-        ingress
-            .try_send_or_drop(batch(id, 10, 10).with_ack(ack))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 10, 10).with_ack(ack));
     }
     sleep(600 * SECOND).await;
     assert_eq!(
@@ -254,9 +250,7 @@ async fn replayable_batch_can_expire_for_a_best_effort_sink() {
         .start();
     for id in 0..2 {
         let ack = Arc::new(Ack::new(|_| {}));
-        ingress
-            .try_send_or_drop(batch(id, 10, 10).with_ack(ack))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 10, 10).with_ack(ack));
     }
     sleep(90 * SECOND).await;
     offer(&ingress, 2..3);

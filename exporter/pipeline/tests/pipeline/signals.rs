@@ -8,7 +8,7 @@ use pulsetrain_pipeline::{
 };
 use tokio::time::timeout;
 
-use crate::fake_sink::{Answer, FakeSink};
+use crate::fake_sink::{Answer, FakeSink, send_or_drop};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -43,9 +43,7 @@ async fn batch_of_a_signal_that_a_sink_does_not_accept_is_neither_delivered_nor_
         .sink(all)
         .start();
     for (id, signal) in (0..).zip([Signal::Traces, Signal::Metrics, Signal::Logs]) {
-        ingress
-            .try_send_or_drop(batch(id, signal))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, signal));
         ingress
             .send(batch(id + 10, signal))
             .await
@@ -95,9 +93,7 @@ async fn batch_of_an_unsupported_signal_is_tried_once_and_not_counted_as_a_loss(
     let (sink, saw) = FakeSink::again_and_again("metrics only", script);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     for (id, signal) in (0..).zip([Signal::Traces, Signal::Metrics, Signal::Traces, Signal::Metrics]) {
-        ingress
-            .try_send_or_drop(batch(id, signal))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, signal));
     }
     let counts = pipeline.drain(MINUTE).await.remove(0).counts;
     assert_eq!(saw.books().attempts.len(), 4, "each batch is tried once");

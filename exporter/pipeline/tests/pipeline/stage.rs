@@ -18,7 +18,7 @@ use pulsetrain_pipeline::{
 use tokio::time::sleep;
 
 use crate::{
-    fake_sink::{Answer, FakeSink, Witness, batch, id_of},
+    fake_sink::{Answer, FakeSink, Witness, batch, id_of, send_or_drop},
     scenario::{End, millis, runtime},
 };
 
@@ -93,9 +93,7 @@ async fn held_batch_is_released_when_due_without_a_further_batch() {
     let (stage, _) = Stage::holding(10 * SECOND);
     let (pipeline, ingress, witness) = quick(stage);
     for id in 0..3 {
-        ingress
-            .try_send_or_drop(batch(id, 1, 4))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 4));
     }
     sleep(9 * SECOND).await;
     assert_eq!(witness.received_ids(), [0, 2]);
@@ -125,9 +123,7 @@ async fn held_batch_is_counted_as_lost_without_a_drain() {
     let (stage, _) = Stage::holding(SECOND);
     let (pipeline, ingress, _) = quick(stage);
     let ledger = pipeline.ledger().clone();
-    ingress
-        .try_send_or_drop(batch(1, 7, 4))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(1, 7, 4));
     drop(pipeline);
     assert_eq!(ledger.snapshot()[0].dropped_for(DropReason::Closed), 7);
 }
@@ -137,9 +133,7 @@ async fn panicking_stage_is_removed_and_loses_no_batch() {
     let (stage, _) = Stage::holding(3600 * SECOND);
     let (pipeline, ingress, witness) = quick(stage);
     for id in [1, BAD, 3, 4] {
-        ingress
-            .try_send_or_drop(batch(id, 1, 4))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 4));
     }
     pipeline.drain(SECOND).await;
     assert_eq!(witness.received_ids(), [BAD, 1, 3, 4]);
@@ -183,9 +177,7 @@ async fn stage_receives_batches_added_and_released_by_the_previous_stage() {
     let (first, _) = Stage::holding(10 * SECOND);
     let (last, _) = Stage::holding(20 * SECOND);
     let (pipeline, ingress, witness) = chained(vec![Box::new(Adding), first, Box::new(Adding), last]);
-    ingress
-        .try_send_or_drop(batch(20, 1, 4))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(20, 1, 4));
     // 20 and 21; 21 is held; 20 and 21 again; 21 is held by the last.
     assert_eq!(witness_after(&witness, 1).await, [20]);
     assert_eq!(
@@ -203,9 +195,7 @@ async fn drain_releases_the_held_batches_of_every_stage() {
     let (first, _) = Stage::holding(3600 * SECOND);
     let (last, _) = Stage::holding(3600 * SECOND);
     let (pipeline, ingress, witness) = chained(vec![first, Box::new(Adding), last]);
-    ingress
-        .try_send_or_drop(batch(31, 1, 4))
-        .expect("the pipeline is open");
+    send_or_drop(&ingress, batch(31, 1, 4));
     pipeline.drain(SECOND).await;
     assert_eq!(witness.received_ids(), [32, 31]);
 }
@@ -215,9 +205,7 @@ async fn panicking_stage_does_not_affect_the_other_stages() {
     let (first, _) = Stage::holding(3600 * SECOND);
     let (pipeline, ingress, witness) = chained(vec![first, Box::new(Adding)]);
     for id in [1, BAD, 40] {
-        ingress
-            .try_send_or_drop(batch(id, 1, 4))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 4));
     }
     pipeline.drain(SECOND).await;
     assert_eq!(witness.received_ids(), [BAD, BAD + 1, 1, 2, 40, 41]);
@@ -327,9 +315,7 @@ async fn full_sink_does_not_block_held_batches_for_other_sinks() {
         .stage(stage)
         .start();
     for id in [1, 3, 5, 7] {
-        ingress
-            .try_send_or_drop(batch(id, 1, 4))
-            .expect("the pipeline is open");
+        send_or_drop(&ingress, batch(id, 1, 4));
         sleep(SECOND / 4).await;
     }
     sleep(2 * SECOND).await;
