@@ -158,6 +158,7 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, String)> {
 }
 
 /// A sink of the configuration, with its background task.
+#[derive(Default)]
 pub(crate) struct BuiltSink {
     /// The sinks: for OTLP one for each receiver, or none if the environment disables every signal.
     pub(crate) sinks: Vec<Box<dyn Sink>>,
@@ -178,11 +179,7 @@ impl BuiltSink {
     fn alone(sink: Box<dyn Sink>) -> Self {
         Self {
             sinks: vec![sink],
-            server: None,
-            series: None,
-            page: None,
-            recorder: None,
-            file: None,
+            ..Self::default()
         }
     }
 }
@@ -232,11 +229,7 @@ async fn open_sink(
         SinkConfig::Otlp(otlp) => {
             return Ok(BuiltSink {
                 sinks: otlp::open(otlp)?,
-                server: None,
-                series: None,
-                page: None,
-                recorder: None,
-                file: None,
+                ..BuiltSink::default()
             });
         }
         SinkConfig::File(section) => return files::build(name, section, checkpointer),

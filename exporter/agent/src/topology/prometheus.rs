@@ -49,7 +49,6 @@ pub(super) async fn open(
         server: Some(Box::pin(server.run(stop))),
         series: Some(series),
         page,
-        recorder: None,
-        file: None,
+        ..BuiltSink::default()
     })
 }
