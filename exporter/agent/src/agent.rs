@@ -32,6 +32,7 @@ use crate::{
     config::{self, Config, Fault},
     failure::{Failure, INCOMPLETE},
     log::{self, Subject},
+    runtime,
 };
 
 /// The configuration file that is used by default if it exists.
@@ -64,15 +65,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         };
         return print(&format!("{looked_at}: {verdict}\n"));
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let ended = runtime.block_on(live(file.as_deref(), config));
-    // A hanging task of the agent must not delay the exit.
-    runtime.shutdown_background();
-    ended
+    runtime::run_on(2, |runtime| runtime.block_on(live(file.as_deref(), config)))
 }
 
 /// Runs the agent until it is stopped.

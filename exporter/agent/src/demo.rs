@@ -33,7 +33,7 @@ use crate::{
     import,
     ledger_view::LedgerView,
     log::{self, Level, Subject},
-    topology,
+    runtime, topology,
 };
 
 /// The duration of a step at the rate 1.
@@ -63,15 +63,9 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     log::configure(&config.log);
     let job = job(arguments);
     job.check().map_err(Failure::usage)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let ended = runtime.block_on(demonstrate(arguments, &config, job, started));
-    // A hanging task of the demo must not delay the exit.
-    runtime.shutdown_background();
-    ended
+    runtime::run_on(2, |runtime| {
+        runtime.block_on(demonstrate(arguments, &config, job, started))
+    })
 }
 
 /// Returns the job that the command line describes.

@@ -32,6 +32,7 @@ use crate::{
     cli::seconds,
     config::{self, Config},
     failure::{Failure, INCOMPLETE},
+    runtime,
 };
 
 /// The arguments of `doctor`.
@@ -77,15 +78,7 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let findings = runtime.block_on(look(arguments));
-    // A hanging check must not delay the exit.
-    runtime.shutdown_background();
-    let findings = findings?;
+    let findings = runtime::run_on(1, |runtime| runtime.block_on(look(arguments)))?;
     let text = if arguments.json {
         findings.to_json()
     } else {

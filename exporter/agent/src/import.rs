@@ -23,7 +23,7 @@ use pulsetrain_tail::{Claims, ImportReport, LogInput, LogSource, Member, RankSou
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::{progress::Progress, summary::Summary};
-use crate::{cli::ImportArguments, failure::Failure, topology};
+use crate::{cli::ImportArguments, failure::Failure, runtime, topology};
 
 /// The reports of the inputs so far.
 type Reports = Arc<Mutex<Vec<ImportReport>>>;
@@ -45,15 +45,7 @@ pub(crate) fn run(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     if let Some(log) = &arguments.suggest_mapping {
         return mapping::suggest(log);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let outcome = runtime.block_on(import(arguments));
-    // A thread that waits for a pipe must not delay the exit.
-    runtime.shutdown_background();
-    outcome
+    runtime::run_on(2, |runtime| runtime.block_on(import(arguments)))
 }
 
 async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {

@@ -16,6 +16,7 @@ mod log;
 mod losses;
 mod progress_bar;
 mod run;
+mod runtime;
 mod semconv;
 mod show;
 mod signal_selection;

@@ -48,6 +48,7 @@ use crate::{
     import::{mapping, resource},
     ledger_view::LedgerView,
     log::{self, Subject},
+    runtime,
     topology::{self, BuiltSink, RetainedStores},
 };
 
@@ -58,15 +59,7 @@ const NOT_STARTED: u8 = 126;
 /// Runs the command.
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     log::start(arguments.log);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let ended = run_on(&runtime, arguments);
-    // A hanging task of the command must not delay the exit.
-    runtime.shutdown_background();
-    ended
+    runtime::run_on(1, |runtime| run_on(runtime, arguments))
 }
 
 fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failure> {

@@ -43,7 +43,7 @@ use crate::{
     failure::{Failure, INCOMPLETE},
     import::summary::Summary,
     log::{self, Subject},
-    topology,
+    runtime, topology,
 };
 
 /// The limits of the page, which are higher than those of an agent: the process has no other purpose.
@@ -69,15 +69,7 @@ const DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let outcome = runtime.block_on(show(arguments));
-    // A thread that reads a file must not delay the exit.
-    runtime.shutdown_background();
-    outcome
+    runtime::run_on(2, |runtime| runtime.block_on(show(arguments)))
 }
 
 async fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {

@@ -11,13 +11,12 @@ use pulsetrain_backends::{
 };
 use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_pipeline::clock;
-use tokio::runtime::Runtime;
 
 pub(crate) use self::arguments::BackendArguments;
 use self::fetch::{Store, fetch};
 pub(super) use self::span_summary::SpanSummary;
 use super::input::InputReport;
-use crate::failure::Failure;
+use crate::{failure::Failure, runtime};
 
 /// The traces that a search in Tempo found.
 pub(super) struct FoundTraces {
@@ -38,7 +37,7 @@ pub(super) fn search(
     let tempo = TempoBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
     let mut report = InputReport::of_store("tempo", url);
     let window = searched(window, arguments.since);
-    let ids = runtime()?.block_on(tempo_ids(&tempo, arguments, window, &mut report))?;
+    let ids = runtime::start(2)?.block_on(tempo_ids(&tempo, arguments, window, &mut report))?;
     Ok(Some(FoundTraces { tempo, ids, report }))
 }
 
@@ -67,13 +66,13 @@ pub(super) fn read_traces(
     }) = found
     {
         let store = Store::Tempo(tempo);
-        runtime()?.block_on(fetch(&store, ids, arguments.parallel, &mut report, deliver))?;
+        runtime::start(2)?.block_on(fetch(&store, ids, arguments.parallel, &mut report, deliver))?;
         reports.push(report);
     }
     if let Some(url) = &arguments.jaeger {
         let jaeger = JaegerBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
         let mut report = InputReport::of_store("jaeger", url);
-        runtime()?.block_on(from_jaeger(&jaeger, arguments, window, &mut report, deliver))?;
+        runtime::start(2)?.block_on(from_jaeger(&jaeger, arguments, window, &mut report, deliver))?;
         reports.push(report);
     }
     Ok(reports)
@@ -95,7 +94,7 @@ pub(super) fn read_samples(
     };
     let prometheus = PrometheusBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
     let mut report = InputReport::of_store("prometheus", url);
-    let runtime = runtime()?;
+    let runtime = runtime::start(2)?;
     for selector in &arguments.selectors {
         let resource = |job: &str, instance: &str| seen.resource(job, instance);
         let samples = runtime.block_on(prometheus.samples(selector, window, resource));
@@ -248,12 +247,4 @@ fn words(window: TimeWindow) -> String {
         time.map_or_else(|_| instant.to_string(), |time| time.to_string())
     });
     format!("between {start} and {end}")
-}
-
-fn runtime() -> Result<Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    runtime.map_err(|error| Failure::failed(format!("cannot start the runtime: {error}")))
 }
