@@ -12,10 +12,6 @@ use pulsetrain_otlp::view::{
     TracesData,
 };
 
-// The path is spelled out because the fuzz targets include this file by its path too.
-#[path = "from_view/metrics.rs"]
-mod metrics;
-
 /// A view that has a prost type.
 pub(crate) trait ToProst {
     type Prost;
@@ -45,206 +41,63 @@ fn texts(list: Texts<'_>) -> Vec<String> {
     list.iter().map(|item| text(item.unwrap())).collect()
 }
 
-impl ToProst for TracesData<'_> {
-    type Prost = trace::TracesData;
-
-    fn to_prost(&self) -> Self::Prost {
-        trace::TracesData {
-            resource_spans: list(self.resource_spans),
-        }
-    }
+fn id(bytes: &[u8]) -> Vec<u8> {
+    bytes.to_vec()
 }
 
-impl ToProst for ResourceSpans<'_> {
-    type Prost = trace::ResourceSpans;
-
-    fn to_prost(&self) -> Self::Prost {
-        trace::ResourceSpans {
-            resource: one(self.resource),
-            scope_spans: list(self.scope_spans),
-            schema_url: text(self.schema_url),
-        }
-    }
+fn same<T>(value: T) -> T {
+    value
 }
 
-impl ToProst for ScopeSpans<'_> {
-    type Prost = trace::ScopeSpans;
+/// Implements [`ToProst`]: the function after each field converts it.
+macro_rules! fields {
+    ($($view:ident => $($prost:ident)::+ { $($field:ident: $convert:ident),* $(,)? })*) => {$(
+        impl ToProst for $view<'_> {
+            type Prost = $($prost)::+;
 
-    fn to_prost(&self) -> Self::Prost {
-        trace::ScopeSpans {
-            scope: one(self.scope),
-            spans: list(self.spans),
-            schema_url: text(self.schema_url),
+            fn to_prost(&self) -> Self::Prost {
+                $($prost)::+ { $($field: $convert(self.$field)),* }
+            }
         }
-    }
+    )*};
 }
 
-impl ToProst for Span<'_> {
-    type Prost = trace::Span;
+// The path is spelled out because the fuzz targets include this file by its path too.
+#[path = "from_view/metrics.rs"]
+mod metrics;
 
-    fn to_prost(&self) -> Self::Prost {
-        trace::Span {
-            trace_id: self.trace_id.to_vec(),
-            span_id: self.span_id.to_vec(),
-            trace_state: text(self.trace_state),
-            parent_span_id: self.parent_span_id.to_vec(),
-            flags: self.flags,
-            name: text(self.name),
-            kind: self.kind,
-            start_time_unix_nano: self.start_time_unix_nano,
-            end_time_unix_nano: self.end_time_unix_nano,
-            attributes: list(self.attributes),
-            dropped_attributes_count: self.dropped_attributes_count,
-            events: list(self.events),
-            dropped_events_count: self.dropped_events_count,
-            links: list(self.links),
-            dropped_links_count: self.dropped_links_count,
-            status: one(self.status),
-        }
+fields! {
+    TracesData => trace::TracesData { resource_spans: list }
+    ResourceSpans => trace::ResourceSpans { resource: one, scope_spans: list, schema_url: text }
+    ScopeSpans => trace::ScopeSpans { scope: one, spans: list, schema_url: text }
+    Span => trace::Span {
+        trace_id: id, span_id: id, trace_state: text, parent_span_id: id, flags: same, name: text,
+        kind: same, start_time_unix_nano: same, end_time_unix_nano: same, attributes: list,
+        dropped_attributes_count: same, events: list, dropped_events_count: same, links: list,
+        dropped_links_count: same, status: one,
     }
-}
-
-impl ToProst for SpanEvent<'_> {
-    type Prost = span::Event;
-
-    fn to_prost(&self) -> Self::Prost {
-        span::Event {
-            time_unix_nano: self.time_unix_nano,
-            name: text(self.name),
-            attributes: list(self.attributes),
-            dropped_attributes_count: self.dropped_attributes_count,
-        }
+    SpanEvent => span::Event {
+        time_unix_nano: same, name: text, attributes: list, dropped_attributes_count: same,
     }
-}
-
-impl ToProst for SpanLink<'_> {
-    type Prost = span::Link;
-
-    fn to_prost(&self) -> Self::Prost {
-        span::Link {
-            trace_id: self.trace_id.to_vec(),
-            span_id: self.span_id.to_vec(),
-            trace_state: text(self.trace_state),
-            attributes: list(self.attributes),
-            dropped_attributes_count: self.dropped_attributes_count,
-            flags: self.flags,
-        }
+    SpanLink => span::Link {
+        trace_id: id, span_id: id, trace_state: text, attributes: list, dropped_attributes_count: same,
+        flags: same,
     }
-}
-
-impl ToProst for Status<'_> {
-    type Prost = trace::Status;
-
-    fn to_prost(&self) -> Self::Prost {
-        trace::Status {
-            message: text(self.message),
-            code: self.code,
-        }
+    Status => trace::Status { message: text, code: same }
+    LogsData => logs::LogsData { resource_logs: list }
+    ResourceLogs => logs::ResourceLogs { resource: one, scope_logs: list, schema_url: text }
+    ScopeLogs => logs::ScopeLogs { scope: one, log_records: list, schema_url: text }
+    LogRecord => logs::LogRecord {
+        time_unix_nano: same, observed_time_unix_nano: same, severity_number: same, severity_text: text,
+        body: one, attributes: list, dropped_attributes_count: same, flags: same, trace_id: id, span_id: id,
+        event_name: text,
     }
-}
-
-impl ToProst for LogsData<'_> {
-    type Prost = logs::LogsData;
-
-    fn to_prost(&self) -> Self::Prost {
-        logs::LogsData {
-            resource_logs: list(self.resource_logs),
-        }
+    Resource => resource::Resource { attributes: list, dropped_attributes_count: same, entity_refs: list }
+    EntityRef => common::EntityRef { schema_url: text, r#type: text, id_keys: texts, description_keys: texts }
+    InstrumentationScope => common::InstrumentationScope {
+        name: text, version: text, attributes: list, dropped_attributes_count: same,
     }
-}
-
-impl ToProst for ResourceLogs<'_> {
-    type Prost = logs::ResourceLogs;
-
-    fn to_prost(&self) -> Self::Prost {
-        logs::ResourceLogs {
-            resource: one(self.resource),
-            scope_logs: list(self.scope_logs),
-            schema_url: text(self.schema_url),
-        }
-    }
-}
-
-impl ToProst for ScopeLogs<'_> {
-    type Prost = logs::ScopeLogs;
-
-    fn to_prost(&self) -> Self::Prost {
-        logs::ScopeLogs {
-            scope: one(self.scope),
-            log_records: list(self.log_records),
-            schema_url: text(self.schema_url),
-        }
-    }
-}
-
-impl ToProst for LogRecord<'_> {
-    type Prost = logs::LogRecord;
-
-    fn to_prost(&self) -> Self::Prost {
-        logs::LogRecord {
-            time_unix_nano: self.time_unix_nano,
-            observed_time_unix_nano: self.observed_time_unix_nano,
-            severity_number: self.severity_number,
-            severity_text: text(self.severity_text),
-            body: one(self.body),
-            attributes: list(self.attributes),
-            dropped_attributes_count: self.dropped_attributes_count,
-            flags: self.flags,
-            trace_id: self.trace_id.to_vec(),
-            span_id: self.span_id.to_vec(),
-            event_name: text(self.event_name),
-        }
-    }
-}
-
-impl ToProst for Resource<'_> {
-    type Prost = resource::Resource;
-
-    fn to_prost(&self) -> Self::Prost {
-        resource::Resource {
-            attributes: list(self.attributes),
-            dropped_attributes_count: self.dropped_attributes_count,
-            entity_refs: list(self.entity_refs),
-        }
-    }
-}
-
-impl ToProst for EntityRef<'_> {
-    type Prost = common::EntityRef;
-
-    fn to_prost(&self) -> Self::Prost {
-        common::EntityRef {
-            schema_url: text(self.schema_url),
-            r#type: text(self.r#type),
-            id_keys: texts(self.id_keys),
-            description_keys: texts(self.description_keys),
-        }
-    }
-}
-
-impl ToProst for InstrumentationScope<'_> {
-    type Prost = common::InstrumentationScope;
-
-    fn to_prost(&self) -> Self::Prost {
-        common::InstrumentationScope {
-            name: text(self.name),
-            version: text(self.version),
-            attributes: list(self.attributes),
-            dropped_attributes_count: self.dropped_attributes_count,
-        }
-    }
-}
-
-impl ToProst for KeyValue<'_> {
-    type Prost = common::KeyValue;
-
-    fn to_prost(&self) -> Self::Prost {
-        common::KeyValue {
-            key: text(self.key),
-            value: one(self.value),
-            key_strindex: self.key_strindex,
-        }
-    }
+    KeyValue => common::KeyValue { key: text, value: one, key_strindex: same }
 }
 
 impl ToProst for AnyValue<'_> {

@@ -9,40 +9,27 @@ use pulsetrain_otlp::view::{
     SummaryPoint, ValueAtQuantile,
 };
 
-use super::{ToProst, list, one, text};
+use super::{ToProst, list, one, same, text};
 
-impl ToProst for MetricsData<'_> {
-    type Prost = prost::MetricsData;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::MetricsData {
-            resource_metrics: list(self.resource_metrics),
-        }
+fields! {
+    MetricsData => prost::MetricsData { resource_metrics: list }
+    ResourceMetrics => prost::ResourceMetrics { resource: one, scope_metrics: list, schema_url: text }
+    ScopeMetrics => prost::ScopeMetrics { scope: one, metrics: list, schema_url: text }
+    Gauge => prost::Gauge { data_points: list }
+    Sum => prost::Sum { data_points: list, aggregation_temporality: same, is_monotonic: same }
+    Histogram => prost::Histogram { data_points: list, aggregation_temporality: same }
+    ExponentialHistogram => prost::ExponentialHistogram { data_points: list, aggregation_temporality: same }
+    Summary => prost::Summary { data_points: list }
+    ExponentialHistogramPoint => prost::ExponentialHistogramDataPoint {
+        attributes: list, start_time_unix_nano: same, time_unix_nano: same, count: same, sum: same,
+        scale: same, zero_count: same, positive: one, negative: one, flags: same, exemplars: list,
+        min: same, max: same, zero_threshold: same,
     }
-}
-
-impl ToProst for ResourceMetrics<'_> {
-    type Prost = prost::ResourceMetrics;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::ResourceMetrics {
-            resource: one(self.resource),
-            scope_metrics: list(self.scope_metrics),
-            schema_url: text(self.schema_url),
-        }
+    SummaryPoint => prost::SummaryDataPoint {
+        attributes: list, start_time_unix_nano: same, time_unix_nano: same, count: same, sum: same,
+        quantile_values: list, flags: same,
     }
-}
-
-impl ToProst for ScopeMetrics<'_> {
-    type Prost = prost::ScopeMetrics;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::ScopeMetrics {
-            scope: one(self.scope),
-            metrics: list(self.metrics),
-            schema_url: text(self.schema_url),
-        }
-    }
+    ValueAtQuantile => summary_data_point::ValueAtQuantile { quantile: same, value: same }
 }
 
 impl ToProst for Metric<'_> {
@@ -61,60 +48,6 @@ impl ToProst for Metric<'_> {
                 MetricData::ExponentialHistogram(data) => metric::Data::ExponentialHistogram(data.to_prost()),
                 MetricData::Summary(data) => metric::Data::Summary(data.to_prost()),
             }),
-        }
-    }
-}
-
-impl ToProst for Gauge<'_> {
-    type Prost = prost::Gauge;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::Gauge {
-            data_points: list(self.data_points),
-        }
-    }
-}
-
-impl ToProst for Sum<'_> {
-    type Prost = prost::Sum;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::Sum {
-            data_points: list(self.data_points),
-            aggregation_temporality: self.aggregation_temporality,
-            is_monotonic: self.is_monotonic,
-        }
-    }
-}
-
-impl ToProst for Histogram<'_> {
-    type Prost = prost::Histogram;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::Histogram {
-            data_points: list(self.data_points),
-            aggregation_temporality: self.aggregation_temporality,
-        }
-    }
-}
-
-impl ToProst for ExponentialHistogram<'_> {
-    type Prost = prost::ExponentialHistogram;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::ExponentialHistogram {
-            data_points: list(self.data_points),
-            aggregation_temporality: self.aggregation_temporality,
-        }
-    }
-}
-
-impl ToProst for Summary<'_> {
-    type Prost = prost::Summary;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::Summary {
-            data_points: list(self.data_points),
         }
     }
 }
@@ -157,29 +90,6 @@ impl ToProst for HistogramPoint<'_> {
     }
 }
 
-impl ToProst for ExponentialHistogramPoint<'_> {
-    type Prost = prost::ExponentialHistogramDataPoint;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::ExponentialHistogramDataPoint {
-            attributes: list(self.attributes),
-            start_time_unix_nano: self.start_time_unix_nano,
-            time_unix_nano: self.time_unix_nano,
-            count: self.count,
-            sum: self.sum,
-            scale: self.scale,
-            zero_count: self.zero_count,
-            positive: one(self.positive),
-            negative: one(self.negative),
-            flags: self.flags,
-            exemplars: list(self.exemplars),
-            min: self.min,
-            max: self.max,
-            zero_threshold: self.zero_threshold,
-        }
-    }
-}
-
 impl ToProst for Buckets<'_> {
     type Prost = exponential_histogram_data_point::Buckets;
 
@@ -187,33 +97,6 @@ impl ToProst for Buckets<'_> {
         exponential_histogram_data_point::Buckets {
             offset: self.offset,
             bucket_counts: self.bucket_counts.iter().map(Result::unwrap).collect(),
-        }
-    }
-}
-
-impl ToProst for SummaryPoint<'_> {
-    type Prost = prost::SummaryDataPoint;
-
-    fn to_prost(&self) -> Self::Prost {
-        prost::SummaryDataPoint {
-            attributes: list(self.attributes),
-            start_time_unix_nano: self.start_time_unix_nano,
-            time_unix_nano: self.time_unix_nano,
-            count: self.count,
-            sum: self.sum,
-            quantile_values: list(self.quantile_values),
-            flags: self.flags,
-        }
-    }
-}
-
-impl ToProst for ValueAtQuantile<'_> {
-    type Prost = summary_data_point::ValueAtQuantile;
-
-    fn to_prost(&self) -> Self::Prost {
-        summary_data_point::ValueAtQuantile {
-            quantile: self.quantile,
-            value: self.value,
         }
     }
 }
