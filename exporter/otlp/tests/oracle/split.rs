@@ -67,98 +67,57 @@ fn items(signal: Signal, message: &[u8]) -> u64 {
 
 /// Returns every item with its enclosing messages, and every message without items, each as a message of its own.
 fn chains(signal: Signal, message: &[u8]) -> Vec<Vec<u8>> {
+    // The lists of each message, from the outermost to the items, and the function that returns the items of an element.
+    macro_rules! chains {
+        ($data:ident.$resources:ident, $resource:ident.$scopes:ident, $scope:ident.$items:ident, $each:expr) => {{
+            let mut chains = Vec::new();
+            for resource in $data::decode(message).unwrap().$resources {
+                let around = |$scopes| $data {
+                    $resources: vec![$resource {
+                        resource: resource.resource.clone(),
+                        schema_url: resource.schema_url.clone(),
+                        $scopes,
+                    }],
+                };
+                if resource.$scopes.is_empty() {
+                    chains.push(around(Vec::new()).encode_to_vec());
+                }
+                for scope in &resource.$scopes {
+                    let one = |$items| $scope {
+                        scope: scope.scope.clone(),
+                        schema_url: scope.schema_url.clone(),
+                        $items,
+                    };
+                    if scope.$items.is_empty() {
+                        chains.push(around(vec![one(Vec::new())]).encode_to_vec());
+                    }
+                    let items = scope.$items.iter().flat_map($each);
+                    chains.extend(items.map(|item| around(vec![one(vec![item])]).encode_to_vec()));
+                }
+            }
+            chains
+        }};
+    }
     match signal {
-        Signal::Traces => traces(TracesData::decode(message).unwrap()),
-        Signal::Metrics => metrics(MetricsData::decode(message).unwrap()),
-        Signal::Logs => logs(LogsData::decode(message).unwrap()),
+        Signal::Traces => chains!(
+            TracesData.resource_spans,
+            ResourceSpans.scope_spans,
+            ScopeSpans.spans,
+            |span| [span.clone()]
+        ),
+        Signal::Metrics => chains!(
+            MetricsData.resource_metrics,
+            ResourceMetrics.scope_metrics,
+            ScopeMetrics.metrics,
+            one_point_each
+        ),
+        Signal::Logs => chains!(
+            LogsData.resource_logs,
+            ResourceLogs.scope_logs,
+            ScopeLogs.log_records,
+            |record| [record.clone()]
+        ),
     }
-}
-
-fn traces(message: TracesData) -> Vec<Vec<u8>> {
-    let mut chains = Vec::new();
-    for resource in message.resource_spans {
-        let around = |scope_spans| TracesData {
-            resource_spans: vec![ResourceSpans {
-                resource: resource.resource.clone(),
-                schema_url: resource.schema_url.clone(),
-                scope_spans,
-            }],
-        };
-        if resource.scope_spans.is_empty() {
-            chains.push(around(Vec::new()).encode_to_vec());
-        }
-        for scope in &resource.scope_spans {
-            let one = |spans| ScopeSpans {
-                scope: scope.scope.clone(),
-                schema_url: scope.schema_url.clone(),
-                spans,
-            };
-            if scope.spans.is_empty() {
-                chains.push(around(vec![one(Vec::new())]).encode_to_vec());
-            }
-            let spans = scope.spans.iter();
-            chains.extend(spans.map(|span| around(vec![one(vec![span.clone()])]).encode_to_vec()));
-        }
-    }
-    chains
-}
-
-fn logs(message: LogsData) -> Vec<Vec<u8>> {
-    let mut chains = Vec::new();
-    for resource in message.resource_logs {
-        let around = |scope_logs| LogsData {
-            resource_logs: vec![ResourceLogs {
-                resource: resource.resource.clone(),
-                schema_url: resource.schema_url.clone(),
-                scope_logs,
-            }],
-        };
-        if resource.scope_logs.is_empty() {
-            chains.push(around(Vec::new()).encode_to_vec());
-        }
-        for scope in &resource.scope_logs {
-            let one = |log_records| ScopeLogs {
-                scope: scope.scope.clone(),
-                schema_url: scope.schema_url.clone(),
-                log_records,
-            };
-            if scope.log_records.is_empty() {
-                chains.push(around(vec![one(Vec::new())]).encode_to_vec());
-            }
-            let records = scope.log_records.iter();
-            chains.extend(records.map(|record| around(vec![one(vec![record.clone()])]).encode_to_vec()));
-        }
-    }
-    chains
-}
-
-fn metrics(message: MetricsData) -> Vec<Vec<u8>> {
-    let mut chains = Vec::new();
-    for resource in message.resource_metrics {
-        let around = |scope_metrics| MetricsData {
-            resource_metrics: vec![ResourceMetrics {
-                resource: resource.resource.clone(),
-                schema_url: resource.schema_url.clone(),
-                scope_metrics,
-            }],
-        };
-        if resource.scope_metrics.is_empty() {
-            chains.push(around(Vec::new()).encode_to_vec());
-        }
-        for scope in &resource.scope_metrics {
-            let one = |metrics| ScopeMetrics {
-                scope: scope.scope.clone(),
-                schema_url: scope.schema_url.clone(),
-                metrics,
-            };
-            if scope.metrics.is_empty() {
-                chains.push(around(vec![one(Vec::new())]).encode_to_vec());
-            }
-            let metrics = scope.metrics.iter().flat_map(one_point_each);
-            chains.extend(metrics.map(|metric| around(vec![one(vec![metric])]).encode_to_vec()));
-        }
-    }
-    chains
 }
 
 /// Returns the metric once for each of its points, or unchanged if it has no points.
