@@ -1,11 +1,15 @@
 //! Reads batches back into points, spans and events.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 use std::collections::BTreeMap;
 
 use pulsetrain_demo::{Demo, DemoConfig, Fault, Truth};
 use pulsetrain_otlp::{
     Signal, UnixNanos,
-    view::{AnyValue, KeyValue, LogsData, Message, MetricData, MetricsData, Repeated, TracesData},
+    view::{
+        AnyValue, Gauge, KeyValue, LogsData, Message, MetricData, MetricsData, Repeated, Sum, TracesData,
+    },
 };
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{Attribute, Metric, Span, attribute};
@@ -75,61 +79,34 @@ impl Sent {
     }
 
     fn read_metrics(&mut self, bytes: &[u8]) {
-        for resource in MetricsData::decode(bytes)
-            .expect("what the demo sends can be read")
-            .resource_metrics
-        {
-            let resource = resource.expect("what the demo sends can be read");
-            let own = attributes(
-                resource
-                    .resource
-                    .expect("what the demo sends can be read")
-                    .attributes,
-            );
+        for resource in MetricsData::decode(bytes).unwrap().resource_metrics {
+            let resource = resource.unwrap();
+            let own = attributes(resource.resource.unwrap().attributes);
             for scope in resource.scope_metrics {
-                for metric in scope.expect("what the demo sends can be read").metrics {
-                    let metric = metric.expect("what the demo sends can be read");
-                    let name = metric.name.to_str().expect("what the demo sends can be read");
+                for metric in scope.unwrap().metrics {
+                    let metric = metric.unwrap();
+                    let name = metric.name.to_str().unwrap();
                     let mut put = |of_point, time, value, flags| {
                         self.points.push(Point {
                             metric: name.to_owned(),
                             resource: own.clone(),
                             attributes: attributes(of_point),
-                            time,
+                            time: UnixNanos(time),
                             value,
                             is_ended: flags & 1 == 1,
                         });
                     };
-                    match metric.data().expect("what the demo sends can be read") {
-                        MetricData::Gauge(data) => data.data_points.iter().for_each(|point| {
-                            let point = point.expect("what the demo sends can be read");
+                    match metric.data().unwrap() {
+                        MetricData::Gauge(Gauge { data_points, .. })
+                        | MetricData::Sum(Sum { data_points, .. }) => data_points.iter().for_each(|point| {
+                            let point = point.unwrap();
                             let value = point.value().map_or(f64::NAN, |value| value.as_f64());
-                            put(
-                                point.attributes,
-                                UnixNanos(point.time_unix_nano),
-                                value,
-                                point.flags,
-                            );
-                        }),
-                        MetricData::Sum(data) => data.data_points.iter().for_each(|point| {
-                            let point = point.expect("what the demo sends can be read");
-                            let value = point.value().map_or(f64::NAN, |value| value.as_f64());
-                            put(
-                                point.attributes,
-                                UnixNanos(point.time_unix_nano),
-                                value,
-                                point.flags,
-                            );
+                            put(point.attributes, point.time_unix_nano, value, point.flags);
                         }),
                         MetricData::Histogram(data) => data.data_points.iter().for_each(|point| {
-                            let point = point.expect("what the demo sends can be read");
+                            let point = point.unwrap();
                             let value = point.sum.unwrap_or_default();
-                            put(
-                                point.attributes,
-                                UnixNanos(point.time_unix_nano),
-                                value,
-                                point.flags,
-                            );
+                            put(point.attributes, point.time_unix_nano, value, point.flags);
                         }),
                         _ => panic!("{name} is of another kind"),
                     }
@@ -139,26 +116,14 @@ impl Sent {
     }
 
     fn read_spans(&mut self, bytes: &[u8]) {
-        for resource in TracesData::decode(bytes)
-            .expect("what the demo sends can be read")
-            .resource_spans
-        {
-            let resource = resource.expect("what the demo sends can be read");
-            let own = attributes(
-                resource
-                    .resource
-                    .expect("what the demo sends can be read")
-                    .attributes,
-            );
+        for resource in TracesData::decode(bytes).unwrap().resource_spans {
+            let resource = resource.unwrap();
+            let own = attributes(resource.resource.unwrap().attributes);
             for scope in resource.scope_spans {
-                for span in scope.expect("what the demo sends can be read").spans {
-                    let span = span.expect("what the demo sends can be read");
+                for span in scope.unwrap().spans {
+                    let span = span.unwrap();
                     self.spans.push(SpanItem {
-                        name: span
-                            .name
-                            .to_str()
-                            .expect("what the demo sends can be read")
-                            .to_owned(),
+                        name: span.name.to_str().unwrap().to_owned(),
                         resource: own.clone(),
                         attributes: attributes(span.attributes),
                         start: UnixNanos(span.start_time_unix_nano),
@@ -173,18 +138,11 @@ impl Sent {
     }
 
     fn read_events(&mut self, bytes: &[u8]) {
-        for resource in LogsData::decode(bytes)
-            .expect("what the demo sends can be read")
-            .resource_logs
-        {
-            for scope in resource.expect("what the demo sends can be read").scope_logs {
-                for record in scope.expect("what the demo sends can be read").log_records {
-                    let record = record.expect("what the demo sends can be read");
-                    let name = record
-                        .event_name
-                        .to_str()
-                        .expect("what the demo sends can be read")
-                        .to_owned();
+        for resource in LogsData::decode(bytes).unwrap().resource_logs {
+            for scope in resource.unwrap().scope_logs {
+                for record in scope.unwrap().log_records {
+                    let record = record.unwrap();
+                    let name = record.event_name.to_str().unwrap().to_owned();
                     self.events.push((name, attributes(record.attributes)));
                 }
             }
@@ -216,7 +174,7 @@ impl Point {
     pub(crate) fn rank(&self) -> Option<i64> {
         let own = self.resource.get(attribute::TRAIN_RANK.name);
         let rank = own.or_else(|| self.attributes.get(attribute::TRAIN_RANK.name));
-        rank.map(|rank| rank.parse().expect("what the demo sends can be read"))
+        rank.map(|rank| rank.parse().unwrap())
     }
 
     pub(crate) fn attribute(&self, attribute: &Attribute) -> &str {
@@ -226,15 +184,11 @@ impl Point {
 
 impl SpanItem {
     pub(crate) fn rank(&self) -> i64 {
-        self.resource[attribute::TRAIN_RANK.name]
-            .parse()
-            .expect("what the demo sends can be read")
+        self.resource[attribute::TRAIN_RANK.name].parse().unwrap()
     }
 
     pub(crate) fn step(&self) -> u64 {
-        self.attributes[attribute::TRAIN_STEP.name]
-            .parse()
-            .expect("what the demo sends can be read")
+        self.attributes[attribute::TRAIN_STEP.name].parse().unwrap()
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -245,23 +199,12 @@ impl SpanItem {
 fn attributes(pairs: Repeated<'_, KeyValue<'_>>) -> Attributes {
     let text = |pair: KeyValue<'_>| {
         let value = match pair.value {
-            Some(AnyValue::String(text)) => {
-                text.to_str().expect("what the demo sends can be read").to_owned()
-            }
+            Some(AnyValue::String(text)) => text.to_str().unwrap().to_owned(),
             Some(AnyValue::Int(number)) => number.to_string(),
             Some(AnyValue::Double(number)) => number.to_string(),
             other => format!("{other:?}"),
         };
-        (
-            pair.key
-                .to_str()
-                .expect("what the demo sends can be read")
-                .to_owned(),
-            value,
-        )
+        (pair.key.to_str().unwrap().to_owned(), value)
     };
-    pairs
-        .iter()
-        .map(|pair| text(pair.expect("what the demo sends can be read")))
-        .collect()
+    pairs.iter().map(|pair| text(pair.unwrap())).collect()
 }
