@@ -1,6 +1,6 @@
 //! Handles, and the constant properties of a GPU.
 
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{c_char, c_uint};
 
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlPciInfo_t, nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST as GPU_IS_LOST,
@@ -82,75 +82,29 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     })
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
-    uuid: *const c_char,
-    device: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
-    // SAFETY: by NVML's contract the pointer is null or points to a text.
-    let value = unsafe { get_text(uuid) };
-    let find =
-        |world: &World, second| find_with(world, second, "uuid", value.as_deref().ok()?).map(|(gpu, _)| gpu);
-    answer_lookup("nvmlDeviceGetHandleByUUID", find, |world, second| {
-        // SAFETY: by NVML's contract the pointer is null or points to a handle.
-        unsafe {
-            put_handle_with(
-                world,
-                second,
-                "uuid",
-                value.as_deref().map_err(|code| *code)?,
-                device,
-            )
+/// Calls that return the handle with one of the string properties.
+macro_rules! lookups {
+    ($($call:ident => $fact:literal;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $call(text: *const c_char, device: *mut nvmlDevice_t) -> nvmlReturn_t {
+            // SAFETY: by NVML's contract the pointer is null or points to a text.
+            let value = unsafe { get_text(text) };
+            let find = |world: &World, second| {
+                find_with(world, second, $fact, value.as_deref().ok()?).map(|(gpu, _)| gpu)
+            };
+            answer_lookup(stringify!($call), find, |world, second| {
+                let value = value.as_deref().map_err(|code| *code)?;
+                // SAFETY: by NVML's contract the pointer is null or points to a handle.
+                unsafe { put_handle_with(world, second, $fact, value, device) }
+            })
         }
-    })
+    )*};
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleBySerial(
-    serial: *const c_char,
-    device: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
-    // SAFETY: by NVML's contract the pointer is null or points to a text.
-    let value = unsafe { get_text(serial) };
-    let find = |world: &World, second| {
-        find_with(world, second, "serial", value.as_deref().ok()?).map(|(gpu, _)| gpu)
-    };
-    answer_lookup("nvmlDeviceGetHandleBySerial", find, |world, second| {
-        // SAFETY: by NVML's contract the pointer is null or points to a handle.
-        unsafe {
-            put_handle_with(
-                world,
-                second,
-                "serial",
-                value.as_deref().map_err(|code| *code)?,
-                device,
-            )
-        }
-    })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
-    bus: *const c_char,
-    device: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
-    // SAFETY: by NVML's contract the pointer is null or points to a text.
-    let value = unsafe { get_text(bus) };
-    let find = |world: &World, second| {
-        find_with(world, second, "pci_bus_id", value.as_deref().ok()?).map(|(gpu, _)| gpu)
-    };
-    answer_lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |world, second| {
-        // SAFETY: by NVML's contract the pointer is null or points to a handle.
-        unsafe {
-            put_handle_with(
-                world,
-                second,
-                "pci_bus_id",
-                value.as_deref().map_err(|code| *code)?,
-                device,
-            )
-        }
-    })
+lookups! {
+    nvmlDeviceGetHandleByUUID => "uuid";
+    nvmlDeviceGetHandleBySerial => "serial";
+    nvmlDeviceGetHandleByPciBusId_v2 => "pci_bus_id";
 }
 
 #[unsafe(no_mangle)]
@@ -172,21 +126,6 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(
     answer_for("nvmlDeviceGetPciInfo_v3", device, |target| {
         // SAFETY: by NVML's contract the pointer is null or points to the structure.
         unsafe { put(pci, pci_info(target)?) }
-    })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
-    device: nvmlDevice_t,
-    major: *mut c_int,
-    minor: *mut c_int,
-) -> nvmlReturn_t {
-    answer_for("nvmlDeviceGetCudaComputeCapability", device, |target| {
-        // SAFETY: by NVML's contract the pointers are null or point to numbers.
-        unsafe {
-            put(major, target.read("compute_capability.major")? as c_int)?;
-            put(minor, target.read("compute_capability.minor")? as c_int)
-        }
     })
 }
 

@@ -126,6 +126,7 @@ pairs! {
     nvmlDeviceGetMigMode -> (c_uint = "mode.mig", c_uint = "mode.mig_pending");
     nvmlDeviceGetGspFirmwareMode -> (c_uint = "mode.gsp", c_uint = "mode.gsp_default");
     nvmlDeviceGetGpuOperationMode -> (c_uint = "mode.operation", c_uint = "mode.operation_pending");
+    nvmlDeviceGetCudaComputeCapability -> (c_int = "compute_capability.major", c_int = "compute_capability.minor");
 }
 
 fn clock_name(clock: c_uint) -> &'static str {
