@@ -51,35 +51,41 @@ const NO_SENSOR: &str = "the GPU has no such sensor";
 const NO_LINK: &str = "the GPU is not on PCI Express";
 const NO_RAS: &str = "the GPU does not count memory errors";
 
+/// A row of a file with one value of one series.
+macro_rules! value {
+    ($metric:ident, $labels:expr, $file:literal, $cadence:ident, $absent:expr, $read:expr) => {
+        Row {
+            metric: &metric::$metric,
+            also: &[],
+            file: $file,
+            cadence: $cadence,
+            absent: $absent,
+            read: |card, out| {
+                let read: fn(&Card) -> io::Result<f64> = $read;
+                out.now(&metric::$metric, Labels::fixed($labels), read(card)?);
+                Ok(())
+            },
+        }
+    };
+}
+
 pub(super) static ROWS: &[Row] = &[
-    Row {
-        metric: &metric::GPU_UTILIZATION,
-        also: &[],
-        file: "gpu_busy_percent",
-        cadence: Tick,
-        absent: NO_SENSOR,
-        read: |card, out| {
-            let share = card.number("gpu_busy_percent")? * PERCENT;
-            out.now(
-                &metric::GPU_UTILIZATION,
-                Labels::fixed(&[(&GPU_TASK, "general")]),
-                share,
-            );
-            Ok(())
-        },
-    },
-    Row {
-        metric: &metric::GPU_MEMORY_ACTIVITY,
-        also: &[],
-        file: "mem_busy_percent",
-        cadence: Tick,
-        absent: NO_SENSOR,
-        read: |card, out| {
-            let share = card.number("mem_busy_percent")? * PERCENT;
-            out.now(&metric::GPU_MEMORY_ACTIVITY, Labels::default(), share);
-            Ok(())
-        },
-    },
+    value!(
+        GPU_UTILIZATION,
+        &[(&GPU_TASK, "general")],
+        "gpu_busy_percent",
+        Tick,
+        NO_SENSOR,
+        |card| Ok(card.number("gpu_busy_percent")? * PERCENT)
+    ),
+    value!(
+        GPU_MEMORY_ACTIVITY,
+        &[],
+        "mem_busy_percent",
+        Tick,
+        NO_SENSOR,
+        |card| Ok(card.number("mem_busy_percent")? * PERCENT)
+    ),
     Row {
         metric: &metric::GPU_MEMORY_USED,
         also: &[&metric::GPU_MEMORY_FREE, &metric::GPU_MEMORY_LIMIT],
@@ -113,81 +119,56 @@ pub(super) static ROWS: &[Row] = &[
             Ok(())
         },
     },
-    Row {
-        metric: &metric::GPU_AVERAGE_POWER,
-        also: &[],
-        file: "hwmon/power1_average",
-        cadence: Tick,
-        absent: "the GPU has only an instant value, like all from MI300 on",
-        read: |card, out| {
-            let watts = card.sensor("power1_average")? * MICRO;
-            out.now(&metric::GPU_AVERAGE_POWER, Labels::default(), watts);
-            Ok(())
-        },
-    },
-    Row {
-        metric: &metric::GPU_POWER_LIMIT,
-        also: &[],
-        file: "hwmon/power1_cap",
-        cadence: Infrequent,
-        absent: "the power is not managed",
-        read: |card, out| power_limit(card, "power1_cap", &[(&GPU_POWER_LIMIT_KIND, "enforced")], out),
-    },
-    Row {
-        metric: &metric::GPU_POWER_LIMIT,
-        also: &[],
-        file: "hwmon/power1_cap_default",
-        cadence: Infrequent,
-        absent: "the power is not managed",
-        read: |card, out| {
-            power_limit(
-                card,
-                "power1_cap_default",
-                &[(&GPU_POWER_LIMIT_KIND, "default")],
-                out,
-            )
-        },
-    },
-    Row {
-        metric: &metric::GPU_TEMPERATURE,
-        also: &[],
-        file: "hwmon/temp1_input (edge, else junction)",
-        cadence: Tick,
-        absent: NO_SENSOR,
-        read: |card, out| {
-            let degrees =
-                (card.temperature("edge", "input")).or_else(|_| card.temperature("junction", "input"))?;
-            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_SENSOR, "gpu")]);
-            out.now(&metric::GPU_TEMPERATURE, labels, degrees);
-            Ok(())
-        },
-    },
-    Row {
-        metric: &metric::GPU_TEMPERATURE,
-        also: &[],
-        file: "hwmon/temp3_input (mem)",
-        cadence: Tick,
-        absent: NO_SENSOR,
-        read: |card, out| {
-            let degrees = card.temperature("mem", "input")?;
-            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_SENSOR, "memory")]);
-            out.now(&metric::GPU_TEMPERATURE, labels, degrees);
-            Ok(())
-        },
-    },
-    Row {
-        metric: &metric::GPU_TEMPERATURE_LIMIT,
-        also: &[],
-        file: "hwmon/temp2_emergency (junction)",
-        cadence: Once,
-        absent: "the GPU does not report it",
-        read: |card, out| {
-            let degrees = card.temperature("junction", "emergency")?;
-            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_LIMIT_KIND, "shutdown")]);
-            out.now(&metric::GPU_TEMPERATURE_LIMIT, labels, degrees);
-            Ok(())
-        },
-    },
+    value!(
+        GPU_AVERAGE_POWER,
+        &[],
+        "hwmon/power1_average",
+        Tick,
+        "the GPU has only an instant value, like all from MI300 on",
+        |card| Ok(card.sensor("power1_average")? * MICRO)
+    ),
+    value!(
+        GPU_POWER_LIMIT,
+        &[(&GPU_POWER_LIMIT_KIND, "enforced")],
+        "hwmon/power1_cap",
+        Infrequent,
+        "the power is not managed",
+        |card| Ok(card.sensor("power1_cap")? * MICRO)
+    ),
+    value!(
+        GPU_POWER_LIMIT,
+        &[(&GPU_POWER_LIMIT_KIND, "default")],
+        "hwmon/power1_cap_default",
+        Infrequent,
+        "the power is not managed",
+        |card| Ok(card.sensor("power1_cap_default")? * MICRO)
+    ),
+    value!(
+        GPU_TEMPERATURE,
+        &[(&GPU_TEMPERATURE_SENSOR, "gpu")],
+        "hwmon/temp1_input (edge, else junction)",
+        Tick,
+        NO_SENSOR,
+        |card| card
+            .temperature("edge", "input")
+            .or_else(|_| card.temperature("junction", "input"))
+    ),
+    value!(
+        GPU_TEMPERATURE,
+        &[(&GPU_TEMPERATURE_SENSOR, "memory")],
+        "hwmon/temp3_input (mem)",
+        Tick,
+        NO_SENSOR,
+        |card| card.temperature("mem", "input")
+    ),
+    value!(
+        GPU_TEMPERATURE_LIMIT,
+        &[(&GPU_TEMPERATURE_LIMIT_KIND, "shutdown")],
+        "hwmon/temp2_emergency (junction)",
+        Once,
+        "the GPU does not report it",
+        |card| card.temperature("junction", "emergency")
+    ),
     Row {
         metric: &metric::GPU_FAN_SPEED,
         also: &[],
@@ -204,22 +185,22 @@ pub(super) static ROWS: &[Row] = &[
             Ok(())
         },
     },
-    Row {
-        metric: &metric::GPU_CLOCK_FREQUENCY,
-        also: &[],
-        file: "hwmon/freq1_input",
-        cadence: Tick,
-        absent: NO_SENSOR,
-        read: |card, out| clock(card, "freq1_input", &[(&GPU_CLOCK_DOMAIN, "graphics")], out),
-    },
-    Row {
-        metric: &metric::GPU_CLOCK_FREQUENCY,
-        also: &[],
-        file: "hwmon/freq2_input",
-        cadence: Tick,
-        absent: NO_SENSOR,
-        read: |card, out| clock(card, "freq2_input", &[(&GPU_CLOCK_DOMAIN, "memory")], out),
-    },
+    value!(
+        GPU_CLOCK_FREQUENCY,
+        &[(&GPU_CLOCK_DOMAIN, "graphics")],
+        "hwmon/freq1_input",
+        Tick,
+        NO_SENSOR,
+        |card| card.sensor("freq1_input")
+    ),
+    value!(
+        GPU_CLOCK_FREQUENCY,
+        &[(&GPU_CLOCK_DOMAIN, "memory")],
+        "hwmon/freq2_input",
+        Tick,
+        NO_SENSOR,
+        |card| card.sensor("freq2_input")
+    ),
     Row {
         metric: &metric::GPU_CLOCK_LIMIT,
         also: &[],
@@ -258,22 +239,22 @@ pub(super) static ROWS: &[Row] = &[
         absent: NO_LINK,
         read: |card, out| link_speed(card, "max_link_speed", &[(&GPU_LINK_READING, "max")], out),
     },
-    Row {
-        metric: &metric::GPU_PCIE_WIDTH,
-        also: &[],
-        file: "current_link_width",
-        cadence: Infrequent,
-        absent: NO_LINK,
-        read: |card, out| link_width(card, "current_link_width", &[(&GPU_LINK_READING, "current")], out),
-    },
-    Row {
-        metric: &metric::GPU_PCIE_WIDTH,
-        also: &[],
-        file: "max_link_width",
-        cadence: Once,
-        absent: NO_LINK,
-        read: |card, out| link_width(card, "max_link_width", &[(&GPU_LINK_READING, "max")], out),
-    },
+    value!(
+        GPU_PCIE_WIDTH,
+        &[(&GPU_LINK_READING, "current")],
+        "current_link_width",
+        Infrequent,
+        NO_LINK,
+        |card| card.number("current_link_width")
+    ),
+    value!(
+        GPU_PCIE_WIDTH,
+        &[(&GPU_LINK_READING, "max")],
+        "max_link_width",
+        Once,
+        NO_LINK,
+        |card| card.number("max_link_width")
+    ),
     Row {
         metric: &metric::GPU_PCIE_REPLAYS,
         also: &[],
@@ -438,21 +419,6 @@ fn every(cadence: Cadence) -> &'static str {
     }
 }
 
-fn power_limit(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
-    let watts = card.sensor(file)? * MICRO;
-    out.now(&metric::GPU_POWER_LIMIT, Labels::fixed(labels), watts);
-    Ok(())
-}
-
-fn clock(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
-    out.now(
-        &metric::GPU_CLOCK_FREQUENCY,
-        Labels::fixed(labels),
-        card.sensor(file)?,
-    );
-    Ok(())
-}
-
 /// Records the highest level of a clock. Each line has one level, such as `1: 2100Mhz *`.
 fn highest_level(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
     let text = card.text(file)?;
@@ -484,11 +450,6 @@ fn link_speed(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io:
         let generation = (before + 1) as f64;
         out.now(&metric::GPU_PCIE_GENERATION, Labels::fixed(labels), generation);
     }
-    Ok(())
-}
-
-fn link_width(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
-    out.now(&metric::GPU_PCIE_WIDTH, Labels::fixed(labels), card.number(file)?);
     Ok(())
 }
 
