@@ -14,13 +14,17 @@
     reason = "a bench reads the clock, prints its table, and stops at what it does not expect"
 )]
 
+#[path = "../measure/round.rs"]
+mod round;
 mod traffic;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink};
-use tokio::runtime::{Builder, Runtime};
+use pulsetrain_pipeline::Batch;
+use tokio::runtime::Runtime;
+
+use self::round::{round, runtime};
 
 const ROUNDS: usize = 60;
 
@@ -33,11 +37,7 @@ fn main() {
         "{:<40} {:>12} {:>12} {:>16}",
         "items a second", "without", "with", "more ns an item"
     );
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     for (name, batches) in [
         ("points of training, 512 a batch", traffic::training()),
         ("points of 8 GPUs, a tick a batch", traffic::gpus()),
@@ -52,8 +52,8 @@ fn compare(runtime: &Runtime, name: &str, batches: &[Batch]) {
     let items: u64 = batches.iter().map(|batch| u64::from(batch.items())).sum();
     let (mut without, mut with) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
-        without = without.min(round(runtime, None, batches));
-        with = with.min(round(runtime, Some(stage()), batches));
+        without = without.min(round(runtime, None, batches).0);
+        with = with.min(round(runtime, Some(Box::new(stage())), batches).0);
     }
     let rate = |took: Duration| items as f64 / took.as_secs_f64();
     let extra = with.saturating_sub(without).as_nanos() as f64 / items as f64;
@@ -69,39 +69,4 @@ fn stage() -> EnergyStage {
     let mut stage = EnergyStage::new(EnergyConfig::default());
     assert!(stage.load_readings(&traffic::first_tick()) > 0, "there are GPUs");
     stage
-}
-
-/// Returns the time from the first batch into the pipeline until the drain.
-fn round(runtime: &Runtime, stage: Option<EnergyStage>, batches: &[Batch]) -> Duration {
-    let (pipeline, ingress) = runtime.block_on(async {
-        let builder = Pipeline::builder().sink(Box::new(Counting(0)));
-        match stage {
-            Some(stage) => builder.stage(Box::new(stage)),
-            None => builder,
-        }
-        .start()
-    });
-    let began = Instant::now();
-    for batch in batches {
-        ingress.blocking_send(batch.clone()).unwrap();
-    }
-    let reports = runtime.block_on(pipeline.drain(Duration::from_secs(30)));
-    let took = began.elapsed();
-    let least: u64 = batches.iter().map(|batch| u64::from(batch.items())).sum();
-    assert!(reports[0].counts.delivered >= least, "everything arrived");
-    took
-}
-
-/// A sink that only counts.
-struct Counting(u64);
-
-impl Sink for Counting {
-    fn name(&self) -> &str {
-        "counting"
-    }
-
-    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
-        self.0 += u64::from(batch.items());
-        Box::pin(std::future::ready(Delivery::Delivered))
-    }
 }

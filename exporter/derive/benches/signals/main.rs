@@ -14,15 +14,19 @@
     reason = "a bench reads the clock, prints its table, and stops at what it does not expect"
 )]
 
+#[path = "../measure/round.rs"]
+mod round;
 mod traffic;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pulsetrain_derive::{SignalsConfig, SignalsStage};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
-use self::traffic::Traffic;
+use self::{
+    round::{round, runtime},
+    traffic::Traffic,
+};
 
 const ROUNDS: usize = 30;
 
@@ -33,11 +37,7 @@ fn main() {
         "{:<44} {:>12} {:>12} {:>10} {:>10} {:>9}",
         "items a second", "without", "with", "ns an item", "ns a step", "derived"
     );
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     for traffic in [
         traffic::layers(),
         traffic::steps("steps of 8 ranks: 9 points, 5 spans, live", 8, 1),
@@ -54,7 +54,7 @@ fn compare(runtime: &Runtime, traffic: &Traffic) {
     for _ in 0..ROUNDS {
         without = without.min(round(runtime, None, &traffic.batches).0);
         let stage = SignalsStage::new(SignalsConfig::default());
-        let (took, delivered) = round(runtime, Some(stage), &traffic.batches);
+        let (took, delivered) = round(runtime, Some(Box::new(stage)), &traffic.batches);
         with = with.min(took);
         derived = delivered - traffic.items();
     }
@@ -71,41 +71,4 @@ fn compare(runtime: &Runtime, traffic: &Traffic) {
         rate(with),
         extra / traffic.items() as f64,
     );
-}
-
-/// Returns the time from the first batch into the pipeline until the drain, and the number of items that
-/// arrived.
-fn round(runtime: &Runtime, stage: Option<SignalsStage>, batches: &[Batch]) -> (Duration, u64) {
-    let (pipeline, ingress) = runtime.block_on(async {
-        let builder = Pipeline::builder().sink(Box::new(Counting(0)));
-        match stage {
-            Some(stage) => builder.stage(Box::new(stage)),
-            None => builder,
-        }
-        .start()
-    });
-    let began = Instant::now();
-    for batch in batches {
-        ingress.blocking_send(batch.clone()).unwrap();
-    }
-    let reports = runtime.block_on(pipeline.drain(Duration::from_secs(30)));
-    let took = began.elapsed();
-    let least: u64 = batches.iter().map(|batch| u64::from(batch.items())).sum();
-    let delivered = reports[0].counts.delivered;
-    assert!(delivered >= least, "everything arrived");
-    (took, delivered)
-}
-
-/// A sink that only counts.
-struct Counting(u64);
-
-impl Sink for Counting {
-    fn name(&self) -> &str {
-        "counting"
-    }
-
-    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
-        self.0 += u64::from(batch.items());
-        Box::pin(std::future::ready(Delivery::Delivered))
-    }
 }
