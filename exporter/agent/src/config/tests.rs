@@ -13,6 +13,13 @@ fn refused(text: &str) -> String {
     parse("agent.yaml", text, &variables()).unwrap_err().to_string()
 }
 
+/// Returns the faults of a configuration that can be read.
+fn faults(text: &str) -> Vec<String> {
+    let config = parse("agent.yaml", text, &variables()).unwrap();
+    let faults = check("agent.yaml", &config, None);
+    faults.iter().map(ToString::to_string).collect()
+}
+
 fn variables() -> HashMap<String, String> {
     HashMap::from([
         ("PORT".to_owned(), "9999".to_owned()),
@@ -196,12 +203,7 @@ health:
   enabled: false
 "
     );
-    let config = parse("agent.yaml", &text, &variables()).unwrap();
-    let faults: Vec<String> = check("agent.yaml", &config, None)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let said = faults.join("\n").replace(&port.to_string(), "PORT");
+    let said = faults(&text).join("\n").replace(&port.to_string(), "PORT");
     let us = format!("(process {})", std::process::id());
     let name = std::fs::read_to_string("/proc/self/comm").unwrap();
     insta::assert_snapshot!(said.replace(&us, "(process ID)").replace(name.trim_end(), "NAME"));
@@ -210,11 +212,7 @@ health:
 #[test]
 fn interval_that_would_saturate_a_cpu_is_rejected() {
     let text = "sources:\n  a:\n    logs:\n      paths: [a]\n      poll_interval: 0s\ntelemetry:\n  interval: 1ms\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
-    let config = parse("agent.yaml", text, &variables()).unwrap();
-    let faults: Vec<String> = check("agent.yaml", &config, None)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let faults = faults(text);
     assert_eq!(faults.len(), 2, "{faults:?}");
     assert!(
         faults[0].starts_with("agent.yaml:5:22: sources.a.logs:"),
@@ -248,20 +246,9 @@ fn imex_program_setting_is_auto_off_or_an_absolute_path() {
 #[test]
 fn queue_of_zero_is_reported_at_its_location() {
     let text = "limits:\n  queue_batches: 0\n  queue_bytes: 0\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
-    let config = parse("agent.yaml", text, &variables()).unwrap();
-    let faults = check("agent.yaml", &config, None);
-    let places: Vec<String> = faults
-        .iter()
-        .map(|fault| fault.to_string()[..16].to_owned())
-        .collect();
+    let faults = faults(text);
+    let places: Vec<&str> = faults.iter().map(|fault| &fault[..16]).collect();
     assert_eq!(places, ["agent.yaml:2:18:", "agent.yaml:3:16:"], "{faults:?}");
-}
-
-/// Returns the faults of a configuration that can be read.
-fn faults(text: &str) -> Vec<String> {
-    let config = parse("agent.yaml", text, &variables()).unwrap();
-    let faults = check("agent.yaml", &config, None);
-    faults.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -387,11 +374,7 @@ sinks:
   terminal:
     console: {}
 ";
-    let config = parse("agent.yaml", text, &variables()).unwrap();
-    let faults: Vec<String> = check("agent.yaml", &config, None)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let faults = faults(text);
     insta::assert_snapshot!(faults.join("\n"));
     let message =
         refused("sources:\n  a:\n    logs:\n      mapping:\n        values:\n          - {kei: loss}\n");
