@@ -154,27 +154,17 @@ fn each_point<'a>(
     data: &MetricData<'a>,
     mut check: impl FnMut(Attributes<'a>) -> Result<(), WireError>,
 ) -> Result<(), WireError> {
+    macro_rules! each {
+        ($data:expr) => {
+            ($data.data_points.iter()).try_for_each(|point| check(point?.attributes))
+        };
+    }
     match data {
-        MetricData::Gauge(it) => it
-            .data_points
-            .iter()
-            .try_for_each(|point| check(point?.attributes)),
-        MetricData::Sum(it) => it
-            .data_points
-            .iter()
-            .try_for_each(|point| check(point?.attributes)),
-        MetricData::Histogram(it) => it
-            .data_points
-            .iter()
-            .try_for_each(|point| check(point?.attributes)),
-        MetricData::ExponentialHistogram(it) => it
-            .data_points
-            .iter()
-            .try_for_each(|point| check(point?.attributes)),
-        MetricData::Summary(it) => it
-            .data_points
-            .iter()
-            .try_for_each(|point| check(point?.attributes)),
+        MetricData::Gauge(data) => each!(data),
+        MetricData::Sum(data) => each!(data),
+        MetricData::Histogram(data) => each!(data),
+        MetricData::ExponentialHistogram(data) => each!(data),
+        MetricData::Summary(data) => each!(data),
     }
 }
 

@@ -36,31 +36,18 @@ fn of_metrics(data: &MetricsData<'_>) -> Option<u64> {
 }
 
 fn of_points(data: MetricData<'_>) -> Option<u64> {
+    macro_rules! newest {
+        ($data:expr) => {
+            ($data.data_points.into_iter().flatten())
+                .map(|point| point.time_unix_nano)
+                .max()
+        };
+    }
     match data {
-        MetricData::Gauge(data) => data
-            .data_points
-            .into_iter()
-            .flatten()
-            .map(|point| point.time_unix_nano)
-            .max(),
-        MetricData::Sum(data) => data
-            .data_points
-            .into_iter()
-            .flatten()
-            .map(|point| point.time_unix_nano)
-            .max(),
-        MetricData::Histogram(data) => data
-            .data_points
-            .into_iter()
-            .flatten()
-            .map(|point| point.time_unix_nano)
-            .max(),
-        MetricData::ExponentialHistogram(data) => data
-            .data_points
-            .into_iter()
-            .flatten()
-            .map(|point| point.time_unix_nano)
-            .max(),
+        MetricData::Gauge(data) => newest!(data),
+        MetricData::Sum(data) => newest!(data),
+        MetricData::Histogram(data) => newest!(data),
+        MetricData::ExponentialHistogram(data) => newest!(data),
         // The agent does not produce these types.
         MetricData::Summary(_) => None,
     }
