@@ -6,10 +6,38 @@ use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, GpuTrouble, Reason};
 use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{AmdModel, FakeNvml, FakeSysfs, GpuMetrics, wait_until};
 
-use crate::watch::{INTERVAL, Watch};
+use crate::watch::{INTERVAL, Watch, parse_series};
 
-/// A metric, attributes of its series, and the expected value.
-type Expected = (&'static str, &'static [(&'static str, &'static str)], f64);
+/// Series of an MI300X and their values.
+const MI300X: &str = "\
+gpu.utilization{gpu.task=general} 0.37
+gpu.memory.activity 0.12
+gpu.memory.used 297512960
+gpu.memory.free 205844140032
+gpu.memory.limit 206141652992
+gpu.power{gpu.power.reading=instant} 143
+gpu.power_limit{gpu.power.limit_kind=enforced} 750
+gpu.power_limit{gpu.power.limit_kind=default} 750
+gpu.temperature{gpu.temperature.sensor=gpu} 62
+gpu.temperature{gpu.temperature.sensor=memory} 51
+gpu.temperature_limit{gpu.temperature.limit_kind=shutdown} 110
+gpu.clock.frequency{gpu.clock.domain=graphics} 132e6
+gpu.clock.frequency{gpu.clock.domain=memory} 900e6
+gpu.clock.limit{gpu.clock.domain=graphics} 2100e6
+gpu.clock.limit{gpu.clock.domain=memory} 1300e6
+gpu.pcie.speed{gpu.link.reading=current} 4e9
+gpu.pcie.generation{gpu.link.reading=max} 5
+gpu.pcie.width{gpu.link.reading=current} 16
+gpu.pcie.replays 2
+gpu.pcie.recoveries 4
+gpu.xgmi.speed 64e9
+gpu.ecc.errors{gpu.ecc.severity=corrected} 7
+gpu.ecc.errors{gpu.ecc.severity=uncorrected} 1
+gpu.ecc.location_errors{gpu.ecc.severity=corrected, gpu.ecc.location=dram} 3
+gpu.process.memory{process.pid=4711} 1073741824
+gpu.info{gpu.name=AMD Instinct MI300X OAM, gpu.architecture=gfx942} 1
+gpu.info{gpu.pci.address=0000:1c:00.0, gpu.driver.version=6.10.5} 1
+gpu.info{gpu.compute_partition=SPX, gpu.memory_partition=NPS1} 1";
 
 /// Returns the configuration for a machine without NVML.
 fn config(machine: &FakeSysfs) -> GpuConfig {
@@ -26,66 +54,10 @@ fn mi300x_values_match_sysfs_in_base_units() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 8);
     machine.set_process(1, 4711, 1 << 30);
     let watch = Watch::start(config(&machine));
-    let second: &[(&str, &str)] = &[("gpu.index", "1"), ("gpu.id", "GPU-21b6d61638a86f8d")];
-    let expected: &[Expected] = &[
-        ("gpu.utilization", &[("gpu.task", "general")], 0.37),
-        ("gpu.memory.activity", &[], 0.12),
-        ("gpu.memory.used", &[], 297_512_960.0),
-        ("gpu.memory.free", &[], 205_844_140_032.0),
-        ("gpu.memory.limit", &[], 206_141_652_992.0),
-        ("gpu.power", &[("gpu.power.reading", "instant")], 143.0),
-        ("gpu.power_limit", &[("gpu.power.limit_kind", "enforced")], 750.0),
-        ("gpu.power_limit", &[("gpu.power.limit_kind", "default")], 750.0),
-        ("gpu.temperature", &[("gpu.temperature.sensor", "gpu")], 62.0),
-        ("gpu.temperature", &[("gpu.temperature.sensor", "memory")], 51.0),
-        (
-            "gpu.temperature_limit",
-            &[("gpu.temperature.limit_kind", "shutdown")],
-            110.0,
-        ),
-        ("gpu.clock.frequency", &[("gpu.clock.domain", "graphics")], 132e6),
-        ("gpu.clock.frequency", &[("gpu.clock.domain", "memory")], 900e6),
-        ("gpu.clock.limit", &[("gpu.clock.domain", "graphics")], 2100e6),
-        ("gpu.clock.limit", &[("gpu.clock.domain", "memory")], 1300e6),
-        ("gpu.pcie.speed", &[("gpu.link.reading", "current")], 4e9),
-        ("gpu.pcie.generation", &[("gpu.link.reading", "max")], 5.0),
-        ("gpu.pcie.width", &[("gpu.link.reading", "current")], 16.0),
-        ("gpu.pcie.replays", &[], 2.0),
-        ("gpu.pcie.recoveries", &[], 4.0),
-        ("gpu.xgmi.speed", &[], 64e9),
-        ("gpu.ecc.errors", &[("gpu.ecc.severity", "corrected")], 7.0),
-        ("gpu.ecc.errors", &[("gpu.ecc.severity", "uncorrected")], 1.0),
-        (
-            "gpu.ecc.location_errors",
-            &[("gpu.ecc.severity", "corrected"), ("gpu.ecc.location", "dram")],
-            3.0,
-        ),
-        ("gpu.process.memory", &[("process.pid", "4711")], 1_073_741_824.0),
-        (
-            "gpu.info",
-            &[
-                ("gpu.name", "AMD Instinct MI300X OAM"),
-                ("gpu.architecture", "gfx942"),
-            ],
-            1.0,
-        ),
-        (
-            "gpu.info",
-            &[
-                ("gpu.pci.address", "0000:1c:00.0"),
-                ("gpu.driver.version", "6.10.5"),
-            ],
-            1.0,
-        ),
-        (
-            "gpu.info",
-            &[("gpu.compute_partition", "SPX"), ("gpu.memory_partition", "NPS1")],
-            1.0,
-        ),
-    ];
-    for (name, attributes, value) in expected {
-        let attributes: Vec<_> = second.iter().chain(*attributes).copied().collect();
-        watch.wait_for(name, &attributes, |point| point.value == *value);
+    let second = [("gpu.index", "1"), ("gpu.id", "GPU-21b6d61638a86f8d")];
+    for (name, mut attributes, value) in parse_series(MI300X) {
+        attributes.extend(second);
+        watch.wait_for(name, &attributes, |point| point.value == value);
     }
     assert_eq!(watch.inventory().gpus.len(), 8);
     let observed = "observing 8 GPUs (AMD Instinct MI300X OAM, driver 6.10.5)";

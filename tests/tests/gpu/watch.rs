@@ -225,6 +225,18 @@ fn points_of(message: &Value) -> Vec<Point> {
     points
 }
 
+/// Parses a table with one series a line into names, attributes and values: `gpu.power{gpu.power.reading=instant} 500`.
+pub(crate) fn parse_series(table: &str) -> Vec<(&str, Vec<(&str, &str)>, f64)> {
+    fn row(line: &str) -> (&str, Vec<(&str, &str)>, f64) {
+        let (series, value) = line.rsplit_once(' ').expect("a line ends with a value");
+        let (name, attributes) = series.split_once('{').unwrap_or((series, ""));
+        let attributes = attributes.trim_end_matches('}').split(", ");
+        let pairs = attributes.filter_map(|pair| pair.split_once('='));
+        (name, pairs.collect(), value.parse().expect("a value is a number"))
+    }
+    table.lines().map(row).collect()
+}
+
 fn point_of(name: String, point: &Value) -> Point {
     let attribute = |attribute: &Value| {
         let value = attribute["value"]
