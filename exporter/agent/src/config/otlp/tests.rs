@@ -10,102 +10,38 @@ fn parsed(text: &str) -> Config {
     parse("agent.yaml", text, &HashMap::new()).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
+/// Keys of an OTLP sink, one fault a line, and a part of its message; ` / ` is a line break.
+const FAULTS: &str = r#"compression: s3cret => 4:20: sinks.o: compression: set it to gzip, zstd or none
+compression: gzip / compression_level: 10 => 5:26: sinks.o: compression: gzip has the levels 1 to 9
+compression_level: 1 => 4:26: sinks.o: compression_level needs compression
+encoding: s3cret => 4:17: sinks.o: encoding: set it to protobuf or json
+endpoint: grpc://h / encoding: json => 5:17: sinks.o: gRPC has one encoding
+endpoint: http://h:x/?key=s3cret => 4:17: sinks.o: target is "http://h:x/?..."
+endpoint: http://user:s3cret@h => 4:17: sinks.o: target holds a user or a password
+headers: {"a b": s3cret} => headers: entry 1 has a key that is not a header name
+headers: {a: "s3cret\n"} => headers: entry 1 has a value with a line break
+basic_auth: {user: u} => 4:26: sinks.o: basic_auth has a user and one of
+basic_auth: {user: u, password: s3cret, password_file: f} => basic_auth has a user and one of
+basic_auth: {user: "u:s3cret", password: x} => has a colon
+bearer_token_file: f / basic_auth: {user: u, password: s3cret} => keep one
+bearer_token_file: f / headers: {Authorization: s3cret} => keep one
+bearer_token_file: /not/there => bearer_token_file: cannot use /not/there: No such file
+endpoint: https://h / tls: {certificate: c} => 5:26: sinks.o: tls.certificate is set but tls.key is not
+endpoint: https://h / tls: {ca: /not/there} => tls.ca: cannot use /not/there
+endpoint: https://h / tls: {server_name: "a b"} => tls.server_name is
+endpoint: http://h / tls: {ca: f} => 4:17: sinks.o: tls is set, but the endpoint is a plain one
+queue: {bytes: 0B} => 4:22: sinks.o.otlp: a queue of zero
+concurrency: 0 => 4:20: sinks.o.otlp: concurrency is 0
+retry: {initial: 1ms} => 4:24: sinks.o.otlp: a retry every few milliseconds
+attributes: [{drop: a}, {hash: a}] => 4:31: sinks.o: attributes: "a" is in two rules
+attributes: [{rename: {from: a, to: a}}] => 4:20: sinks.o: attributes: "a" is in two rules
+attributes: [{drop: ""}] => attributes: a rule has an empty key"#;
+
 #[test]
 fn otlp_sink_settings_are_validated_with_location_and_without_secrets() {
-    let cases = [
-        (
-            "compression: s3cret",
-            "4:20: sinks.o: compression: set it to gzip, zstd or none",
-        ),
-        (
-            "compression: gzip\n      compression_level: 10",
-            "5:26: sinks.o: compression: gzip has the levels 1 to 9",
-        ),
-        (
-            "compression_level: 1",
-            "4:26: sinks.o: compression_level needs compression",
-        ),
-        (
-            "encoding: s3cret",
-            "4:17: sinks.o: encoding: set it to protobuf or json",
-        ),
-        (
-            "endpoint: grpc://h\n      encoding: json",
-            "5:17: sinks.o: gRPC has one encoding",
-        ),
-        (
-            "endpoint: http://h:x/?key=s3cret",
-            "4:17: sinks.o: target is \"http://h:x/?...\"",
-        ),
-        (
-            "endpoint: http://user:s3cret@h",
-            "4:17: sinks.o: target holds a user or a password",
-        ),
-        (
-            "headers: {\"a b\": s3cret}",
-            "headers: entry 1 has a key that is not a header name",
-        ),
-        (
-            "headers: {a: \"s3cret\\n\"}",
-            "headers: entry 1 has a value with a line break",
-        ),
-        (
-            "basic_auth: {user: u}",
-            "4:26: sinks.o: basic_auth has a user and one of",
-        ),
-        (
-            "basic_auth: {user: u, password: s3cret, password_file: f}",
-            "basic_auth has a user and one of",
-        ),
-        ("basic_auth: {user: \"u:s3cret\", password: x}", "has a colon"),
-        (
-            "bearer_token_file: f\n      basic_auth: {user: u, password: s3cret}",
-            "keep one",
-        ),
-        (
-            "bearer_token_file: f\n      headers: {Authorization: s3cret}",
-            "keep one",
-        ),
-        (
-            "bearer_token_file: /not/there",
-            "bearer_token_file: cannot use /not/there: No such file",
-        ),
-        (
-            "endpoint: https://h\n      tls: {certificate: c}",
-            "5:26: sinks.o: tls.certificate is set but tls.key is not",
-        ),
-        (
-            "endpoint: https://h\n      tls: {ca: /not/there}",
-            "tls.ca: cannot use /not/there",
-        ),
-        (
-            "endpoint: https://h\n      tls: {server_name: \"a b\"}",
-            "tls.server_name is",
-        ),
-        (
-            "endpoint: http://h\n      tls: {ca: f}",
-            "4:17: sinks.o: tls is set, but the endpoint is a plain one",
-        ),
-        ("queue: {bytes: 0B}", "4:22: sinks.o.otlp: a queue of zero"),
-        ("concurrency: 0", "4:20: sinks.o.otlp: concurrency is 0"),
-        (
-            "retry: {initial: 1ms}",
-            "4:24: sinks.o.otlp: a retry every few milliseconds",
-        ),
-        (
-            "attributes: [{drop: a}, {hash: a}]",
-            "4:31: sinks.o: attributes: \"a\" is in two rules",
-        ),
-        (
-            "attributes: [{rename: {from: a, to: a}}]",
-            "4:20: sinks.o: attributes: \"a\" is in two rules",
-        ),
-        (
-            "attributes: [{drop: \"\"}]",
-            "attributes: a rule has an empty key",
-        ),
-    ];
-    for (keys, expected) in cases {
+    for row in FAULTS.lines() {
+        let (keys, expected) = row.split_once(" => ").unwrap();
+        let keys = keys.replace(" / ", "\n      ");
         let text = format!("sinks:\n  o:\n    otlp:\n      {keys}\nhealth: {{enabled: false}}\n");
         let config = parsed(&text);
         let faults: Vec<String> = check("agent.yaml", &config, None)
