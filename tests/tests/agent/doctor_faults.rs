@@ -47,111 +47,40 @@ fn assert_fix(command: Command, words: &str, fix: &str) {
     );
 }
 
+/// Variables, the text of their finding and its fix. `$URL` is an endpoint that accepts everything, nothing listens at `$DEAD`.
+const FAULTY_VARIABLES: &str = "\
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_PROTOCOL=http | PROTOCOL | set it to grpc, http/protobuf or http/json
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_SDK_DISABLED=true | OTEL_SDK_DISABLED | unset OTEL_SDK_DISABLED
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_TIMEOUT=10s | TIMEOUT | milliseconds, such as 10000
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_COMPRESSION=brotli | COMPRESSION | gzip, zstd or none
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_HEADERS=abc | HEADERS | write key=value
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_RESOURCE_ATTRIBUTES=team:nlp | team:nlp | key=value
+OTEL_EXPORTER_OTLP_ENDPOINT=$DEAD | Connection refused | start a receiver there
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL/v1/metrics | ends with /v1/metrics | take /v1/metrics off
+OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318 | localhost:4318 | write a URL such as
+OTEL_EXPORTER_OTLP_ENDPOINT=http://no.such.host.invalid:4318 | dns error | check the host name
+RANK=8 WORLD_SIZE=8 | RANK=8 | count ranks from 0
+RANK=1 SLURM_PROCID=2 | SLURM_PROCID=2 | one launcher
+OTEL_EXPORTER_OTLP_ENDPOINT=https://127.0.0.1:1 OTEL_EXPORTER_OTLP_INSECURE=true | the scheme wins | unset OTEL_EXPORTER_OTLP_INSECURE
+OTEL_EXPORTER_OTLP_ENDPOINT=https://127.0.0.1:1 OTEL_EXPORTER_OTLP_CERTIFICATE=/none.pem | /none.pem | give a PEM file
+OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_PROTOCOL=grpc | do not speak gRPC | OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
+OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf | do not speak HTTP | OTEL_EXPORTER_OTLP_PROTOCOL=grpc";
+
 #[test]
 fn each_invalid_variable_is_reported_with_a_fix() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let dead = format!("http://127.0.0.1:{}", free_port());
     let url = endpoint.url();
-    let otlp = |name: &'static str, value: &'static str| {
-        [("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()), (name, value)]
-    };
-    let with_path = format!("{url}/v1/metrics");
-    for (variables, words, fix) in [
-        (
-            &otlp("OTEL_EXPORTER_OTLP_PROTOCOL", "http")[..],
-            "PROTOCOL",
-            "set it to grpc, http/protobuf or http/json",
-        ),
-        (
-            &otlp("OTEL_SDK_DISABLED", "true"),
-            "OTEL_SDK_DISABLED",
-            "unset OTEL_SDK_DISABLED",
-        ),
-        (
-            &otlp("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
-            "TIMEOUT",
-            "milliseconds, such as 10000",
-        ),
-        (
-            &otlp("OTEL_EXPORTER_OTLP_COMPRESSION", "brotli"),
-            "COMPRESSION",
-            "gzip, zstd or none",
-        ),
-        (
-            &otlp("OTEL_EXPORTER_OTLP_HEADERS", "abc"),
-            "HEADERS",
-            "write key=value",
-        ),
-        (
-            &otlp("OTEL_RESOURCE_ATTRIBUTES", "team:nlp"),
-            "team:nlp",
-            "key=value",
-        ),
-        (
-            &[("OTEL_EXPORTER_OTLP_ENDPOINT", &dead)],
-            "Connection refused",
-            "start a receiver there",
-        ),
-        (
-            &[("OTEL_EXPORTER_OTLP_ENDPOINT", &with_path)],
-            "ends with /v1/metrics",
-            "take /v1/metrics off",
-        ),
-        (
-            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318")],
-            "localhost:4318",
-            "write a URL such as",
-        ),
-        (
-            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://no.such.host.invalid:4318")],
-            "dns error",
-            "check the host name",
-        ),
-        (
-            &[("RANK", "8"), ("WORLD_SIZE", "8")],
-            "RANK=8",
-            "count ranks from 0",
-        ),
-        (
-            &[("RANK", "1"), ("SLURM_PROCID", "2")],
-            "SLURM_PROCID=2",
-            "one launcher",
-        ),
-        (
-            &[
-                ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1"),
-                ("OTEL_EXPORTER_OTLP_INSECURE", "true"),
-            ],
-            "the scheme wins",
-            "unset OTEL_EXPORTER_OTLP_INSECURE",
-        ),
-        (
-            &[
-                ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1"),
-                ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/none.pem"),
-            ],
-            "/none.pem",
-            "give a PEM file",
-        ),
-        (
-            &[
-                ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318"),
-                ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
-            ],
-            "do not speak gRPC",
-            "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
-        ),
-        (
-            &[
-                ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317"),
-                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-            ],
-            "do not speak HTTP",
-            "OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
-        ),
-    ] {
+    for row in FAULTY_VARIABLES.lines() {
+        let row = row.replace("$URL", &url).replace("$DEAD", &dead);
+        let mut parts = row.split(" | ");
+        let [variables, words, fix] = [(); 3].map(|()| parts.next().expect("a row has three parts"));
+        let variables: Vec<_> = variables
+            .split(' ')
+            .filter_map(|pair| pair.split_once('='))
+            .collect();
         // A resolver that does not respond delays the check.
-        assert_fix(doctor(variables, &["--timeout", "60"]), words, fix);
+        assert_fix(doctor(&variables, &["--timeout", "60"]), words, fix);
     }
 }
 
