@@ -115,9 +115,9 @@ fn unknown_log_level_or_format_is_rejected_with_its_location() {
         (
             "{level: loud}",
             14,
-            "\"loud\" here; it can be: error, warn, info, debug",
+            "\"loud\"; it can be: error, warn, info, debug",
         ),
-        ("{format: xml}", 15, "\"xml\" here; it can be: text, json"),
+        ("{format: xml}", 15, "\"xml\"; it can be: text, json"),
     ] {
         world.configure_as(&Setup {
             rest: &format!("log: {log}\n"),

@@ -225,9 +225,12 @@ fn points_of(message: &Value) -> Vec<Point> {
     points
 }
 
+/// The name of a series, its attributes and its value.
+type SeriesRow<'t> = (&'t str, Vec<(&'t str, &'t str)>, f64);
+
 /// Parses a table with one series a line into names, attributes and values: `gpu.power{gpu.power.reading=instant} 500`.
-pub(crate) fn parse_series(table: &str) -> Vec<(&str, Vec<(&str, &str)>, f64)> {
-    fn row(line: &str) -> (&str, Vec<(&str, &str)>, f64) {
+pub(crate) fn parse_series(table: &str) -> Vec<SeriesRow<'_>> {
+    fn row(line: &str) -> SeriesRow<'_> {
         let (series, value) = line.rsplit_once(' ').expect("a line ends with a value");
         let (name, attributes) = series.split_once('{').unwrap_or((series, ""));
         let attributes = attributes.trim_end_matches('}').split(", ");

@@ -22,15 +22,16 @@ const fn version<T>(number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
 
-/// Calls a function that fills one value, which `begin` prepares.
+/// Calls a function that fills one value, which `begin` prepares. Evaluates to the result; a missing function does not return from
+/// the caller, which may try an older one.
 macro_rules! ask {
     ($device:expr, $function:ident, $begin:expr $(, $argument:expr)*) => {{
         let device = $device;
-        let function = nvml_sym(device.nvml().lib().$function.as_ref())?;
         let mut value = $begin;
+        let function = nvml_sym(device.nvml().lib().$function.as_ref());
         // SAFETY: see the header of this file; other arguments are plain numbers.
-        nvml_try(unsafe { function(device.handle() $(, $argument)*, &mut value) })?;
-        Ok(value)
+        let called = function.and_then(|function| nvml_try(unsafe { function(device.handle() $(, $argument)*, &mut value) }));
+        called.map(|()| value)
     }};
 }
 
@@ -160,7 +161,7 @@ pub(crate) fn temperature(device: &Device<'_>) -> Result<i32, NvmlError> {
     let answer: Result<c::nvmlTemperature_t, NvmlError> = ask!(device, nvmlDeviceGetTemperatureV, begin);
     match answer {
         Ok(answer) => Ok(answer.temperature),
-        Err(NvmlError::FailedToLoadSymbol(_)) => device
+        Err(NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound) => device
             .temperature(TemperatureSensor::Gpu)
             .map(|degrees| i32::try_from(degrees).unwrap_or(i32::MAX)),
         Err(error) => Err(error),
@@ -172,7 +173,7 @@ pub(crate) fn temperature(device: &Device<'_>) -> Result<i32, NvmlError> {
 pub(crate) fn clock_event_reasons(device: &Device<'_>) -> Result<u64, NvmlError> {
     let reasons: Result<u64, NvmlError> = ask!(device, nvmlDeviceGetCurrentClocksEventReasons, 0);
     match reasons {
-        Err(NvmlError::FailedToLoadSymbol(_)) => {
+        Err(NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound) => {
             ask!(device, nvmlDeviceGetCurrentClocksThrottleReasons, 0)
         }
         reasons => reasons,

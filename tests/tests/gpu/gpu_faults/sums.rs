@@ -70,11 +70,11 @@ fn energy_rate_of_eight_gpus_equals_their_power() {
     let world = some_or_return!(World::start("h100x8", UNEVEN));
     world.fake.run_from(0.0);
     wait_value(&world, "sum(gpu_power_watts)", 4_000.0, 1e-9);
-    // A rate is extrapolated over its window: it is exact as soon as the window is full of scrapes.
-    for scrapes in [30.0, 58.0] {
-        let count = "min(count_over_time(gpu_energy_joules_total[1m]))";
-        wait_until(&format!("the window has {scrapes} scrapes"), || {
-            world.scraped(count).is_some_and(|count| count >= scrapes)
+    // A rate is extrapolated over its window: it is exact as soon as there are scrapes from before the window.
+    for age in ["30s", "1m"] {
+        let count = format!("min(count_over_time(gpu_energy_joules_total[1m] offset {age}))");
+        wait_until(&format!("scrapes are {age} old"), || {
+            world.scraped(&count).is_some_and(|count| count >= 1.0)
         });
     }
     wait_value(&world, "sum(rate(gpu_energy_joules_total[1m]))", 4_000.0, 0.02);
