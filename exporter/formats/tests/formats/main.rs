@@ -23,6 +23,7 @@ mod trainers;
 mod tunix;
 mod tunix_trace;
 mod upstream;
+mod value_table;
 mod wandb;
 
 use imported::Imported;

@@ -3,27 +3,20 @@
 
 mod expected;
 mod keys;
-mod nvidia;
 
 use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
 
 use pulsetrain_formats::detect;
 
-use self::{expected::SAMPLES, keys::Outcome, nvidia::NVIDIA};
+use self::{expected::SAMPLES, keys::Outcome};
 use crate::{
     Imported,
     imported::{Point, all_samples, sample},
+    value_table::{Sample, samples},
 };
 
 /// The folder of the samples in the corpus.
 const FOLDER: &str = "trainers/";
-
-/// A sample, and the values of some of its series.
-struct Sample {
-    file: &'static str,
-    format: &'static str,
-    series: &'static [(&'static str, &'static [f64])],
-}
 
 /// The trainers with the folders of their samples and the formats that read them.
 const TRAINERS: &[(&str, &str, &str)] = &[
@@ -65,7 +58,7 @@ const TRAINERS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn every_trainer_sample_is_detected_and_its_values_match_the_log() {
-    let problems: Vec<String> = SAMPLES.iter().chain(NVIDIA).flat_map(problems).collect();
+    let problems: Vec<String> = samples(SAMPLES).iter().flat_map(problems).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
@@ -81,12 +74,12 @@ fn problems(expected: &Sample) -> Vec<String> {
     if imported.skipped.has_losses() {
         problems.push(format!("{name}: {:?}", imported.skipped.problems()));
     }
-    for (series, expected) in expected.series {
+    for (series, expected) in &expected.series {
         let found = values(&imported, series);
         let is_same = |(found, expected): (&f64, &f64)| {
             (found - expected).abs() <= 1e-9 * expected.abs() || (found.is_nan() && expected.is_nan())
         };
-        if found.len() != expected.len() || !found.iter().zip(*expected).all(is_same) {
+        if found.len() != expected.len() || !found.iter().zip(expected).all(is_same) {
             problems.push(format!("{series} of {name} is {found:?}, not {expected:?}"));
         }
     }
@@ -100,11 +93,8 @@ fn every_file_of_the_trainers_has_an_expectation() {
         .filter_map(|name| Some(name.strip_prefix(FOLDER)?.to_owned()))
         .filter(|name| name != "README.md")
         .collect();
-    let expected: BTreeSet<String> = SAMPLES
-        .iter()
-        .chain(NVIDIA)
-        .map(|sample| sample.file.to_owned())
-        .collect();
+    let expected = samples(SAMPLES);
+    let expected: BTreeSet<String> = expected.iter().map(|sample| sample.file.to_owned()).collect();
     assert_eq!(found, expected);
 }
 
@@ -234,7 +224,7 @@ fn mappings(formats: &'static str) -> Vec<&'static str> {
 }
 
 fn has_samples(folder: &str) -> bool {
-    SAMPLES.iter().chain(NVIDIA).any(|sample| {
+    samples(SAMPLES).iter().any(|sample| {
         let rest = sample.file.strip_prefix(folder);
         rest.is_some_and(|rest| rest.starts_with('/'))
     })

@@ -1,0 +1,38 @@
+//! Parses tables of files with the expected values of their series.
+
+/// A file of the corpus, and the values of some of its series.
+pub(crate) struct Sample {
+    pub(crate) file: &'static str,
+    pub(crate) format: &'static str,
+    pub(crate) series: Vec<(&'static str, Vec<f64>)>,
+}
+
+/// Parses a table: a line `FILE FORMAT` a file, then a line `SERIES -> VALUES` a series. A line with `#` is a comment.
+pub(crate) fn samples(table: &'static str) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = Vec::new();
+    let is_row = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    for line in table.lines().filter(is_row) {
+        if let Some((series, values)) = line.split_once(" ->") {
+            let sample = samples.last_mut().expect("a series follows its file");
+            let values = values.split_whitespace().map(number).collect();
+            sample.series.push((series, values));
+        } else {
+            let (file, format) = line.split_once(' ').expect("a file has a format");
+            samples.push(Sample {
+                file,
+                format,
+                series: Vec::new(),
+            });
+        }
+    }
+    samples
+}
+
+/// Parses a number. The suffix `GiB` makes it a number of bytes.
+fn number(text: &str) -> f64 {
+    let (number, factor) = match text.strip_suffix("GiB") {
+        Some(number) => (number, 1_073_741_824.0),
+        None => (text, 1.0),
+    };
+    number.parse::<f64>().expect("a value is a number") * factor
+}
