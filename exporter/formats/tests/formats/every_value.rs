@@ -1,6 +1,6 @@
 //! Every value of every sample arrives once, in our unit and at its own time, or a rule leaves it out.
 //!
-//! A row of [`LOGS`] is a file of the corpus with its reader, its table of series and its number of values.
+//! A row of `samples` is a file of the corpus with its reader, its table of series and its number of values.
 
 mod samples;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use pulsetrain_record::SkipReason;
 
-use self::samples::{LOGS, Log, NO_LOGS, UNKNOWN_TRAINERS};
+use self::samples::{Log, NO_LOGS, UNKNOWN_TRAINERS, all_logs};
 use crate::{
     Imported,
     expected::{ExpectedLog, ExpectedValue, Value},
@@ -27,7 +27,7 @@ fn every_corpus_log_has_a_row_of_expected_values() {
         .into_iter()
         .filter(|name| !name.starts_with("trainers/"));
     let (others, logs): (Vec<String>, Vec<String>) = samples.partition(is_no_log);
-    let rows: Vec<&str> = LOGS.iter().map(|(name, _)| *name).collect();
+    let rows: Vec<&str> = all_logs().iter().map(|log| log.name).collect();
     assert_eq!(logs, rows, "a row a log, in their order");
     for (place, files, _) in NO_LOGS {
         let found = others.iter().filter(|name| is_at(name, place)).count();
@@ -37,25 +37,26 @@ fn every_corpus_log_has_a_row_of_expected_values() {
 
 #[test]
 fn the_table_has_the_number_of_values_of_every_sample() {
-    for (name, log) in LOGS {
-        let expected = (log.reader)(&sample(name));
+    for log in all_logs() {
+        let expected = (log.reader)(&sample(log.name));
         let rules: Vec<(&str, u64)> = expected
             .left_out
             .iter()
             .map(|(rule, count)| (rule.as_str(), *count))
             .collect();
         assert_eq!(
-            (expected.values.len(), &rules[..]),
+            (expected.values.len(), rules),
             (log.values, log.left_out),
-            "{name}"
+            "{}",
+            log.name
         );
     }
 }
 
 #[test]
 fn every_sample_value_is_exported_once_in_the_registry_unit() {
-    for (name, log) in LOGS {
-        arrives(name, log);
+    for log in all_logs() {
+        arrives(&log);
     }
 }
 
@@ -80,10 +81,11 @@ fn is_at(name: &str, place: &str) -> bool {
     name == place || (place.ends_with('/') && name.starts_with(place))
 }
 
-fn arrives(name: &str, log: &Log) {
+fn arrives(log: &Log) {
+    let name = log.name;
     let expected = (log.reader)(&sample(name));
     let imported = Imported::by(log.format, name);
-    let mut found = Found::new(name, &imported, log.derived);
+    let mut found = Found::new(name, &imported, &log.derived);
     for (series, values) in by_series(log.table, &expected) {
         found.assert_series(&series, &values);
     }
@@ -136,11 +138,11 @@ fn by_series<'t>(table: &str, expected: &'t ExpectedLog) -> Vec<(Series, Vec<&'t
 struct Found<'i> {
     name: &'i str,
     left: Vec<&'i Point>,
-    derived: &'static [&'static str],
+    derived: &'i [&'static str],
 }
 
 impl<'i> Found<'i> {
-    fn new(name: &'i str, imported: &'i Imported, derived: &'static [&'static str]) -> Self {
+    fn new(name: &'i str, imported: &'i Imported, derived: &'i [&'static str]) -> Self {
         Self {
             name,
             left: imported.points.iter().collect(),
