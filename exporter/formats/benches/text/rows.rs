@@ -41,6 +41,14 @@ const fn text(file: &'static str, from: &'static str) -> Input {
     })
 }
 
+const fn objects(time: Option<(&'static str, f64)>) -> Naive {
+    Naive::Json(Objects {
+        time,
+        within: None,
+        only: &[],
+    })
+}
+
 /// Every format of the table.
 pub(crate) static ROWS: &[Row] = &[
     Row {
@@ -53,12 +61,7 @@ pub(crate) static ROWS: &[Row] = &[
             // An unchanged state is repeated only after an interval.
             later_secs: 1,
         }),
-        naive: Naive::Json(Objects {
-            time: None,
-            step: "step",
-            within: None,
-            only: &[],
-        }),
+        naive: objects(None),
     },
     Row {
         format: "surogate-console",
@@ -79,12 +82,7 @@ pub(crate) static ROWS: &[Row] = &[
     Row {
         format: "surogate-jsonl",
         input: text("written/surogate_metrics.jsonl", "train/loss"),
-        naive: Naive::Json(Objects {
-            time: Some(("ts", 1e9)),
-            step: "step",
-            within: None,
-            only: &[],
-        }),
+        naive: objects(Some(("ts", 1e9))),
     },
     Row {
         format: "kempnerforge",
@@ -110,12 +108,7 @@ pub(crate) static ROWS: &[Row] = &[
     Row {
         format: "maxtext-metrics",
         input: text("maxtext/demo.metrics.jsonl", "learning/"),
-        naive: Naive::Json(Objects {
-            time: None,
-            step: "step",
-            within: None,
-            only: &[],
-        }),
+        naive: objects(None),
     },
     Row {
         format: "torchspec",
@@ -172,7 +165,6 @@ pub(crate) static ROWS: &[Row] = &[
         }),
         naive: Naive::Json(Objects {
             time: None,
-            step: "step",
             within: Some("log_history"),
             only: &[],
         }),
@@ -196,7 +188,6 @@ pub(crate) static ROWS: &[Row] = &[
         ),
         naive: Naive::Json(Objects {
             time: Some(("time_us", 1e3)),
-            step: "step",
             within: None,
             only: &["value"],
         }),
@@ -204,12 +195,7 @@ pub(crate) static ROWS: &[Row] = &[
     Row {
         format: "json",
         input: text("written/any.jsonl", "{\"ts\""),
-        naive: Naive::Json(Objects {
-            time: Some(("ts", 1e6)),
-            step: "step",
-            within: None,
-            only: &[],
-        }),
+        naive: objects(Some(("ts", 1e6))),
     },
     Row {
         format: "keyvalue",

@@ -8,13 +8,14 @@ use super::Points;
 pub(crate) struct Objects {
     /// The key of the time, and its unit in nanoseconds.
     pub(crate) time: Option<(&'static str, f64)>,
-    /// The key of the step.
-    pub(crate) step: &'static str,
     /// The list that contains the objects, or `None` if each line is one.
     pub(crate) within: Option<&'static str>,
     /// The keys whose numbers are points. Empty selects all keys.
     pub(crate) only: &'static [&'static str],
 }
+
+/// The key of the step.
+const STEP: &str = "step";
 
 impl Objects {
     pub(super) fn read(&self, input: &[u8]) -> u64 {
@@ -45,7 +46,7 @@ impl Objects {
             .and_then(|(key, nanos)| Some((object[key].as_f64()? * nanos) as u64))
             .unwrap_or_default();
         let is_wanted = self.only.is_empty() || self.only.iter().any(|key| !object[*key].is_null());
-        if let Some(step) = object[self.step].as_f64().filter(|_| is_wanted) {
+        if let Some(step) = object[STEP].as_f64().filter(|_| is_wanted) {
             points.push_step(time, step);
         }
         self.numbers("", object, time, points);
@@ -53,7 +54,7 @@ impl Objects {
 
     fn numbers(&self, outer: &str, object: &Value, time: u64, points: &mut Points) {
         for (key, value) in object.as_object().into_iter().flatten() {
-            let is_own = key == self.step || self.time.is_some_and(|(time, _)| time == key);
+            let is_own = key == STEP || self.time.is_some_and(|(time, _)| time == key);
             if is_own || !(self.only.is_empty() || self.only.contains(&key.as_str())) {
                 continue;
             }
