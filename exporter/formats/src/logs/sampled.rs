@@ -10,7 +10,7 @@ use pulsetrain_otlp::{
 };
 
 use super::{LogFormat, LogReader, ReadLimits, ReadTime};
-use pulsetrain_record::{Counts, ParseReport, Recorder, Run};
+use pulsetrain_record::{Counts, ParseReport, Recorder, Run, SkipReason};
 
 /// The output of a parser.
 pub(crate) struct Sampled {
@@ -126,6 +126,22 @@ impl Sampled {
             }
         }
     }
+}
+
+/// Reads a finished file in chunks of `size` bytes. Returns the counts without the output.
+pub(crate) fn read_in_chunks(format: &LogFormat, bytes: &[u8], size: usize) -> (Counts, ParseReport) {
+    let mut recorder = Recorder::new(Run::default(), |_| {});
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    bytes
+        .chunks(size)
+        .for_each(|chunk| reader.push(chunk, &mut recorder));
+    reader.finish(&mut recorder);
+    recorder.finish()
+}
+
+/// Returns the reasons of a report with their counts.
+pub(crate) fn reasons(skipped: &ParseReport) -> Vec<(SkipReason, u64)> {
+    skipped.counts().collect()
 }
 
 fn shown(pair: &KeyValue<'_>) -> String {

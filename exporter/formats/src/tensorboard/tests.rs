@@ -2,11 +2,11 @@
 
 use super::{summary::Data, *};
 use crate::{
-    logs::{LogReader, ReadLimits},
+    logs::sampled::{read_in_chunks, reasons},
     test_message::{bytes, varint},
 };
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{Counts, ParseReport, Run};
+use pulsetrain_record::{Counts, ParseReport};
 
 fn double(field: u64, value: f64) -> Vec<u8> {
     [varint(field << 3 | 1), value.to_le_bytes().to_vec()].concat()
@@ -47,21 +47,8 @@ fn file(events: &[Vec<u8>]) -> Vec<u8> {
         .collect()
 }
 
-fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, ParseReport) {
-    let mut recorder = Recorder::new(Run::default(), |_| {});
-    let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
-    file.chunks(piece)
-        .for_each(|piece| reader.push(piece, &mut recorder));
-    reader.finish(&mut recorder);
-    recorder.finish()
-}
-
 fn read(file: &[u8]) -> (Counts, ParseReport) {
-    read_in_pieces(file, file.len().max(1))
-}
-
-fn reasons(skipped: &ParseReport) -> Vec<(SkipReason, u64)> {
-    skipped.counts().collect()
+    read_in_chunks(&FORMAT, file, file.len().max(1))
 }
 
 fn three_losses() -> Vec<u8> {
@@ -107,7 +94,11 @@ fn chunk_size_does_not_change_the_result_for_event_files() {
     let complete = read(&file);
     assert_eq!((complete.0.records, complete.0.points), (4, 6));
     for piece in 1..file.len() {
-        assert_eq!(read_in_pieces(&file, piece), complete, "pieces of {piece}");
+        assert_eq!(
+            read_in_chunks(&FORMAT, &file, piece),
+            complete,
+            "pieces of {piece}"
+        );
     }
 }
 
@@ -146,7 +137,7 @@ fn a_flipped_bit_in_a_length_ends_parsing_and_is_reported_once() {
     let start = file.len() - 2 * one;
     file[start] ^= 1;
     for piece in [1, 7, file.len()] {
-        let (counts, skipped) = read_in_pieces(&file, piece);
+        let (counts, skipped) = read_in_chunks(&FORMAT, &file, piece);
         assert_eq!(counts.records, 2);
         assert_eq!(reasons(&skipped), [(SkipReason::MalformedRecord, 1)]);
         assert_eq!(skipped.problems()[0].position.offset, start as u64);
@@ -158,7 +149,7 @@ fn oversized_event_record_is_skipped_and_the_next_is_parsed() {
     let long = event(2, &vec![0; frame::MAX_LENGTH as usize]);
     let mut file = file(&[event(1, &scalar("train/loss", 1.0)), long]);
     file.extend(framed(&event(3, &scalar("train/loss", 3.0))));
-    let (counts, skipped) = read_in_pieces(&file, 100_000);
+    let (counts, skipped) = read_in_chunks(&FORMAT, &file, 100_000);
     assert_eq!(counts.records, 3);
     assert_eq!(reasons(&skipped), [(SkipReason::RecordTooLong, 1)]);
 }

@@ -2,11 +2,14 @@
 
 use super::*;
 use crate::{
-    logs::{LogReader, ReadLimits, sampled::Sampled},
+    logs::{
+        LogReader, ReadLimits,
+        sampled::{Sampled, read_in_chunks, reasons},
+    },
     test_message::{bytes, varint},
 };
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{Counts, ParseReport, Run};
+use pulsetrain_record::Run;
 
 fn item(field: u64, key: &str, json: &str) -> Vec<u8> {
     bytes(
@@ -60,32 +63,23 @@ fn file(records: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, ParseReport) {
-    let mut recorder = Recorder::new(Run::default(), |_| {});
-    let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
-    file.chunks(piece)
-        .for_each(|piece| reader.push(piece, &mut recorder));
-    reader.finish(&mut recorder);
-    recorder.finish()
-}
-
-fn reasons(skipped: &ParseReport) -> Vec<(SkipReason, u64)> {
-    skipped.counts().collect()
-}
-
 #[test]
 fn records_spanning_blocks_are_reassembled_at_any_chunk_size() {
     let long = history(&[("_step", "1"), ("note", &format!("\"{}\"", "x".repeat(100_000)))]);
     let file = file(&[step(0), long, step(2)]);
     assert!(file.len() > 3 * (32 << 10));
-    let complete = read_in_pieces(&file, file.len());
+    let complete = read_in_chunks(&FORMAT, &file, file.len());
     assert_eq!(
         (complete.0.records, complete.0.points, complete.0.events),
         (3, 4, 1)
     );
     assert!(!complete.1.has_losses());
     for piece in [1, 7, 999, 32 << 10, (32 << 10) + 1] {
-        assert_eq!(read_in_pieces(&file, piece), complete, "pieces of {piece}");
+        assert_eq!(
+            read_in_chunks(&FORMAT, &file, piece),
+            complete,
+            "pieces of {piece}"
+        );
     }
 }
 
@@ -94,7 +88,7 @@ fn bit_flip_loses_only_one_wandb_record() {
     let mut file = file(&[step(0), step(1), step(2)]);
     let at = file.len() - 2 * (file.len() - 7) / 3 + 20;
     file[at] ^= 1;
-    let (counts, skipped) = read_in_pieces(&file, file.len());
+    let (counts, skipped) = read_in_chunks(&FORMAT, &file, file.len());
     assert_eq!((counts.records, counts.points), (2, 4));
     assert_eq!(
         skipped.counts().find(|(reason, _)| reason.is_loss()),
@@ -110,7 +104,7 @@ fn a_broken_chunk_skips_to_the_next_block() {
     // The kind of the first chunk.
     file[13] = 77;
     for piece in [64, file.len()] {
-        let (counts, skipped) = read_in_pieces(&file, piece);
+        let (counts, skipped) = read_in_chunks(&FORMAT, &file, piece);
         assert!(counts.records > 100 && counts.records < 500, "{}", counts.records);
         let losses: Vec<_> = reasons(&skipped)
             .into_iter()
@@ -124,7 +118,7 @@ fn a_broken_chunk_skips_to_the_next_block() {
 #[test]
 fn a_file_that_is_still_written_ends_in_an_incomplete_record() {
     let file = file(&[step(0), step(1)]);
-    let (counts, skipped) = read_in_pieces(&file[..file.len() - 3], file.len());
+    let (counts, skipped) = read_in_chunks(&FORMAT, &file[..file.len() - 3], file.len());
     assert_eq!(counts.records, 1);
     assert!(reasons(&skipped).contains(&(SkipReason::IncompleteRecord, 1)));
 }
@@ -136,7 +130,7 @@ fn summary_values_are_kept_only_for_keys_without_history() {
         &[item(1, "train/loss", "2.5"), item(1, "best_epoch", "7")].concat(),
     );
     let file = file(&[step(0), summary.clone(), step(1), summary]);
-    let (counts, skipped) = read_in_pieces(&file, file.len());
+    let (counts, skipped) = read_in_chunks(&FORMAT, &file, file.len());
     // A loss and a step twice, and the best epoch once.
     assert_eq!(counts.points, 5);
     let wandb_summary = reasons(&skipped)
@@ -533,7 +527,7 @@ fn keys_beyond_the_limit_are_counted_and_left_out() {
             history(&keys.iter().map(|key| (key.as_str(), "1")).collect::<Vec<_>>())
         })
         .collect();
-    let (counts, skipped) = read_in_pieces(&file(&records), 1 << 20);
+    let (counts, skipped) = read_in_chunks(&FORMAT, &file(&records), 1 << 20);
     let beyond = reasons(&skipped)
         .into_iter()
         .find(|(reason, _)| *reason == SkipReason::TooManyNames);

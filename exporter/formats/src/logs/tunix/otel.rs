@@ -219,7 +219,7 @@ fn coverage() -> Vec<CoverageRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::sampled::Sampled;
+    use crate::logs::sampled::{Sampled, read_in_chunks};
 
     fn export(prefix: &str, name: &str, value: &str) -> String {
         let point = format!(
@@ -336,11 +336,8 @@ mod tests {
             (format!("x\n{complete}\n\n{complete}"), 2),
         ] {
             assert_eq!(Sampled::read(&FORMAT, &text).counts.records, records, "{text}");
-            let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
-            let mut reader = crate::logs::LogReader::new(&FORMAT, crate::logs::ReadLimits::default());
-            reader.push(text.as_bytes(), &mut recorder);
-            reader.finish(&mut recorder);
-            assert_eq!(recorder.finish().0.records, records, "{text}");
+            let (counts, _) = read_in_chunks(&FORMAT, text.as_bytes(), text.len());
+            assert_eq!(counts.records, records, "{text}");
         }
     }
 }

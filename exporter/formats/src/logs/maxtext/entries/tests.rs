@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::*;
-use crate::logs::{LogReader, ReadLimits, ReadTime, sampled::Sampled};
+use crate::logs::{
+    LogReader, ReadLimits, ReadTime,
+    sampled::{Sampled, read_in_chunks, reasons},
+};
 use pulsetrain_record::{Counts, ParseReport};
 
 fn entry(payload: &str) -> String {
@@ -157,19 +160,9 @@ fn entries_in_chunks_are_complete_and_the_last_may_be_truncated() {
     )
     .expect("it can be written");
     for len in [1, 7, 1000] {
-        let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
-        let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
-        let complete = &list.as_bytes()[..list.len() - 30];
-        complete
-            .chunks(len)
-            .for_each(|piece| reader.push(piece, &mut recorder));
-        reader.finish(&mut recorder);
-        let (counts, skipped) = recorder.finish();
+        let (counts, skipped) = read_in_chunks(&FORMAT, &list.as_bytes()[..list.len() - 30], len);
         assert_eq!((counts.records, counts.spans), (19, 18), "{len}");
-        assert_eq!(
-            skipped.counts().collect::<Vec<_>>(),
-            [(SkipReason::IncompleteRecord, 1)]
-        );
+        assert_eq!(reasons(&skipped), [(SkipReason::IncompleteRecord, 1)]);
     }
 }
 
