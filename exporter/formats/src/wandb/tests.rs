@@ -159,35 +159,32 @@ fn values_are_numbers_texts_histograms_or_files() {
     assert!(format!("{:?}", value(bins)).contains("bucket_counts: [0, 1, 2, 0]"));
 }
 
-/// Keys of each trainer, and the expected values in our units.
+/// Reads a record with a key and its JSON, and others. Returns the key, its metric, the expected value and the output.
+fn read_row<'r>(row: &'r str, others: &[(&str, &str)]) -> (&'r str, &'r str, f64, Sampled) {
+    let mut words = row.split(' ');
+    let [key, json, metric, value] = [(); 4].map(|()| words.next().unwrap());
+    let clock = [("_step", "10"), ("_timestamp", "1.795220480e+09"), (key, json)];
+    let step = history(&[&clock, others].concat());
+    let read = Sampled::read_file(&FORMAT, &file(&[step]));
+    (key, metric, value.parse().unwrap(), read)
+}
+
+/// Keys of each trainer with their JSON, the metrics, and the expected values in our units.
 #[test]
 fn wandb_keys_are_mapped_by_trainer() {
-    const GIB: f64 = (1_u64 << 30) as f64;
-    for (key, json, metric, value) in [
-        (
-            "train/tokens_per_sec",
-            "1129.5",
-            "train.throughput.tokens",
-            1129.5,
-        ),
-        ("train/mfu", "0.41", "train.mfu", 0.41),
-        ("train/lr", "0.0003", "train.learning_rate", 0.0003),
-        ("train/step_time_sec", "0.25", "train.step.duration", 0.25),
-        ("gpu/peak_gb", "2.5", "memory.framework.peak", 2.5 * GIB),
-        ("smoothed/mfu", "0.4", "train.smoothed.mfu", 0.4),
-        ("moe/expert_balance", "0.6", "moe.expert_balance", 0.6),
-        ("eval/perplexity", "611.9", "eval.perplexity", 611.9),
-        ("loss/c4", "2.25", "data.loss", 2.25),
-        ("data/c4/tokens", "4096", "data.consumed_tokens", 4096.0),
+    for row in [
+        "train/tokens_per_sec 1129.5 train.throughput.tokens 1129.5",
+        "train/mfu 0.41 train.mfu 0.41",
+        "train/lr 0.0003 train.learning_rate 0.0003",
+        "train/step_time_sec 0.25 train.step.duration 0.25",
+        "gpu/peak_gb 2.5 memory.framework.peak 2684354560",
+        "smoothed/mfu 0.4 train.smoothed.mfu 0.4",
+        "moe/expert_balance 0.6 moe.expert_balance 0.6",
+        "eval/perplexity 611.9 eval.perplexity 611.9",
+        "loss/c4 2.25 data.loss 2.25",
+        "data/c4/tokens 4096 data.consumed_tokens 4096",
     ] {
-        let step = history(&[
-            ("_step", "10"),
-            ("_timestamp", "1.795220480e+09"),
-            (key, json),
-            ("train/loss", "2.5"),
-            ("smoothed/loss", "2.6"),
-        ]);
-        let read = Sampled::read_file(&FORMAT, &file(&[step]));
+        let (key, metric, value, read) = read_row(row, &[("train/loss", "2.5"), ("smoothed/loss", "2.6")]);
         assert_eq!(read.values(metric), [value], "{key}");
         assert_eq!(read.values("train.custom"), [0.0; 0], "{key}");
         assert!(!read.skipped.has_losses());
@@ -229,71 +226,29 @@ fn flattened_histograms_and_files_are_reassembled() {
     assert_eq!(left_out("wandb_clock"), Some(1));
 }
 
-/// Keys of torchtitan, and the expected values in our units.
+/// Keys of torchtitan with their JSON, the metrics, and the expected values in our units.
 #[test]
 fn units_in_torchtitan_keys_are_converted() {
-    const GIB: f64 = (1_u64 << 30) as f64;
-    for (key, json, metric, value) in [
-        ("loss_metrics/global_max_loss", "2.75", "train.max_loss", 2.75),
-        (
-            "throughput(tps)",
-            "3200",
-            "train.throughput.tokens_per_device",
-            3200.0,
-        ),
-        ("wps", "3200", "train.throughput.tokens_per_device", 3200.0),
-        ("tflops", "180.5", "train.throughput.flops_per_device", 180.5e12),
-        ("mfu(%)", "50", "train.mfu", 0.5),
-        ("n_tokens_seen", "4096", "train.tokens", 4096.0),
-        ("lr/AdamW", "0.0003", "train.learning_rate", 0.0003),
-        ("time_metrics/end_to_end(s)", "0.5", "train.step.duration", 0.5),
-        ("time_metrics/data_loading(s)", "0.25", "perf.data_time", 0.25),
-        (
-            "memory/max_active(GiB)",
-            "2.5",
-            "memory.framework.peak",
-            2.5 * GIB,
-        ),
-        (
-            "memory/max_reserved(GiB)",
-            "4",
-            "memory.framework.reserved",
-            4.0 * GIB,
-        ),
-        (
-            "memory/max_reserved(%)",
-            "25",
-            "memory.framework.utilization",
-            0.25,
-        ),
-        (
-            "memory/num_alloc_retries",
-            "3",
-            "memory.framework.alloc_retries",
-            3.0,
-        ),
-        ("validation_metrics/loss", "3.5", "eval.loss", 3.5),
-        (
-            "validation_metrics/throughput(tps)",
-            "9000",
-            "eval.throughput.tokens_per_device",
-            9000.0,
-        ),
-        ("memory/num_ooms", "-1", "train.custom", -1.0),
-        (
-            "memory/max_active(%)",
-            "20",
-            "memory.framework.active_utilization",
-            0.2,
-        ),
+    for row in [
+        "loss_metrics/global_max_loss 2.75 train.max_loss 2.75",
+        "throughput(tps) 3200 train.throughput.tokens_per_device 3200",
+        "wps 3200 train.throughput.tokens_per_device 3200",
+        "tflops 180.5 train.throughput.flops_per_device 180.5e12",
+        "mfu(%) 50 train.mfu 0.5",
+        "n_tokens_seen 4096 train.tokens 4096",
+        "lr/AdamW 0.0003 train.learning_rate 0.0003",
+        "time_metrics/end_to_end(s) 0.5 train.step.duration 0.5",
+        "time_metrics/data_loading(s) 0.25 perf.data_time 0.25",
+        "memory/max_active(GiB) 2.5 memory.framework.peak 2684354560",
+        "memory/max_reserved(GiB) 4 memory.framework.reserved 4294967296",
+        "memory/max_reserved(%) 25 memory.framework.utilization 0.25",
+        "memory/num_alloc_retries 3 memory.framework.alloc_retries 3",
+        "validation_metrics/loss 3.5 eval.loss 3.5",
+        "validation_metrics/throughput(tps) 9000 eval.throughput.tokens_per_device 9000",
+        "memory/num_ooms -1 train.custom -1",
+        "memory/max_active(%) 20 memory.framework.active_utilization 0.2",
     ] {
-        let step = history(&[
-            ("_step", "10"),
-            ("_timestamp", "1.795220480e+09"),
-            (key, json),
-            ("loss_metrics/global_avg_loss", "2.5"),
-        ]);
-        let read = Sampled::read_file(&FORMAT, &file(&[step]));
+        let (key, metric, value, read) = read_row(row, &[("loss_metrics/global_avg_loss", "2.5")]);
         assert_eq!(read.values(metric), [value], "{key}");
         assert_eq!(read.values("train.loss"), [2.5]);
         assert!(!read.skipped.has_losses());
