@@ -17,14 +17,14 @@ fn series_over_the_limit_are_rejected_and_others_continue() {
         let points = ["1", "2", "3"]
             .map(|a| number(0, time, 1.0, &[("a", a)]))
             .to_vec();
-        run("r", vec![metric("g", "", "", gauge(points))])
+        one(unitless("g", gauge(points)))
     };
     assert_eq!(world.rejected(three(T0)), [(Rejection::SeriesLimit, 1)]);
     assert_eq!(world.rejected(three(T0 + 1)), [(Rejection::SeriesLimit, 1)]);
     assert_eq!(world.series(), 2);
     // The end of a series frees its slot.
-    world.take(run("r", vec![end("g", T0 + 2, &[("a", "1")])]));
-    world.take(run("r", vec![simple("g", T0 + 3, 1.0, &[("a", "3")])]));
+    world.take(one(end("g", T0 + 2, &[("a", "1")])));
+    world.take(one(simple("g", T0 + 3, 1.0, &[("a", "3")])));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn metric_that_reports_the_limit_has_a_reserve() {
     });
     let of = |name, count: usize| {
         let points = (0..count).map(|a| number(0, T0, 1.0, &[("a", &a.to_string())]));
-        run("r", vec![metric(name, "", "", gauge(points.collect()))])
+        one(unitless(name, gauge(points.collect())))
     };
     assert_eq!(world.rejected(of("g", 2)), [(Rejection::SeriesLimit, 1)]);
     world.take(of("pulsetrain.dropped_items", 20));
@@ -50,48 +50,36 @@ fn metric_that_reports_the_limit_has_a_reserve() {
 #[test]
 fn metric_name_keeps_its_first_type() {
     let mut world = World::new();
-    world.take(run("r", vec![simple("x.total", T0, 1.0, &[])]));
-    let counter = run(
-        "r",
-        vec![metric(
-            "x",
-            "",
-            "",
-            sum(CUMULATIVE, true, vec![number(T0, T0, 1.0, &[])]),
-        )],
-    );
+    world.take(one(simple("x.total", T0, 1.0, &[])));
+    let counter = one(unitless(
+        "x",
+        sum(CUMULATIVE, true, vec![number(T0, T0, 1.0, &[])]),
+    ));
     assert_eq!(world.rejected(counter), [(Rejection::TypeConflict, 1)]);
     // A histogram's samples have other names.
-    world.take(run("r", vec![simple("h_count", T0, 1.0, &[])]));
+    world.take(one(simple("h_count", T0, 1.0, &[])));
     let histogram = histogram(CUMULATIVE, buckets(T0, T0, &[], &[1], 1.0));
     assert_eq!(
-        world.rejected(run("r", vec![metric("h", "", "", histogram)])),
+        world.rejected(one(unitless("h", histogram))),
         [(Rejection::TypeConflict, 1)]
     );
-    let info = run("r", vec![simple("target.info", T0, 1.0, &[])]);
+    let info = one(simple("target.info", T0, 1.0, &[]));
     assert_eq!(world.rejected(info), [(Rejection::TypeConflict, 1)]);
 }
 
 /// OpenMetrics has a counter under its name without `_total`, and reserves `_created`.
 #[test]
 fn openmetrics_suffixes_reserve_names_across_types() {
-    let counter = |name| {
-        metric(
-            name,
-            "",
-            "",
-            sum(CUMULATIVE, true, vec![number(T0, T0, 1.0, &[])]),
-        )
-    };
+    let counter = |name| unitless(name, sum(CUMULATIVE, true, vec![number(T0, T0, 1.0, &[])]));
     let mut world = World::new();
-    world.take(run("r", vec![counter("requests")]));
+    world.take(one(counter("requests")));
     for taken in ["requests", "requests.created", "target", "target.info"] {
-        let batch = run("r", vec![simple(taken, T0, 1.0, &[])]);
+        let batch = one(simple(taken, T0, 1.0, &[]));
         assert_eq!(world.rejected(batch), [(Rejection::TypeConflict, 1)], "{taken}");
     }
-    world.take(run("r", vec![simple("jobs", T0, 1.0, &[])]));
+    world.take(one(simple("jobs", T0, 1.0, &[])));
     assert_eq!(
-        world.rejected(run("r", vec![counter("jobs")])),
+        world.rejected(one(counter("jobs"))),
         [(Rejection::TypeConflict, 1)]
     );
     let page = world.page(Format::OpenMetrics, Escaping::Underscores);
@@ -113,7 +101,7 @@ fn names_with_equal_escapes_appear_once_without_utf8() {
         vec![
             simple("a.b", T0, 1.0, &[]),
             simple("a_b", T0, 2.0, &[]),
-            metric("h", "", "", histogram),
+            unitless("h", histogram),
             simple("h.count", T0, 3.0, &[]),
             simple("x", T0, 1.0, &[("l.m", "1")]),
             simple("x", T0, 2.0, &[("l_m", "1")]),
@@ -142,7 +130,7 @@ fn histogram_without_a_valid_sum_has_no_count_in_openmetrics() {
         let mut world = World::new();
         let mut point = buckets(T0, T0, bounds, &[1, 2], 0.0);
         point.sum = total;
-        world.take(run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))]));
+        world.take(one(unitless("h", histogram(CUMULATIVE, point))));
         let page =
             |format| String::from_utf8(world.page(format, Escaping::Underscores)).expect("a page is UTF-8");
         let (text, open_metrics) = (page(Format::Text), page(Format::OpenMetrics));
@@ -161,12 +149,12 @@ fn negative_and_nan_counters_are_rejected() {
     let mut world = World::new();
     for value in [-1.0, f64::NAN, f64::NEG_INFINITY] {
         let counter = sum(CUMULATIVE, true, vec![number(T0, T0, value, &[])]);
-        let batch = run("r", vec![metric("c", "", "", counter)]);
+        let batch = one(unitless("c", counter));
         assert_eq!(world.rejected(batch), [(Rejection::Malformed, 1)], "{value}");
     }
     // A sum that may decrease is a gauge.
     let gauge = sum(CUMULATIVE, false, vec![number(T0, T0, -1.0, &[])]);
-    world.take(run("r", vec![metric("g", "", "", gauge)]));
+    world.take(one(unitless("g", gauge)));
 }
 
 /// Prometheus rejects a page with a native histogram whose count differs from the sum of its buckets.
@@ -177,14 +165,14 @@ fn histogram_count_is_the_sum_of_its_buckets() {
     if let Data::ExponentialHistogram(histogram) = &mut wrong {
         histogram.data_points[0].count = 100;
     }
-    world.take(run("r", vec![metric("n", "", "", wrong)]));
+    world.take(one(unitless("n", wrong)));
     assert_eq!(
         world.samples("n_count"),
         ["n_count{train_run_id=\"r\"} 6"],
         "three of them are zero"
     );
     let huge = exponential(CUMULATIVE, 0, 0, &[u64::MAX, 1]);
-    let batch = run("r", vec![metric("m", "", "", huge)]);
+    let batch = one(unitless("m", huge));
     assert_eq!(world.rejected(batch), [(Rejection::Malformed, 1)]);
     // The page writes +Inf itself.
     let infinite = buckets(
@@ -194,10 +182,7 @@ fn histogram_count_is_the_sum_of_its_buckets() {
         &[1, 2, 3, 4],
         1.0,
     );
-    world.take(run(
-        "r",
-        vec![metric("h", "", "", histogram(CUMULATIVE, infinite))],
-    ));
+    world.take(one(unitless("h", histogram(CUMULATIVE, infinite))));
     assert_eq!(
         world.samples("h_bucket"),
         [
@@ -210,9 +195,9 @@ fn histogram_count_is_the_sum_of_its_buckets() {
 #[test]
 fn names_that_collide_share_a_family_but_no_series() {
     let mut world = World::new();
-    world.take(run("r", vec![simple("a.b", T0, 1.0, &[("l", "1")])]));
-    world.take(run("r", vec![simple("a_b", T0, 2.0, &[("l", "2")])]));
-    let same = run("r", vec![simple("a_b", T0 + 1, 3.0, &[("l", "1")])]);
+    world.take(one(simple("a.b", T0, 1.0, &[("l", "1")])));
+    world.take(one(simple("a_b", T0, 2.0, &[("l", "2")])));
+    let same = one(simple("a_b", T0 + 1, 3.0, &[("l", "1")]));
     assert_eq!(world.rejected(same), [(Rejection::NameCollision, 1)]);
     assert_eq!(
         world.samples("a_b"),
@@ -226,10 +211,7 @@ fn names_that_collide_share_a_family_but_no_series() {
 #[test]
 fn attribute_keys_that_collide_share_a_label_with_both_values() {
     let mut world = World::new();
-    world.take(run(
-        "r",
-        vec![simple("g", T0, 1.0, &[("a_b", "2"), ("a.b", "1")])],
-    ));
+    world.take(one(simple("g", T0, 1.0, &[("a_b", "2"), ("a.b", "1")])));
     assert_eq!(world.samples("g"), ["g{a_b=\"1;2\",train_run_id=\"r\"} 1"]);
 }
 
@@ -241,7 +223,7 @@ fn reserved_labels_are_rejected() {
         point.attributes = attributes(&[(key, "7"), ("job", "mine"), ("empty", "")]);
         from(
             &[("service.name", "real")],
-            vec![metric("h", "", "", histogram(CUMULATIVE, point))],
+            vec![unitless("h", histogram(CUMULATIVE, point))],
         )
     };
     for reserved in ["le", "__name__", "..name..", "_.name_:"] {
@@ -282,13 +264,15 @@ fn labels_with_equal_escapes_are_joined_for_clients_without_utf8() {
         translation: crate::Translation::NoTranslation,
         ..PrometheusConfig::default()
     });
-    world.take(run(
-        "r",
-        vec![simple("g", T0, 1.0, &[("a_b", "2"), ("a.b", "1"), ("c", "x\"y")])],
-    ));
+    world.take(one(simple(
+        "g",
+        T0,
+        1.0,
+        &[("a_b", "2"), ("a.b", "1"), ("c", "x\"y")],
+    )));
     // No client may get a second name of the series, under any scheme.
     for reserved in ["..name..", "_name_", ".:name__"] {
-        let batch = run("r", vec![simple("g", T0, 1.0, &[(reserved, "evil")])]);
+        let batch = one(simple("g", T0, 1.0, &[(reserved, "evil")]));
         assert_eq!(
             world.rejected(batch),
             [(Rejection::ReservedLabel, 1)],
@@ -308,7 +292,7 @@ fn labels_with_equal_escapes_are_joined_for_clients_without_utf8() {
 #[test]
 fn page_with_arbitrary_label_values_can_be_parsed() {
     let mut world = World::new();
-    world.take(run("r", vec![simple("g", T0, 1.0, &[("a", "q\"b\\s\nn\r\0,}")])]));
+    world.take(one(simple("g", T0, 1.0, &[("a", "q\"b\\s\nn\r\0,}")])));
     assert_eq!(
         world.samples("g"),
         ["g{a=\"q\\\"b\\\\s\\nn\r\u{fffd},}\",train_run_id=\"r\"} 1"]
@@ -317,7 +301,7 @@ fn page_with_arbitrary_label_values_can_be_parsed() {
 
 #[test]
 fn invalid_utf8_bytes_are_replaced_in_labels() {
-    let batch = run("r", vec![simple("g", T0, 1.0, &[("a", "<<<"), ("b", "<<<")])]).encode();
+    let batch = one(simple("g", T0, 1.0, &[("a", "<<<"), ("b", "<<<")])).encode();
     let torn: Vec<u8> = batch
         .bytes()
         .iter()
@@ -355,7 +339,7 @@ fn attribute_values_of_every_type_become_label_text() {
         attribute("e", list),
     ];
     let mut world = World::new();
-    world.take(from(&[], vec![metric("g", "", "", gauge(vec![point]))]));
+    world.take(from(&[], vec![unitless("g", gauge(vec![point]))]));
     assert_eq!(
         world.samples("g"),
         ["g{a=\"true\",b=\"-7\",c=\"0.5\",d=\"AQI=\",e=\"[\\\"x\\\",1]\"} 1"]
@@ -373,17 +357,14 @@ fn malformed_histogram_buckets_are_rejected() {
         (&[1.0], &[]),
     ] {
         let point = buckets(T0, T0, bounds, counts, 1.0);
-        let batch = run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))]);
+        let batch = one(unitless("h", histogram(CUMULATIVE, point)));
         assert_eq!(
             world.rejected(batch),
             [(Rejection::Malformed, 1)],
             "{bounds:?} {counts:?}"
         );
     }
-    let far = run(
-        "r",
-        vec![metric("n", "", "", exponential(CUMULATIVE, 0, i32::MAX, &[1, 1]))],
-    );
+    let far = one(unitless("n", exponential(CUMULATIVE, 0, i32::MAX, &[1, 1])));
     assert_eq!(world.rejected(far), [(Rejection::Malformed, 1)]);
 }
 
@@ -391,7 +372,7 @@ fn malformed_histogram_buckets_are_rejected() {
 fn megabyte_label_and_names_without_legal_characters_are_rejected() {
     let mut world = World::new();
     let long = "x".repeat(1 << 20);
-    let batch = run("r", vec![simple("g", T0, 1.0, &[("a", &long)])]);
+    let batch = one(simple("g", T0, 1.0, &[("a", &long)]));
     assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
     let batch = run("r", vec![simple("花火", T0, 1.0, &[]), simple("", T0, 1.0, &[])]);
     assert_eq!(world.rejected(batch), [(Rejection::BadName, 2)]);

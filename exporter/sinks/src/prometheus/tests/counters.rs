@@ -3,20 +3,15 @@
 use super::{otlp::*, *};
 
 fn counter(temporality: i32, start: u64, time: u64, value: f64) -> Batches {
-    run(
-        "r",
-        vec![metric(
-            "x",
-            "",
-            "",
-            sum(temporality, true, vec![number(start, time, value, &[])]),
-        )],
-    )
+    one(unitless(
+        "x",
+        sum(temporality, true, vec![number(start, time, value, &[])]),
+    ))
 }
 
 fn durations(temporality: i32, time: u64, bounds: &[f64], counts: &[u64]) -> Batches {
     let point = buckets(T0, time, bounds, counts, counts.iter().sum::<u64>() as f64);
-    run("r", vec![metric("d", "s", "", histogram(temporality, point))])
+    one(metric("d", "s", "", histogram(temporality, point)))
 }
 
 #[test]
@@ -56,25 +51,25 @@ fn created(world: &World) -> String {
 #[test]
 fn late_point_changes_nothing() {
     let mut world = World::new();
-    world.take(run("r", vec![simple("g", T0 + SECOND, 2.0, &[])]));
-    world.take(run("r", vec![simple("g", T0, 1.0, &[])]));
+    world.take(one(simple("g", T0 + SECOND, 2.0, &[])));
+    world.take(one(simple("g", T0, 1.0, &[])));
     assert_eq!(world.samples("g"), ["g{train_run_id=\"r\"} 2"]);
 }
 
 #[test]
 fn point_with_a_far_future_time_does_not_block_later_points() {
     let mut world = World::new();
-    world.take(run("r", vec![simple("g", u64::MAX, 1.0, &[])]));
+    world.take(one(simple("g", u64::MAX, 1.0, &[])));
     let in_a_minute = pulsetrain_pipeline::clock::unix_now().as_nanos() as u64 + 60 * SECOND;
-    world.take(run("r", vec![simple("g", in_a_minute, 2.0, &[])]));
+    world.take(one(simple("g", in_a_minute, 2.0, &[])));
     assert_eq!(world.samples("g"), ["g{train_run_id=\"r\"} 2"]);
 }
 
 #[test]
 fn point_without_a_time_gets_the_current_time() {
     let mut world = World::new();
-    world.take(run("r", vec![simple("g", T0, 1.0, &[])]));
-    world.take(run("r", vec![simple("g", 0, 2.0, &[])]));
+    world.take(one(simple("g", T0, 1.0, &[])));
+    world.take(one(simple("g", 0, 2.0, &[])));
     assert_eq!(world.samples("g"), ["g{train_run_id=\"r\"} 2"]);
 }
 
@@ -117,7 +112,7 @@ fn histogram_deltas_are_added_and_new_bounds_reset_the_counts() {
 #[test]
 fn deltas_that_cannot_be_summed_are_rejected_and_counted() {
     let mut world = World::new();
-    let native = run("r", vec![metric("n", "s", "", exponential(DELTA, 3, 0, &[1]))]);
+    let native = one(metric("n", "s", "", exponential(DELTA, 3, 0, &[1])));
     assert_eq!(world.rejected(native), [(Rejection::Temporality, 1)]);
     assert_eq!(
         world.rejected(counter(0, T0, T0, 1.0)),
@@ -131,7 +126,7 @@ fn native_histogram_is_downscaled_if_too_fine_and_rejected_if_too_coarse() {
     let mut world = World::new();
     // Scale 10 has four buckets for each of schema 8.
     let fine = exponential(CUMULATIVE, 10, -2, &[1, 1, 1, 1, 1, 1, 1, 1]);
-    world.take(run("r", vec![metric("n", "s", "", fine)]));
+    world.take(one(metric("n", "s", "", fine)));
     assert_eq!(
         world.samples("n_seconds_count"),
         ["n_seconds_count{train_run_id=\"r\"} 11"]
@@ -139,9 +134,6 @@ fn native_histogram_is_downscaled_if_too_fine_and_rejected_if_too_coarse() {
     let page = format!("{:?}", world.page(Format::Protobuf, Escaping::AllowUtf8));
     // The spans: first bucket at index 0, three of them; then 2, +2, -2 observations, zigzag.
     assert!(page.contains("98, 4, 8, 0, 16, 3, 106, 3, 4, 4, 3"), "{page}");
-    let coarse = run(
-        "r",
-        vec![metric("m", "s", "", exponential(CUMULATIVE, -5, 0, &[1]))],
-    );
+    let coarse = one(metric("m", "s", "", exponential(CUMULATIVE, -5, 0, &[1])));
     assert_eq!(world.rejected(coarse), [(Rejection::Malformed, 1)]);
 }

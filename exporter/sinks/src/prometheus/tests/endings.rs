@@ -16,16 +16,16 @@ fn series_ends_with_the_no_recorded_value_flag_and_may_start_again() {
             simple("g", T0, 2.0, &[("a", "2")]),
         ],
     ));
-    world.take(run("r", vec![end("g", T0 + 1, &[("a", "1")])]));
+    world.take(one(end("g", T0 + 1, &[("a", "1")])));
     assert_eq!(world.samples("g"), ["g{a=\"2\",train_run_id=\"r\"} 2"]);
-    world.take(run("r", vec![simple("g", T0 + 2, 3.0, &[("a", "1")])]));
+    world.take(one(simple("g", T0 + 2, 3.0, &[("a", "1")])));
     assert_eq!(world.samples("g").len(), 2);
 }
 
 #[test]
 fn end_marker_older_than_the_last_point_is_ignored() {
     let mut world = World::new();
-    world.take(run("r", vec![simple("g", T0 + 1, 1.0, &[])]));
+    world.take(one(simple("g", T0 + 1, 1.0, &[])));
     world.take(run("r", vec![end("g", T0, &[]), end("never_there", T0, &[])]));
     assert_eq!(world.series(), 1);
 }

@@ -57,15 +57,15 @@ fn long_names_descriptions_and_keys_are_not_kept() {
     for number in 0..50 {
         let name = format!("g{number}");
         let point = vec![self::number(0, T0, 1.0, &[])];
-        world.take(run("r", vec![metric(&name, "", &long, gauge(point.clone()))]));
+        world.take(one(metric(&name, "", &long, gauge(point.clone()))));
         // Only one character of the name is valid.
         let dropped = format!("a{}{number}", "花".repeat(30_000));
-        let batch = run("r", vec![metric(&dropped, "", "", gauge(point.clone()))]);
+        let batch = one(unitless(&dropped, gauge(point.clone())));
         assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
-        let batch = run("r", vec![metric("u", &long, "", gauge(point))]);
+        let batch = one(metric("u", &long, "", gauge(point)));
         assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
         let key = format!("{number}{long}");
-        let batch = run("r", vec![simple("k", T0, 1.0, &[(&key, "1")])]);
+        let batch = one(simple("k", T0, 1.0, &[(&key, "1")]));
         assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
     }
     assert!(page_bytes(&world) < 75_000, "{}", page_bytes(&world));
@@ -82,7 +82,7 @@ fn memory_of_series_is_counted_and_released() {
         let value = labels(number);
         let mut point = buckets(T0, T0, &[1.0, 2.0], &[1, 2, 3], 1.0);
         point.attributes = attributes(&[("l", &value)]);
-        run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))])
+        one(unitless("h", histogram(CUMULATIVE, point)))
     };
     let mut taken = 0;
     while world.rejected(series(taken)).is_empty() {
@@ -94,12 +94,12 @@ fn memory_of_series_is_counted_and_released() {
     assert!(full.bytes > full.max_bytes - 20_000, "{full:?}");
     assert_eq!(world.rejected(series(taken)), [(Rejection::MemoryLimit, 1)]);
     // The metric that reports the limit has a reserve.
-    world.take(run("r", vec![simple("pulsetrain.dropped_items", T0, 1.0, &[])]));
+    world.take(one(simple("pulsetrain.dropped_items", T0, 1.0, &[])));
     for number in 0..taken {
         let value = labels(number);
         let mut end = buckets(T0, T0 + 1, &[], &[], 0.0);
         (end.flags, end.attributes) = (1, attributes(&[("l", &value)]));
-        world.take(run("r", vec![metric("h", "", "", histogram(CUMULATIVE, end))]));
+        world.take(one(unitless("h", histogram(CUMULATIVE, end))));
     }
     assert!(counts(&world).bytes < 10_000, "{:?}", counts(&world));
     world.take(series(0));
@@ -113,7 +113,7 @@ fn growth_of_a_series_counts_against_the_memory_limit() {
             .map(|bound| (bound as f64, 1))
             .unzip::<_, _, Vec<_>, Vec<_>>();
         let point = buckets(T0, time, &bounds, &[counts, vec![1]].concat(), 1.0);
-        run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))])
+        one(unitless("h", histogram(CUMULATIVE, point)))
     };
     world.take(of(T0, 1));
     assert_eq!(world.rejected(of(T0 + 1, 5_000)), [(Rejection::MemoryLimit, 1)]);
@@ -137,7 +137,7 @@ async fn stale_series_expires_and_others_of_its_resource_remain() {
     ));
     for second in 1..=31 {
         advance(Duration::from_secs(10)).await;
-        world.take(run("r", vec![simple("g", T0 + second, 1.0, &[("pid", "2")])]));
+        world.take(one(simple("g", T0 + second, 1.0, &[("pid", "2")])));
     }
     // The end is detected within a twentieth of the time.
     advance(Duration::from_secs(15)).await;
@@ -154,7 +154,7 @@ async fn least_recently_sent_series_are_evicted_at_the_series_limit() {
     });
     let sent = |from: usize| {
         let points = (from..from + 200).map(|pid| number(0, 0, 1.0, &[("pid", &pid.to_string())]));
-        run("r", vec![metric("g", "", "", gauge(points.collect()))])
+        one(unitless("g", gauge(points.collect())))
     };
     for round in 0..3 {
         world.take(sent(round * 200));
@@ -186,9 +186,9 @@ async fn least_recently_sent_series_are_evicted_at_the_series_limit() {
 fn point_ahead_of_the_clock_does_not_freeze_its_series() {
     let mut world = World::new();
     let present = clock::unix_now().as_nanos() as u64;
-    world.take(run("r", vec![simple("g", present + 50 * 60 * SECOND, 1.0, &[])]));
+    world.take(one(simple("g", present + 50 * 60 * SECOND, 1.0, &[])));
     assert_eq!(counts(&world).ahead, 1);
-    let late = run("r", vec![simple("other", present + 50 * 60 * SECOND, 1.0, &[])]);
+    let late = one(simple("other", present + 50 * 60 * SECOND, 1.0, &[]));
     let delivered = now(pulsetrain_pipeline::Sink::deliver(
         &mut world.sink,
         &late.encode(),
@@ -200,10 +200,7 @@ fn point_ahead_of_the_clock_does_not_freeze_its_series() {
         message.contains("1 points are more than a minute ahead"),
         "{message}"
     );
-    world.take(run(
-        "r",
-        vec![simple("g", clock::unix_now().as_nanos() as u64, 2.0, &[])],
-    ));
+    world.take(one(simple("g", clock::unix_now().as_nanos() as u64, 2.0, &[])));
     assert_eq!(world.samples("g"), ["g{train_run_id=\"r\"} 2"]);
     // Within the tolerance the order of the times counts.
     world.take(run(
@@ -224,7 +221,7 @@ fn number_of_metrics_per_family_is_limited() {
     let mut refused = 0;
     for number in 0..200 {
         let name = format!("a{}b", ".".repeat(number + 1));
-        let batch = run("r", vec![simple(&name, T0, 1.0, &[("l", &number.to_string())])]);
+        let batch = one(simple(&name, T0, 1.0, &[("l", &number.to_string())]));
         refused += world
             .rejected(batch)
             .iter()

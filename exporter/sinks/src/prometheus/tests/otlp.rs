@@ -53,6 +53,11 @@ pub(super) fn run(id: &str, metrics: Vec<Metric>) -> Batches {
     from(&[("train.run.id", id)], metrics)
 }
 
+/// Returns the batch of the run `r` with one metric.
+pub(super) fn one(metric: Metric) -> Batches {
+    run("r", vec![metric])
+}
+
 impl Batches {
     pub(super) fn encode(self) -> Batch {
         let items = self.metrics.len() as u32;
@@ -88,6 +93,11 @@ pub(super) fn metric(name: &str, unit: &str, description: &str, data: Data) -> M
     }
 }
 
+/// Returns a metric without unit and description.
+pub(super) fn unitless(name: &str, data: Data) -> Metric {
+    metric(name, "", "", data)
+}
+
 pub(super) fn gauge(points: Vec<NumberDataPoint>) -> Data {
     Data::Gauge(Gauge { data_points: points })
 }
@@ -113,7 +123,7 @@ pub(super) fn number(start: u64, time: u64, value: f64, labels: &[(&str, &str)])
 
 /// Returns a unitless gauge with one point.
 pub(super) fn simple(name: &str, time: u64, value: f64, labels: &[(&str, &str)]) -> Metric {
-    metric(name, "", "", gauge(vec![number(0, time, value, labels)]))
+    unitless(name, gauge(vec![number(0, time, value, labels)]))
 }
 
 /// Returns a point that marks the end of its series.
@@ -124,7 +134,7 @@ pub(super) fn end(name: &str, time: u64, labels: &[(&str, &str)]) -> Metric {
         flags: 1,
         ..Default::default()
     };
-    metric(name, "", "", gauge(vec![point]))
+    unitless(name, gauge(vec![point]))
 }
 
 pub(super) fn histogram(temporality: i32, point: HistogramDataPoint) -> Data {
