@@ -45,7 +45,12 @@ impl BatchSender {
         };
         self.ingress.blocking_pace(&batches, patience);
         let reserved = self.reserve(&batches, deadline, stop);
-        self.is_lagging = matches!(reserved, Err(ReserveError::Full));
+        let is_full = matches!(reserved, Err(ReserveError::Full));
+        if is_full && !self.is_lagging && stop.is_cancelled() {
+            // The job ends before this step, for all sinks.
+            return false;
+        }
+        self.is_lagging = is_full;
         let mut reserved = reserved.ok();
         batches.into_iter().all(|batch| {
             let sent = match &mut reserved {
@@ -69,5 +74,43 @@ impl BatchSender {
             }
             reserved => reserved,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pulsetrain_otlp::Signal;
+    use pulsetrain_pipeline::{BoxFuture, Delivery, Pipeline, Sink};
+
+    /// A sink that never ends a delivery.
+    struct Hanging;
+
+    impl Sink for Hanging {
+        fn name(&self) -> &str {
+            "hanging"
+        }
+
+        fn deliver<'a>(&'a mut self, _: &'a Batch) -> BoxFuture<'a, Delivery> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn step_without_room_at_the_stop_is_not_sent_and_not_lost() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let guard = runtime.enter();
+        let (pipeline, ingress) = Pipeline::builder().sink(Box::new(Hanging)).start();
+        drop(guard);
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let mut sender = BatchSender::new(ingress);
+        let mut step = || sender.send(vec![Batch::new(Signal::Traces, 1, vec![0; 8])], true, &stop);
+        let sent = (0..5_000).take_while(|_| step()).count();
+        assert!(sent < 5_000, "the queue is never full");
+        assert_eq!(pipeline.ledger().snapshot()[0].lost_items(), 0);
     }
 }
