@@ -12,8 +12,7 @@ pub(super) enum FieldRole {
     Header,
     /// A field without a row.
     Unknown,
-    /// A second value of a key, as in the line `loss = 2.5 (* 1 = 2.6 loss)`, or of a metric that two keys of the user's mapping have.
-    /// The key stays mapped.
+    /// A second value of a key, as in the line `loss = 2.5 (* 1 = 2.6 loss)`. The key stays mapped.
     Repeated,
     /// A field whose row does not fit: all values of the key are kept under its own name from now on.
     Unmapped,
@@ -83,10 +82,10 @@ impl RecordHeader {
         };
         let first = recorded.iter().find(|(ordinal, _)| *ordinal == metric.ordinal);
         let first = first.map(|(_, field)| *field);
-        if keys.are_same(number, first) || !self.is_loose && first.is_some() {
+        if keys.are_same(number, first) {
             return FieldRole::Repeated;
         }
-        // If two keys of a record have the same metric by usual rows, it is recorded from the one with its name, as `loss` for
+        // If two keys of a record have the same metric by loose rows, it is recorded from the one with its name, as `loss` for
         // `train.loss`, or else from the first one.
         let is_second = first.is_some() || !is_named && self.named.contains(&metric.ordinal);
         let is_unclear = is_time && self.is_unclear(metric, value);
