@@ -18,7 +18,7 @@ pub struct KeyUse {
     pub(in crate::logs) key: String,
     /// Its first value.
     pub(super) example: String,
-    /// What the values became.
+    /// The outcome of its values.
     pub(super) outcome: KeyOutcome,
     /// The rank as a step: of several keys in a record, the lowest counts.
     pub(super) step_rank: Option<usize>,
@@ -28,14 +28,14 @@ pub struct KeyUse {
     pub(super) row: Option<String>,
 }
 
-/// What the values of a key became, each with its own.
+/// The outcome of the values of a key; different values can have different ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KeyOutcome {
     /// The step of a record.
     pub(super) is_step: bool,
     /// The time of a record.
     pub(super) is_time: bool,
-    /// What the row of the key names, such as points of a metric.
+    /// The target of the key's row, such as points of a metric.
     pub(super) is_mapped: bool,
     /// Values of `train.custom` under the key.
     pub(super) is_custom: bool,

@@ -36,7 +36,7 @@ pub(super) struct KeyInfo {
     pub(super) example: Option<String>,
     /// Whether all values are kept as `train.custom` from now on although a row matches the key.
     pub(super) is_unmapped: bool,
-    /// What the values became.
+    /// The outcome of its values.
     pub(super) outcome: KeyOutcome,
     /// Whether values of the key are attributes of other values.
     pub(super) is_attribute: bool,

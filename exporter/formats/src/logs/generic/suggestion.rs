@@ -6,6 +6,7 @@ use super::{
     auto::GenericLines,
     key_use::{KeyUse, quoted},
     labelled::labelled,
+    section::EVAL_PREFIX,
     text::object,
 };
 use crate::{
@@ -79,6 +80,13 @@ fn mapping(name: &str, format: &str, uses: &[KeyUse]) -> String {
         let example = one_line(&used.example);
         match &used.row {
             Some(row) => writeln!(text, "  - {row}  # {example}").ok(),
+            // Only a row lets a value of a marked record have the key of an evaluation.
+            None if used.outcome.is_custom && used.key.starts_with(EVAL_PREFIX) => writeln!(
+                text,
+                "  - {{key: {}, keep: true}}  # {example}",
+                quoted(&used.key)
+            )
+            .ok(),
             None if used.outcome.is_custom => writeln!(text, "{}", commented(&used.key, &example)).ok(),
             None => None,
         };
