@@ -79,6 +79,7 @@ impl RecordContext<'_> {
         };
         if row.sentinel.is_some() && row.sentinel == Measured::of(value).map(|measured| measured.value) {
             recorder.skip_value(SkipReason::NotMeasured);
+            info.outcome.is_used = true;
             return None;
         }
         let is_fixed = row.attributes_from.is_empty();

@@ -41,7 +41,7 @@ pub(super) struct KeyOutcome {
     pub(super) is_custom: bool,
     /// Texts of an event.
     pub(super) is_text: bool,
-    /// The epoch of other lines.
+    /// No telemetry, but an effect: the epoch of other lines, or the sentinel of the row.
     pub(super) is_used: bool,
 }
 
