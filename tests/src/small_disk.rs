@@ -26,10 +26,11 @@ impl SmallDisk {
             .arg(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let mut holder = command.spawn().ok()?;
+        let mut holder = command.spawn().expect("unshare is installed");
         let stdin = holder.stdin.take();
         let mut printed = String::new();
-        let _ = BufReader::new(holder.stdout.take()?).read_line(&mut printed);
+        let output = holder.stdout.take().expect("the output is a pipe");
+        let _ = BufReader::new(output).read_line(&mut printed);
         let seen = format!("/proc/{}/root", holder.id());
         let disk = Self {
             path: Path::new(&seen).join(folder.strip_prefix("/").unwrap_or(folder)),

@@ -59,10 +59,10 @@ const NOT_STARTED: u8 = 126;
 /// Runs the command.
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     log::start(arguments.log);
-    runtime::run_on(1, |runtime| run_on(runtime, arguments))
+    runtime::run_on(1, |runtime| supervise(runtime, arguments))
 }
 
-fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failure> {
+fn supervise(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let config = load(arguments)?;
     log::configure(&config.log);
     let options = options(arguments)?;

@@ -26,25 +26,24 @@ impl BatchSender {
     }
 
     /// Sends batches. Returns whether the pipeline accepts more.
-    pub(crate) fn send(&mut self, batches: Vec<Batch>, is_live: bool, stop: &CancellationToken) -> bool {
+    pub(crate) fn send(&mut self, batches: &[Batch], is_live: bool, stop: &CancellationToken) -> bool {
         if is_live {
             self.send_live(batches, stop)
         } else {
-            batches
-                .into_iter()
-                .all(|batch| self.ingress.blocking_send(batch).is_ok())
+            let mut batches = batches.iter();
+            batches.all(|batch| self.ingress.blocking_send(batch.clone()).is_ok())
         }
     }
 
-    fn send_live(&mut self, batches: Vec<Batch>, stop: &CancellationToken) -> bool {
+    fn send_live(&mut self, batches: &[Batch], stop: &CancellationToken) -> bool {
         let deadline = clock::later(clock::now(), MAX_CAPACITY_WAIT);
         let patience = if self.is_lagging {
             Duration::ZERO
         } else {
             MAX_CAPACITY_WAIT
         };
-        self.ingress.blocking_pace(&batches, patience);
-        let reserved = self.reserve(&batches, deadline, stop);
+        self.ingress.blocking_pace(batches, patience);
+        let reserved = self.reserve(batches, deadline, stop);
         let is_full = matches!(reserved, Err(ReserveError::Full));
         if is_full && !self.is_lagging && stop.is_cancelled() {
             // The job ends before this step, for all sinks.
@@ -52,7 +51,7 @@ impl BatchSender {
         }
         self.is_lagging = is_full;
         let mut reserved = reserved.ok();
-        batches.into_iter().all(|batch| {
+        batches.iter().cloned().all(|batch| {
             let sent = match &mut reserved {
                 Some(reserved) => self.ingress.send_reserved(batch, reserved),
                 None => self.ingress.try_send_or_drop(batch),
@@ -108,9 +107,10 @@ mod tests {
         let stop = CancellationToken::new();
         stop.cancel();
         let mut sender = BatchSender::new(ingress);
-        let mut step = || sender.send(vec![Batch::new(Signal::Traces, 1, vec![0; 8])], true, &stop);
+        let mut step = || sender.send(&[Batch::new(Signal::Traces, 1, vec![0; 8])], true, &stop);
         let sent = (0..5_000).take_while(|_| step()).count();
         assert!(sent < 5_000, "the queue is never full");
-        assert_eq!(pipeline.ledger().snapshot()[0].lost_items(), 0);
+        let counts = &pipeline.ledger().snapshot()[0];
+        assert_eq!((counts.accepted, counts.lost_items()), (sent as u64, 0));
     }
 }

@@ -61,15 +61,13 @@ impl DemoSource {
             if stop.is_cancelled() || is_live && !runtime.block_on(wait_until(time_unix_nanos, stop)) {
                 break;
             }
-            let mut with_batches = counts;
-            for batch in &batches {
-                with_batches.add(batch);
-                series.observe(batch);
-            }
-            if !sender.send(batches, is_live, stop) {
+            if !sender.send(&batches, is_live, stop) {
                 break;
             }
-            counts = with_batches;
+            for batch in &batches {
+                counts.add(batch);
+                series.observe(batch);
+            }
             if demo.counts().steps > counts.steps {
                 counts.steps = demo.counts().steps;
                 report(&demo, counts, &series, false);

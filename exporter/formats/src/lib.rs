@@ -19,8 +19,8 @@ pub use inferred_timezone::{NEWEST_BYTES, infer as infer_timezone};
 pub use logs::{
     FORMATS, HEAD_BYTES, HEADER_TIMEOUT, KeyUse, LogFormat, LogParser, LogReader, MAX_RECORDS, Pace, PacedBy,
     ParserFactory, ReadLimits, ReadTime, RunHeader, Survey, Window, detect, format_by_name, format_names,
-    found_keys, key_notices, mapping_notice, parse_with_every_format, suggest_mapping, unreadable,
-    without_byte_order_mark,
+    found_keys, key_notices, parse_with_every_format, suggest_mapping, suggestion_hint, unreadable,
+    unused_notice, without_byte_order_mark,
 };
 pub use pulsetrain_mapping::Mapping;
 pub use tensorboard::FORMAT as TENSORBOARD;

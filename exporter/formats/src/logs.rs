@@ -39,7 +39,7 @@ pub use detect::{detect, parse_with_every_format};
 pub use encoding::{unreadable, without_byte_order_mark};
 pub use format::{HEAD_BYTES, HEADER_TIMEOUT, LogFormat, ParserFactory, RunHeader};
 pub use format_list::{FORMATS, format_by_name, format_names};
-pub use generic::{KeyUse, found_keys, key_notices, mapping_notice, suggest_mapping};
+pub use generic::{KeyUse, found_keys, key_notices, suggest_mapping, suggestion_hint, unused_notice};
 pub use pace::{MAX_RECORDS, Pace, PacedBy, Survey};
 pub use parser::{LogParser, ReadTime, Window};
 pub use reader::{LogReader, ReadLimits};

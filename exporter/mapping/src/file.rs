@@ -143,8 +143,10 @@ impl MappingFile {
         let message = |key: &str| {
             let is_form = key.contains('{');
             let spelling = loose(key);
-            (!is_form && spelling != key)
-                .then(|| format!("{key:?} matches no key with keys: loose; write {spelling:?}"))
+            (!is_form && spelling != key).then(|| match spelling.is_empty() {
+                true => format!("{key:?} matches no key with keys: loose; a key needs a letter or a digit"),
+                false => format!("{key:?} matches no key with keys: loose; write {spelling:?}"),
+            })
         };
         let rows = self.values.iter().chain(self.records.values().flatten());
         let keys = rows.filter_map(|row| row.key.as_ref());

@@ -181,20 +181,23 @@ impl KeyState {
         Some(if total < before { total } else { total - before })
     }
 
-    /// Records a number under `name`, which is the same for every number of this key, and reports the name once.
+    /// Records a number under `name`, which is the same for every number of this key, and reports the name once. Returns whether
+    /// it was recorded: the number of names is limited.
     pub fn keep<'n>(
         &mut self,
         (time_unix_nanos, number): (UnixNanos, f64),
         name: impl FnOnce() -> Cow<'n, str>,
         position: SourcePosition,
         recorder: &mut Recorder<'_>,
-    ) {
+    ) -> bool {
         if let Some(series) = &mut self.kept {
-            return recorder.record_prepared(series, time_unix_nanos, number);
+            recorder.record_prepared(series, time_unix_nanos, number);
+            return true;
         }
         let name = name();
         self.report_unknown(&name, position, recorder);
         record_custom(&mut self.kept, (time_unix_nanos, number), &name, recorder);
+        self.kept.is_some()
     }
 
     /// Reports once that the registry has no metric for the key.

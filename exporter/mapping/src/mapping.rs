@@ -174,37 +174,37 @@ impl Mapping {
     pub fn unused(&self, keys: &[(Option<&str>, &str)]) -> Vec<String> {
         let spellings: Vec<Cow<'_, str>> = keys.iter().map(|(_, key)| self.spelling(key)).collect();
         let is_key = |name: &String| spellings.iter().any(|key| key == name);
+        let is_exact_key = |name: &String| keys.iter().any(|(_, key)| key == name);
         let is_step = |name: &String| {
             let mut keys = spellings.iter();
             keys.any(|key| key == name || self.without_prefixes(key).any(|rest| rest == name))
         };
         let used = keys.iter().filter_map(|(kind, key)| self.resolve(*kind, key));
         let used: Vec<ResolvedMapping> = used.collect();
-        let rows = || {
-            let tables = std::iter::once(&self.table).chain(self.records.values());
-            tables.flat_map(FieldTable::rows)
-        };
-        let unused_rows = rows().filter(|row| !used.iter().any(|used| ptr::eq(&*used.mapping, *row)));
-        let sources = rows().flat_map(|row| row.attributes_from.iter().map(|(_, source)| source));
-        let is_unused = |key: &&String| !is_key(key);
-        let step = (!self.steps.is_empty() && !self.steps.iter().any(is_step))
-            .then(|| format!("step: {}", self.steps.join(", ")));
-        let time = self
-            .time
+        let of_kinds = self
+            .records
             .iter()
-            .filter(is_unused)
-            .map(|key| format!("time: {key}"));
-        let kind = self
-            .kind
-            .iter()
-            .filter(is_unused)
-            .map(|key| format!("kind: {key}"));
-        let sources = sources
-            .filter(is_unused)
-            .map(|key| format!("attributes_from: {key}"));
-        let named = step.into_iter().chain(time).chain(kind).chain(sources);
-        named
-            .chain(unused_rows.map(|row| row.keys.text().to_owned()))
+            .map(|(kind, table)| (format!("{kind}: "), table));
+        let tables = std::iter::once((String::new(), &self.table)).chain(of_kinds);
+        let (mut sources, mut unused_rows) = (Vec::new(), Vec::new());
+        for (kind, table) in tables {
+            for row in table.rows() {
+                sources.extend(row.attributes_from.iter().map(|(_, source)| source));
+                if !used.iter().any(|used| ptr::eq(&*used.mapping, row)) {
+                    unused_rows.push(format!("{kind}{}", row.keys.text()));
+                }
+            }
+        }
+        let has_step = self.steps.is_empty() || self.steps.iter().any(is_step);
+        let step = (!has_step).then(|| format!("step: {}", self.steps.join(", ")));
+        let time = self.time.iter().filter(|key| !is_key(key));
+        let kind = self.kind.iter().filter(|key| !is_exact_key(key));
+        let sources = sources.into_iter().filter(|key| !is_exact_key(key));
+        step.into_iter()
+            .chain(time.map(|key| format!("time: {key}")))
+            .chain(kind.map(|key| format!("kind: {key}")))
+            .chain(sources.map(|key| format!("attributes_from: {key}")))
+            .chain(unused_rows)
             .collect()
     }
 

@@ -149,12 +149,12 @@ impl RowEntry {
         })
     }
 
-    /// Rejects conversions of values that are not recorded as numbers.
+    /// Rejects units, factors and sentinels of values that are not points.
     fn check_conversion(&self, target: &Target) -> Result<(), MappingError> {
         let has_unit = self.unit.is_some() || self.default_unit.is_some();
         let converts = has_unit || self.factor.is_some() || self.sentinel.is_some();
-        if converts && matches!(target, Target::Option(_) | Target::Dropped(_)) {
-            let message = "an option or a dropped value is not converted: remove unit, default_unit, factor and sentinel";
+        if converts && matches!(target, Target::Option(_) | Target::State(..) | Target::Dropped(_)) {
+            let message = "an option, a state or a dropped value has no unit, default_unit, factor or sentinel: remove it";
             return Err(wrong(MappingPart::Unit, message));
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
     FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, found_keys,
-    key_notices, mapping_notice, unreadable, without_byte_order_mark,
+    key_notices, suggestion_hint, unreadable, unused_notice, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -152,7 +152,7 @@ impl Opened {
         if head.is_empty() {
             return Err(chunks.error.take().unwrap_or(TailError::Empty { name }));
         }
-        let (format, signature) = choose(&name, options.named_format(), &head)?;
+        let (format, signature) = choose(&name, options.chosen_format(), &head)?;
         Ok(Self {
             chunks,
             head,
@@ -202,7 +202,7 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     reader.set_time(chunks.read_time());
     reader.push(&head, &mut recorder);
-    list_keys(format, options, &reader.key_uses(), format.is_fallback(), report);
+    list_keys(format, options, &reader.key_uses(), false, report);
     report
         .notices
         .extend(rank_notices(format, &recorder, options, &report.input));
@@ -211,22 +211,22 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     Ok(())
 }
 
-/// Adds the notices about the keys of a log of no known trainer. What is unused in a mapping is only known at the end of the log.
+/// Adds the notices about the keys of a log of no known trainer. `is_complete` means that all of the log was read.
 fn list_keys(
     format: &LogFormat,
     options: &RunOptions,
     uses: &[KeyUse],
-    lists_unused: bool,
+    is_complete: bool,
     report: &mut ImportReport,
 ) {
-    report.lists_keys = format.lists_keys();
-    if !report.lists_keys {
-        return;
-    }
-    report.notices.extend(key_notices(uses));
-    if lists_unused {
-        let notice = mapping_notice(format, &options.mapping, uses, &report.input);
-        report.notices.extend(notice);
+    report.lists_keys = format.lists_keys() && !uses.is_empty();
+    if report.lists_keys {
+        report.notices.extend(key_notices(uses));
+        if format.is_fallback() {
+            report.notices.push(suggestion_hint(&report.input));
+        } else if is_complete {
+            report.notices.extend(unused_notice(&options.mapping, uses));
+        }
     }
 }
 
@@ -245,7 +245,7 @@ pub(crate) fn choose(
 
 /// Returns the error for a named format that reads nothing, with the format that the input looks like.
 fn no_records_error(format: &LogFormat, input: &str, head: &[u8], options: &RunOptions) -> TailError {
-    let is_of_mapping = options.mapping.format().is_some();
+    let is_of_mapping = options.is_of_mapping(format);
     let (fix, other_fix) = match is_of_mapping {
         true => (
             "check the format, the lines, the step and the keys of the mapping",

@@ -36,13 +36,10 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Returns the format that the user named, and how.
-    pub fn named_format(&self) -> Option<(&'static LogFormat, &'static str)> {
+    /// Returns the format that the user chose, and how.
+    pub fn chosen_format(&self) -> Option<(&'static LogFormat, &'static str)> {
         let format = self.format?;
-        let by_mapping = self
-            .mapping
-            .format()
-            .is_some_and(|named| named.name() == format.name);
+        let by_mapping = self.is_of_mapping(format);
         Some((
             format,
             if by_mapping {
@@ -51,6 +48,13 @@ impl RunOptions {
                 "named by the user"
             },
         ))
+    }
+
+    /// Returns whether the user's mapping names the format.
+    pub(crate) fn is_of_mapping(&self, format: &LogFormat) -> bool {
+        self.mapping
+            .format()
+            .is_some_and(|named| named.name() == format.name)
     }
 
     /// Returns the trainer: by the log, else by the mapping of the user, else by the format.

@@ -75,10 +75,9 @@ fn each_invalid_variable_is_reported_with_a_fix() {
         let row = row.replace("$URL", &url).replace("$DEAD", &dead);
         let mut parts = row.split(" | ");
         let [variables, words, fix] = [(); 3].map(|()| parts.next().expect("a row has three parts"));
-        let variables: Vec<_> = variables
-            .split(' ')
-            .filter_map(|pair| pair.split_once('='))
-            .collect();
+        assert_eq!(parts.next(), None, "{row}");
+        let pairs = variables.split(' ').map(|pair| pair.split_once('='));
+        let variables: Vec<_> = pairs.collect::<Option<_>>().expect("a variable has a value");
         // A resolver that does not respond delays the check.
         assert_fix(doctor(&variables, &["--timeout", "60"]), words, fix);
     }

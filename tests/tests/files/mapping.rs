@@ -343,7 +343,7 @@ fn summary_lists_the_keys_of_a_mapping_and_what_no_record_has() {
         "\"loss -> train.loss\"",
         "\"kept as train.custom: itr, foo\"",
         "\"kept in events train.custom_record: kind\"",
-        "\"unused in the mapping: step: iter, time: at, lr\"",
+        "\"parts of the mapping that this log does not use: step: iter, time: at, lr\"",
     ] {
         assert!(summary.contains(expected), "{expected} is not in {summary}");
     }

@@ -173,9 +173,15 @@ fn forbidden_imports(metadata: &Value) -> Vec<String> {
         (importer, imports.split_whitespace().collect())
     };
     let table: BTreeMap<&str, Vec<&str>> = MAY_IMPORT.lines().map(row).collect();
+    assert_eq!(table.len(), MAY_IMPORT.lines().count(), "a crate has two rows");
+    let mut imports = table.values().flatten();
+    assert!(
+        imports.all(|imported| table.contains_key(imported)),
+        "an import is no crate"
+    );
     let mut faults = Vec::new();
     for package in metadata["packages"].as_array().expect("metadata lists packages") {
-        let importer = room(package["name"].as_str().expect("a package has a name"));
+        let importer = crate_name(package["name"].as_str().expect("a package has a name"));
         let Some(direct) = table.get(importer) else {
             faults.push(format!("{importer} has no row in the table of allowed imports"));
             continue;
@@ -188,7 +194,7 @@ fn forbidden_imports(metadata: &Value) -> Vec<String> {
                 continue;
             };
             let for_tests = dependency["kind"] == "dev";
-            if for_tests && !stands_on(importer, &table).contains(&imported) {
+            if for_tests && !reachable_crates(importer, &table).contains(&imported) {
                 faults.push(format!("the tests of {importer} may not import {imported}"));
             } else if !for_tests && !direct.contains(&imported) {
                 faults.push(format!("{importer} may not import {imported}"));
@@ -201,23 +207,23 @@ fn forbidden_imports(metadata: &Value) -> Vec<String> {
 /// Returns the name of a dependency without its prefix, if it is a crate of this workspace.
 fn workspace_crate(dependency: &Value) -> Option<&str> {
     dependency["path"].as_str()?;
-    dependency["name"].as_str().map(room)
+    dependency["name"].as_str().map(crate_name)
 }
 
-fn room(package: &str) -> &str {
+fn crate_name(package: &str) -> &str {
     package.strip_prefix("pulsetrain-").unwrap_or(package)
 }
 
 /// Returns the crate itself and all crates that it may import, directly or through others.
-fn stands_on<'a>(importer: &'a str, table: &BTreeMap<&'a str, Vec<&'a str>>) -> Vec<&'a str> {
+fn reachable_crates<'a>(importer: &'a str, table: &BTreeMap<&'a str, Vec<&'a str>>) -> Vec<&'a str> {
     let mut reached = vec![importer];
     let mut next = 0;
-    while let Some(room) = reached.get(next) {
-        let below: &[&str] = table.get(room).map_or(&[], Vec::as_slice);
+    while let Some(reached_crate) = reached.get(next) {
+        let below: &[&str] = table.get(reached_crate).map_or(&[], Vec::as_slice);
         let new: Vec<_> = below
             .iter()
             .copied()
-            .filter(|room| !reached.contains(room))
+            .filter(|imported| !reached.contains(imported))
             .collect();
         reached.extend(new);
         next += 1;

@@ -233,8 +233,11 @@ pub(crate) fn parse_series(table: &str) -> Vec<SeriesRow<'_>> {
     fn row(line: &str) -> SeriesRow<'_> {
         let (series, value) = line.rsplit_once(' ').expect("a line ends with a value");
         let (name, attributes) = series.split_once('{').unwrap_or((series, ""));
-        let attributes = attributes.trim_end_matches('}').split(", ");
-        let pairs = attributes.filter_map(|pair| pair.split_once('='));
+        let attributes = attributes
+            .trim_end_matches('}')
+            .split(", ")
+            .filter(|pair| !pair.is_empty());
+        let pairs = attributes.map(|pair| pair.split_once('=').expect("an attribute has a value"));
         (name, pairs.collect(), value.parse().expect("a value is a number"))
     }
     table.lines().map(row).collect()

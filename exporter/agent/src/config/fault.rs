@@ -56,7 +56,7 @@ fn words(error: &Error, given: &str) -> String {
             format!("unknown key {given:?}{}", nearest(given, expected))
         }
         Error::SerdeUnknownVariant { expected, .. } => {
-            format!("unknown value {given:?}{}", nearest(given, expected))
+            format!("unknown name {given:?}{}", nearest(given, expected))
         }
         Error::DuplicateMappingKey { key, .. } => {
             format!("duplicate key {}: keep one", key.as_deref().unwrap_or_default())

@@ -181,7 +181,7 @@ mod tests {
         let cases = [
             (
                 "sinks:\n  x:\n    otlq: {}\n",
-                "more.yaml:3:5: unknown value \"otlq\"",
+                "more.yaml:3:5: unknown name \"otlq\"",
             ),
             ("limits: {}\n", "more.yaml:1:1: unknown key \"limits\""),
             (

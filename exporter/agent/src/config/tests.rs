@@ -115,7 +115,7 @@ telemetri:
         "2:3: unknown key \"queue_batch\"",
         "3:10: ",
         "7:7: unknown key \"path\"",
-        "9:5: unknown value \"log\"",
+        "9:5: unknown name \"log\"",
         "15:21: ",
         "16:1: unknown key \"telemetri\"",
     ];

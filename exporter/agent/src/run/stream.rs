@@ -97,7 +97,7 @@ fn read_recognised(
     ingress: &Ingress,
     report: &mut ImportReport,
 ) {
-    let Some((format, sign, mut head)) = recognised(options.named_format(), text) else {
+    let Some((format, sign, mut head)) = recognised(options.chosen_format(), text) else {
         return;
     };
     read_identity(format, options, text, &mut head);

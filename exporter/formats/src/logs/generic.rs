@@ -1,8 +1,8 @@
 //! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
 //!
-//! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields, whose roles `field_role` decides. `record_keys` caches
-//! the row of each key, and `clock` parses times. `section` distinguishes training from evaluations, `blocks` reads records over
-//! several lines, and `epoch_steps` converts counts within an epoch.
+//! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields, whose roles
+//! `field_role` decides. `record_keys` caches the row of each key, and `clock` parses times. `section` distinguishes training
+//! from evaluations, `blocks` reads records over several lines, and `epoch_steps` converts counts within an epoch.
 
 mod auto;
 mod blocks;
@@ -32,7 +32,7 @@ use pulsetrain_semconv::{event, metric};
 
 pub(super) use auto::FORMAT as GENERIC;
 pub(super) use clock::date;
-pub use key_use::{KeyUse, key_notices, mapping_notice};
+pub use key_use::{KeyUse, key_notices, suggestion_hint, unused_notice};
 pub(super) use likeness::format_hint;
 pub use likeness::found_keys;
 pub(super) use section::is_evaluation;

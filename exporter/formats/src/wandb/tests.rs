@@ -163,6 +163,7 @@ fn values_are_numbers_texts_histograms_or_files() {
 fn read_row<'r>(row: &'r str, others: &[(&str, &str)]) -> (&'r str, &'r str, f64, Sampled) {
     let mut words = row.split(' ');
     let [key, json, metric, value] = [(); 4].map(|()| words.next().unwrap());
+    assert_eq!(words.next(), None, "{row}");
     let clock = [("_step", "10"), ("_timestamp", "1.795220480e+09"), (key, json)];
     let step = history(&[&clock, others].concat());
     let read = Sampled::read_file(&FORMAT, &file(&[step]));

@@ -1,5 +1,7 @@
 //! Parses tables of files with the expected values of their series.
 
+use pulsetrain_semconv::metric;
+
 /// A file of the corpus, and the values of some of its series.
 pub(crate) struct Sample {
     pub(crate) file: &'static str,
@@ -15,6 +17,8 @@ pub(crate) fn samples(table: &'static str) -> Vec<Sample> {
         if let Some((series, values)) = line.split_once(" ->") {
             let sample = samples.last_mut().expect("a series follows its file");
             let values = values.split_whitespace().map(number).collect();
+            let metric = series.split('{').next().unwrap_or(series);
+            assert!(metric::find(metric).is_some(), "the registry has no {metric}");
             sample.series.push((series, values));
         } else {
             let (file, format) = line.split_once(' ').expect("a file has a format");
@@ -25,6 +29,10 @@ pub(crate) fn samples(table: &'static str) -> Vec<Sample> {
             });
         }
     }
+    assert!(
+        samples.iter().all(|sample| !sample.series.is_empty()),
+        "a file has no series"
+    );
     samples
 }
 

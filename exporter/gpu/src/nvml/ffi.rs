@@ -22,8 +22,8 @@ const fn version<T>(number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
 
-/// Calls a function that fills one value, which `begin` prepares. Evaluates to the result; a missing function does not return from
-/// the caller, which may try an older one.
+/// Calls a function that fills one value, which `begin` prepares. Evaluates to `Err` for a missing function, so that the caller can try
+/// an older one.
 macro_rules! ask {
     ($device:expr, $function:ident, $begin:expr $(, $argument:expr)*) => {{
         let device = $device;

@@ -14,7 +14,9 @@ use std::{
     time::SystemTime,
 };
 
-use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices, mapping_notice};
+use pulsetrain_formats::{
+    LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices, suggestion_hint, unused_notice,
+};
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::clock;
 use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
@@ -350,12 +352,15 @@ impl RunReader {
         let timezone = self.recorder.timezone_used();
         let ranks = self.recorder.recorded_ranks().to_vec();
         let (counts, skipped) = self.recorder.finish();
-        let lists_keys = self.format.lists_keys();
+        let uses = self.reader.key_uses();
+        let lists_keys = self.format.lists_keys() && !uses.is_empty();
         if lists_keys {
-            let uses = self.reader.key_uses();
             self.notices.extend(key_notices(&uses));
-            self.notices
-                .extend(mapping_notice(self.format, &self.mapping, &uses, &input));
+            if self.format.is_fallback() {
+                self.notices.push(suggestion_hint(&input));
+            } else {
+                self.notices.extend(unused_notice(&self.mapping, &uses));
+            }
         }
         let report = ImportReport {
             lists_keys,

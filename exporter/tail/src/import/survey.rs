@@ -94,7 +94,7 @@ pub(super) fn notice(
         (!has_start).then_some("give --start-time"),
         format.takes_mapping().then_some(match options.mapping.time() {
             Some(_) => "check the time and the time_format of the mapping",
-            None => "name the key of the time with `time` in a mapping",
+            None => "name the key of the time in the mapping (time: KEY)",
         }),
     ];
     let fixes: Vec<&str> = fixes.into_iter().flatten().collect();

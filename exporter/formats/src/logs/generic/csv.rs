@@ -144,9 +144,11 @@ impl Table {
     }
 
     /// Parses a header that satisfies `is_header`. Returns whether the line is one. A writer that adds a column writes a new
-    /// header.
+    /// header; a row without its first cell is none.
     pub(super) fn take_header(&mut self, line: &str, is_header: impl Fn(&Header) -> bool) -> bool {
-        if let Some(header) = Header::of(line).filter(&is_header) {
+        let has_header = self.header.is_some();
+        let is_first = |header: &Header| !(has_header && header.keys[0].is_empty());
+        if let Some(header) = Header::of(line).filter(is_first).filter(&is_header) {
             *self = Self {
                 header: Some(header),
                 aligned: None,

@@ -18,6 +18,16 @@ pub(super) struct RecordContext<'r> {
     pub(super) mapping: &'r Mapping,
 }
 
+/// The result of recording a field.
+pub(super) enum RecordedField {
+    /// A point of the metric with this value.
+    Point(&'static Metric, f64),
+    /// Another point, an option, or nothing.
+    Done,
+    /// Nothing yet: the text belongs in the event of the record.
+    Text,
+}
+
 /// A number of a record, before it is converted.
 struct Measured<'m> {
     value: f64,
@@ -25,18 +35,20 @@ struct Measured<'m> {
 }
 
 impl RecordContext<'_> {
-    /// Records a field whose key has a row; returns the metric and its value, if the field became a point of one.
+    /// Records a field whose key has a row.
     pub(super) fn known(
         &self,
         (key, value): (&str, &FieldValue<'_>),
         info: &mut KeyInfo,
         recorder: &mut Recorder<'_>,
-    ) -> Option<(&'static Metric, f64)> {
+    ) -> RecordedField {
         let time = self.meta.time_unix_nanos;
-        let row = &info.state.resolved.as_ref()?.mapping;
+        let Some(resolved) = &info.state.resolved else {
+            return RecordedField::Done;
+        };
+        let row = &resolved.mapping;
         let Some(attributes) = attributes(row, self.fields) else {
-            self.unmapped((key, value), info, recorder);
-            return None;
+            return self.unmapped((key, value), info, recorder);
         };
         let number = match &row.target {
             Target::State(..) => {
@@ -45,13 +57,13 @@ impl RecordContext<'_> {
                     FieldValue::Number(number) => number.to_string(),
                 };
                 info.outcome.is_mapped |= info.state.record_state((time, &state), &attributes, recorder);
-                return None;
+                return RecordedField::Done;
             }
             Target::Option(_) => match value {
                 FieldValue::Number(number) => *number,
                 FieldValue::Text(text) => {
                     info.outcome.is_mapped |= info.state.record_option((time, text), recorder);
-                    return None;
+                    return RecordedField::Done;
                 }
             },
             Target::Step | Target::Dropped(_) => 0.0,
@@ -59,7 +71,7 @@ impl RecordContext<'_> {
                 Some(measured) => row.conversion.unwrap_or(Conversion::None).apply(measured.value),
                 None => {
                     self.not_a_number(key, value, recorder);
-                    return None;
+                    return RecordedField::Done;
                 }
             },
             Target::Metric(metric) => match converted(value, metric, row) {
@@ -68,19 +80,18 @@ impl RecordContext<'_> {
                 None if Measured::of(value).is_some()
                     && (self.mapping.is_loose() || row.without_suffix.is_none()) =>
                 {
-                    self.unmapped((key, value), info, recorder);
-                    return None;
+                    return self.unmapped((key, value), info, recorder);
                 }
                 None => {
                     self.not_a_number(key, value, recorder);
-                    return None;
+                    return RecordedField::Done;
                 }
             },
         };
         if row.sentinel.is_some() && row.sentinel == Measured::of(value).map(|measured| measured.value) {
             recorder.skip_value(SkipReason::NotMeasured);
             info.outcome.is_used = true;
-            return None;
+            return RecordedField::Done;
         }
         let is_fixed = row.attributes_from.is_empty();
         let is_recorded = !matches!(row.target, Target::Step | Target::Dropped(_));
@@ -90,15 +101,15 @@ impl RecordContext<'_> {
         {
             Recorded::Point(metric, value) => {
                 info.outcome.is_mapped = true;
-                Some((metric, value))
+                RecordedField::Point(metric, value)
             }
             Recorded::Done => {
                 info.outcome.is_mapped |= is_recorded;
-                None
+                RecordedField::Done
             }
             Recorded::Unfit => {
                 recorder.skip_value(SkipReason::NotSummable);
-                None
+                RecordedField::Done
             }
         }
     }
@@ -109,45 +120,44 @@ impl RecordContext<'_> {
         field: (&str, &FieldValue<'_>),
         info: &mut KeyInfo,
         recorder: &mut Recorder<'_>,
-    ) {
+    ) -> RecordedField {
         info.is_unmapped |= self.mapping.is_loose();
-        self.unknown(field, info, recorder);
+        self.unknown(field, info, recorder)
     }
 
-    /// Keeps a field without a row, if it is a number; returns whether it is text to be kept.
+    /// Keeps a field without a row.
     pub(super) fn unknown(
         &self,
         (key, value): (&str, &FieldValue<'_>),
         info: &mut KeyInfo,
         recorder: &mut Recorder<'_>,
-    ) -> bool {
+    ) -> RecordedField {
         if self.mapping.drops_unknown() {
             recorder.skip_value(SkipReason::Ignored(BY_MAPPING));
-            return false;
+            return RecordedField::Done;
         }
         let Some(measured) = Measured::of(value) else {
             info.outcome.is_text = true;
-            return true;
+            return RecordedField::Text;
         };
-        info.outcome.is_custom = true;
         let RecordMeta {
             time_unix_nanos,
             position,
             ..
         } = self.meta;
-        info.state.keep(
+        info.outcome.is_custom |= info.state.keep(
             (time_unix_nanos, measured.unscaled()),
             || key.into(),
             position,
             recorder,
         );
-        false
+        RecordedField::Done
     }
 
     fn not_a_number(&self, key: &str, value: &FieldValue<'_>, recorder: &mut Recorder<'_>) {
         recorder.report(SkipReason::MalformedRecord, self.meta.position, || match value {
             FieldValue::Text(text) => {
-                format!("{key}: expected a number in a unit of its row, found {text:?}")
+                format!("{key}: expected a number in a unit of its metric, found {text:?}")
             }
             FieldValue::Number(number) => format!("{key}: the metric cannot be {number}"),
         });

@@ -7,7 +7,6 @@ use pulsetrain_semconv::{event, metric};
 use pulsetrain_mapping::{Mapping, ResolvedMapping, Target};
 
 use super::{record::Records, record_keys::KeyInfo};
-use crate::logs::LogFormat;
 
 /// A key of a log and the use of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +45,11 @@ pub(super) struct KeyOutcome {
 }
 
 impl Records {
-    /// Returns the use of each key, in the order of first occurrence.
+    /// Returns the use of each key, in the order of first occurrence. Empty for a log with too many keys.
     pub(super) fn key_uses(&mut self) -> Vec<KeyUse> {
+        if self.keys.is_cleared() {
+            return Vec::new();
+        }
         let known = self.keys.iter_mut();
         known
             .filter_map(|(key, kind, known)| KeyUse::of(key, kind, known))
@@ -89,16 +91,21 @@ pub fn key_notices(uses: &[KeyUse]) -> Vec<String> {
         .collect()
 }
 
-/// Describes, for the summary, how to change the use of the keys: by another mapping, or by correcting the user's.
-pub fn mapping_notice(format: &LogFormat, mapping: &Mapping, uses: &[KeyUse], input: &str) -> Option<String> {
-    if !format.takes_mapping() {
-        return Some(format!(
-            "to change the keys: pulsetrain import --suggest-mapping {input} > mapping.yaml"
-        ));
-    }
+/// Describes, for the summary, how to change the use of the keys of a log without a mapping.
+pub fn suggestion_hint(input: &str) -> String {
+    format!("to change the keys: pulsetrain import --suggest-mapping {input} > mapping.yaml")
+}
+
+/// Describes, for the summary, the parts of the user's mapping that a log does not use.
+pub fn unused_notice(mapping: &Mapping, uses: &[KeyUse]) -> Option<String> {
     let keys = uses.iter().map(|used| (used.kind.as_deref(), used.key.as_str()));
     let unused = mapping.unused(&keys.collect::<Vec<_>>());
-    (!unused.is_empty()).then(|| format!("unused in the mapping: {}", unused.join(", ")))
+    (!unused.is_empty()).then(|| {
+        format!(
+            "parts of the mapping that this log does not use: {}",
+            unused.join(", ")
+        )
+    })
 }
 
 /// Returns the texts without repetitions; records of several kinds have the same keys.
@@ -110,6 +117,7 @@ fn distinct(mut texts: Vec<String>) -> Vec<String> {
 
 impl KeyUse {
     fn of(key: &str, kind: Option<&str>, known: &KeyInfo) -> Option<Self> {
+        let example = known.example.clone()?;
         let resolved = known.state.resolved.as_ref();
         let is_dropped = |resolved: &&ResolvedMapping| {
             matches!(resolved.mapping.target, Target::Step | Target::Dropped(_))
@@ -119,7 +127,7 @@ impl KeyUse {
         Some(Self {
             kind: kind.map(str::to_owned),
             key: key.to_owned(),
-            example: known.example.clone()?,
+            example,
             outcome: known.outcome,
             step_rank: known.step().filter(|_| known.outcome.is_step),
             target: resolved.map(target).unwrap_or_default(),
@@ -140,10 +148,7 @@ fn target(resolved: &ResolvedMapping) -> String {
 
 /// Returns the row as a line of a mapping.
 fn row(key: &str, resolved: &ResolvedMapping) -> Option<String> {
-    let mut text = match key.contains('{') {
-        true => format!("{{pattern: {}", quoted(&regex::escape(key))),
-        false => format!("{{key: {}", quoted(key)),
-    };
+    let mut text = format!("{{{}", key_entry(key));
     let mut add = |name: &str, value: &str| write!(text, ", {name}: {value}").ok();
     match &resolved.mapping.target {
         Target::Metric(metric) | Target::State(metric, _) => add("metric", metric.name)?,
@@ -172,6 +177,14 @@ fn row(key: &str, resolved: &ResolvedMapping) -> Option<String> {
     }
     text.push('}');
     Some(text)
+}
+
+/// Returns the entry of a row for a key. A key with a brace is written as a pattern, because braces mark parts that vary.
+pub(super) fn key_entry(key: &str) -> String {
+    match key.contains('{') {
+        true => format!("pattern: {}", quoted(&regex::escape(key))),
+        false => format!("key: {}", quoted(key)),
+    }
 }
 
 fn attribute_text(value: &pulsetrain_otlp::write::Value<'_>) -> String {

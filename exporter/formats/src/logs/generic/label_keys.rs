@@ -37,13 +37,14 @@ pub(super) const TIME: &str = "time";
 const STEPS: &str = "{step}";
 
 /// The metrics of the speed of training.
-const SPEED_METRICS: [&Metric; 6] = [
+const SPEED_METRICS: [&Metric; 7] = [
     &metric::TRAIN_STEP_DURATION,
     &metric::TRAIN_THROUGHPUT_TOKENS,
     &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
     &metric::TRAIN_THROUGHPUT_STEPS,
     &metric::TRAIN_THROUGHPUT_SAMPLES,
     &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
+    &metric::TRAIN_MFU,
 ];
 
 /// The unit of metrics that are durations.

@@ -7,7 +7,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
     clock,
-    field::RecordContext,
+    field::{RecordContext, RecordedField},
     field_role::{FieldRole, RecordHeader},
     record_keys::RecordKeys,
 };
@@ -30,6 +30,8 @@ pub(super) struct Records {
     recorded: Vec<(u16, usize)>,
     /// The last step, and the rank of its key.
     last_step: Option<(f64, Option<usize>)>,
+    /// Whether the last step was of another counter.
+    is_other_counter: bool,
 }
 
 impl Records {
@@ -42,6 +44,7 @@ impl Records {
             texts: Vec::new(),
             recorded: Vec::new(),
             last_step: None,
+            is_other_counter: false,
         }
     }
 
@@ -79,27 +82,21 @@ impl Records {
             known.note(value);
             known.outcome.is_time |= time.is_some() && time_field == Some(number);
             known.outcome.is_step |= step_field == Some(number);
-            match role {
-                FieldRole::Header => {}
-                FieldRole::Unknown => {
-                    if context.unknown(field, known, recorder) {
-                        self.texts.push(number);
-                    }
-                }
-                FieldRole::Repeated => {
-                    context.unknown(field, known, recorder);
-                }
+            let is_plain = known
+                .state
+                .resolved
+                .as_ref()
+                .is_some_and(ResolvedMapping::is_plain);
+            let recorded = match role {
+                FieldRole::Header => continue,
+                FieldRole::Unknown | FieldRole::Repeated => context.unknown(field, known, recorder),
                 FieldRole::Unmapped => context.unmapped(field, known, recorder),
-                FieldRole::Mapped => {
-                    let Some((metric, value)) = context.known(field, known, recorder) else {
-                        continue;
-                    };
-                    if known
-                        .state
-                        .resolved
-                        .as_ref()
-                        .is_some_and(ResolvedMapping::is_plain)
-                    {
+                FieldRole::Mapped => context.known(field, known, recorder),
+            };
+            match recorded {
+                RecordedField::Text => self.texts.push(number),
+                RecordedField::Point(metric, value) => {
+                    if is_plain {
                         self.recorded.push((metric.ordinal, number));
                     }
                     known.state.add_to_spans(value, &mut self.spans);
@@ -107,6 +104,7 @@ impl Records {
                         duration = Some(value);
                     }
                 }
+                RecordedField::Done => {}
             }
         }
         self.record_texts(fields, meta, recorder);
@@ -120,17 +118,29 @@ impl Records {
         }
     }
 
-    /// Returns the field of the step and the step. A number that is lower than the last step and under another key is of another
-    /// counter, such as one of evaluations.
+    /// Returns the field of the step and the step. In a log without a mapping of the user, a number that is lower than the last
+    /// step and under another key is of another counter, such as one of evaluations; a second such record is a restart.
     fn step(&mut self, fields: &[Field<'_>]) -> Option<(usize, f64)> {
-        let field = self.keys.step()?;
-        let step = fields[field].1.number()?;
-        let rank = self.keys.of(field).step();
-        let is_lower = |(last, of): (f64, Option<usize>)| step < last && rank != of;
-        if self.mapping.is_loose() && self.last_step.is_some_and(is_lower) {
+        let is_guessed = self.mapping.is_loose() && self.mapping.named_format().is_none();
+        let mut steps = self
+            .keys
+            .steps()
+            .filter_map(|field| Some((field, fields[field].1.number()?)));
+        let first = steps.next()?;
+        let last = self.last_step.filter(|_| is_guessed);
+        let is_of_counter = |(field, step): &(usize, f64), keys: &RecordKeys| {
+            last.is_none_or(|(last, rank)| *step >= last || keys.step_rank(*field) == rank)
+        };
+        let found = std::iter::once(first)
+            .chain(steps)
+            .find(|step| is_of_counter(step, &self.keys));
+        if found.is_none() && !self.is_other_counter {
+            self.is_other_counter = true;
             return None;
         }
-        self.last_step = Some((step, rank));
+        self.is_other_counter = false;
+        let (field, step) = found.unwrap_or(first);
+        self.last_step = Some((step, self.keys.step_rank(field)));
         Some((field, step))
     }
 
@@ -175,7 +185,7 @@ impl Records {
         if time.is_none() {
             recorder.report(SkipReason::MalformedRecord, line.position(), || {
                 format!(
-                    "{key}: expected a time in the format of the mapping; the record is taken to have no time"
+                    "{key}: expected a time in the format of the mapping; the line's own time is used if it has one"
                 )
             });
         }

@@ -54,6 +54,8 @@ pub(super) struct KeyInfo {
 #[derive(Debug, Default)]
 pub(super) struct RecordKeys {
     known: KeyCache<KeyInfo>,
+    /// Whether the cache lacks keys of the log.
+    is_cleared: bool,
     /// For each field of the record, the index of its key in `known`.
     indices: Vec<usize>,
     /// The fields of the record that can be the time, by rank.
@@ -79,6 +81,7 @@ impl RecordKeys {
     fn find(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
         if self.known.len() >= MAX_KEYS {
             self.known.clear();
+            self.is_cleared = true;
         }
         self.indices.clear();
         self.step_keys.clear();
@@ -136,15 +139,31 @@ impl RecordKeys {
 
     /// Returns the field of the step: of a key that occurs twice, the first one.
     pub(super) fn step(&self) -> Option<usize> {
-        let found = self.steps.iter().flatten().next()?;
-        self.indices
-            .iter()
-            .position(|index| *index == self.indices[*found])
+        self.steps().next()
+    }
+
+    /// Returns the fields that can be the step, by rank: of a key that occurs twice, the first one.
+    pub(super) fn steps(&self) -> impl Iterator<Item = usize> + '_ {
+        self.steps.iter().flatten().filter_map(|found| {
+            let mut indices = self.indices.iter();
+            indices.position(|index| *index == self.indices[*found])
+        })
+    }
+
+    /// Returns the rank of a field's key among those that can be the step.
+    pub(super) fn step_rank(&self, field: usize) -> Option<usize> {
+        let (_, rank) = self.step_keys.iter().find(|(number, _)| *number == field)?;
+        Some(*rank)
     }
 
     /// Returns whether two fields have the same key, if there is a second one.
     pub(super) fn are_same(&self, field: usize, other: Option<usize>) -> bool {
         other.is_some_and(|other| self.indices[field] == self.indices[other])
+    }
+
+    /// Returns whether keys of the log are no longer known, since there were more than the maximum.
+    pub(super) fn is_cleared(&self) -> bool {
+        self.is_cleared
     }
 
     /// Iterates over all keys that were looked up, with the kinds of their records.

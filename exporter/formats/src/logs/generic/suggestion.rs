@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     auto::GenericLines,
-    key_use::{KeyUse, quoted},
+    key_use::{KeyUse, key_entry, quoted},
     labelled::labelled,
     section::EVAL_PREFIX,
     text::object,
@@ -81,12 +81,9 @@ fn mapping(name: &str, format: &str, uses: &[KeyUse]) -> String {
         match &used.row {
             Some(row) => writeln!(text, "  - {row}  # {example}").ok(),
             // Only a row lets a value of a marked record have the key of an evaluation.
-            None if used.outcome.is_custom && used.key.starts_with(EVAL_PREFIX) => writeln!(
-                text,
-                "  - {{key: {}, keep: true}}  # {example}",
-                quoted(&used.key)
-            )
-            .ok(),
+            None if used.outcome.is_custom && used.key.starts_with(EVAL_PREFIX) => {
+                writeln!(text, "  - {{{}, keep: true}}  # {example}", quoted(&used.key)).ok()
+            }
             None if used.outcome.is_custom => writeln!(text, "{}", commented(&used.key, &example)).ok(),
             None => None,
         };
@@ -101,8 +98,8 @@ fn step(used: &KeyUse) -> Option<(usize, String)> {
 /// Formats a row that the user has to complete.
 fn commented(key: &str, example: &str) -> String {
     format!(
-        "  # - {{key: {}, metric: }}  # {example}; kept as train.custom",
-        quoted(key)
+        "  # - {{{}, metric: }}  # {example}; kept as train.custom",
+        key_entry(key)
     )
 }
 

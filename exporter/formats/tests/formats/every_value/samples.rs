@@ -110,7 +110,7 @@ pub(super) fn all_logs() -> Vec<Log> {
 }
 
 fn log(row: &'static str) -> Log {
-    let mut words = row.split(' ');
+    let mut words = row.split_whitespace();
     let mut next = || words.next().expect("a row has a file, a format and a number");
     let (name, encoding, values) = (next(), next(), next());
     let known = READERS.iter().find(|(known, ..)| *known == encoding);

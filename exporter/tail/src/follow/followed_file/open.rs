@@ -217,7 +217,7 @@ impl FollowedFile {
     ) -> Result<Option<(&'static LogFormat, &'static str)>, TailError> {
         match choose(
             &self.path.display().to_string(),
-            context.options().named_format(),
+            context.options().chosen_format(),
             head,
         ) {
             Ok(chosen) => Ok(Some(chosen)),

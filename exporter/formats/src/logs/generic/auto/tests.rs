@@ -54,7 +54,7 @@ fn empty_cells_of_a_table_are_absent() {
 }
 
 #[test]
-fn index_of_a_table_without_a_name_is_no_value() {
+fn unnamed_index_column_is_skipped() {
     let read = read(",step,loss\n0,10,2.5\n1,20,2.25\n2,30,2.0\n");
     assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
     assert!(read.values("train.custom").is_empty());
@@ -500,7 +500,15 @@ fn lower_number_of_another_counter_is_no_step() {
     );
     assert_eq!(read.values("train.global_step"), [10.0, 20.0, 30.0, 40.0, 50.0]);
     assert_eq!(read.values("eval.loss"), [2.75, 2.5]);
-    assert!(read.values("train.attempts").is_empty());
+    // A restart has more than one lower number in a row.
+    let restarted = self::read(
+        "global_step=50 loss=1.5\nstep=1 loss=2.5\nstep=2 loss=2.25\nstep=3 loss=2.0\nstep=4 loss=1.75\n",
+    );
+    assert_eq!(restarted.values("train.global_step"), [50.0, 2.0, 3.0, 4.0]);
+    let both = self::read(
+        "iter 10 loss 2.5\niter 20 loss 2.25\nstep 2 iter 30 loss 2.0\nstep 3 iter 40 loss 1.75\n",
+    );
+    assert_eq!(both.values("train.global_step"), [10.0, 20.0, 30.0, 40.0]);
 }
 
 #[test]
