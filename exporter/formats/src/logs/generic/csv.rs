@@ -144,7 +144,7 @@ impl Table {
     }
 
     /// Parses a header that satisfies `is_header`. Returns whether the line is one. A writer that adds a column writes a new
-    /// header; a row without its first cell is none.
+    /// header. Only the first header can have an unnamed column, because a row can have an empty first cell.
     pub(super) fn take_header(&mut self, line: &str, is_header: impl Fn(&Header) -> bool) -> bool {
         let has_header = self.header.is_some();
         let is_first = |header: &Header| !(has_header && header.keys[0].is_empty());

@@ -82,7 +82,7 @@ fn mapping(name: &str, format: &str, uses: &[KeyUse]) -> String {
             Some(row) => writeln!(text, "  - {row}  # {example}").ok(),
             // Only a row lets a value of a marked record have the key of an evaluation.
             None if used.outcome.is_custom && used.key.starts_with(EVAL_PREFIX) => {
-                writeln!(text, "  - {{{}, keep: true}}  # {example}", quoted(&used.key)).ok()
+                writeln!(text, "  - {{{}, keep: true}}  # {example}", key_entry(&used.key)).ok()
             }
             None if used.outcome.is_custom => writeln!(text, "{}", commented(&used.key, &example)).ok(),
             None => None,

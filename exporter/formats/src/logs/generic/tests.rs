@@ -257,3 +257,11 @@ fn exact_keys_take_precedence_over_patterns() {
         (vec![1.0], vec![2.0])
     );
 }
+
+#[test]
+fn row_without_its_first_cell_is_not_taken_for_a_header() {
+    let text = "step,train.loss,state\n10,2.5,a\n,n/a,done\n20,2.25,b\n";
+    let read = read(&CSV, Mapping::default(), text);
+    assert_eq!(read.values("train.loss"), [2.5, 2.25]);
+    assert_eq!(read.values("train.global_step"), [10.0, 20.0]);
+}
