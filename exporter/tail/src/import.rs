@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
     FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, found_keys,
-    key_notices, suggestion_hint, unreadable, unused_notice, without_byte_order_mark,
+    unreadable, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -202,32 +202,13 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     reader.set_time(chunks.read_time());
     reader.push(&head, &mut recorder);
-    list_keys(format, options, &reader.key_uses(), false, report);
+    report.list_keys(format, &options.mapping, &reader.key_uses(), false);
     report
         .notices
         .extend(rank_notices(format, &recorder, options, &report.input));
     report.ranks = recorder.recorded_ranks().to_vec();
     report.counts = recorder.counts();
     Ok(())
-}
-
-/// Adds the notices about the keys of a log of no known trainer. `is_complete` means that all of the log was read.
-fn list_keys(
-    format: &LogFormat,
-    options: &RunOptions,
-    uses: &[KeyUse],
-    is_complete: bool,
-    report: &mut ImportReport,
-) {
-    report.lists_keys = format.lists_keys() && !uses.is_empty();
-    if report.lists_keys {
-        report.notices.extend(key_notices(uses));
-        if format.is_fallback() {
-            report.notices.push(suggestion_hint(&report.input));
-        } else if is_complete {
-            report.notices.extend(unused_notice(&options.mapping, uses));
-        }
-    }
 }
 
 /// Returns the format that the user named, else the detected one, with its signature.
@@ -300,7 +281,7 @@ fn read(
     report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
     let invented = parsed.as_ref().copied().unwrap_or_default();
-    list_keys(format, options, &key_uses, true, report);
+    report.list_keys(format, &options.mapping, &key_uses, true);
     report
         .notices
         .extend(survey::notice(paced, invented, records, format, options));

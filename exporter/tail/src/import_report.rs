@@ -1,5 +1,6 @@
 //! The outcome of an import.
 
+use pulsetrain_formats::{KeyUse, LogFormat, Mapping, key_notices, suggestion_hint, unused_notice};
 use pulsetrain_record::{Counts, ParseReport, Run, UsedTimezone};
 
 use crate::TailError;
@@ -27,4 +28,27 @@ pub struct ImportReport {
     pub timezone: Option<UsedTimezone>,
     /// The error that ended the import, or `None`.
     pub error: Option<TailError>,
+}
+
+impl ImportReport {
+    /// Adds the notices about the keys of a log of no known trainer. `is_complete` means that all of the log was read: only then is it
+    /// known which parts of the mapping it does not use.
+    pub(crate) fn list_keys(
+        &mut self,
+        format: &LogFormat,
+        mapping: &Mapping,
+        uses: &[KeyUse],
+        is_complete: bool,
+    ) {
+        self.lists_keys = format.lists_keys() && !uses.is_empty();
+        if !self.lists_keys {
+            return;
+        }
+        self.notices.extend(key_notices(uses));
+        if format.is_fallback() {
+            self.notices.push(suggestion_hint(&self.input));
+        } else if is_complete {
+            self.notices.extend(unused_notice(mapping, uses));
+        }
+    }
 }

@@ -14,9 +14,7 @@ use std::{
     time::SystemTime,
 };
 
-use pulsetrain_formats::{
-    LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices, suggestion_hint, unused_notice,
-};
+use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime};
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::clock;
 use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
@@ -352,18 +350,8 @@ impl RunReader {
         let timezone = self.recorder.timezone_used();
         let ranks = self.recorder.recorded_ranks().to_vec();
         let (counts, skipped) = self.recorder.finish();
-        let uses = self.reader.key_uses();
-        let lists_keys = self.format.lists_keys() && !uses.is_empty();
-        if lists_keys {
-            self.notices.extend(key_notices(&uses));
-            if self.format.is_fallback() {
-                self.notices.push(suggestion_hint(&input));
-            } else {
-                self.notices.extend(unused_notice(&self.mapping, &uses));
-            }
-        }
-        let report = ImportReport {
-            lists_keys,
+        let mut report = ImportReport {
+            lists_keys: false,
             input,
             format: Some((self.format.name, self.signature)),
             run,
@@ -374,6 +362,7 @@ impl RunReader {
             timezone,
             error: self.error,
         };
+        report.list_keys(self.format, &self.mapping, &self.reader.key_uses(), true);
         (self.recorded.take(), report)
     }
 
