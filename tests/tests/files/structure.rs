@@ -177,7 +177,7 @@ fn forbidden_imports(metadata: &Value) -> Vec<String> {
     let mut imports = table.values().flatten();
     assert!(
         imports.all(|imported| table.contains_key(imported)),
-        "an import is no crate"
+        "an import has no row"
     );
     let mut faults = Vec::new();
     for package in metadata["packages"].as_array().expect("metadata lists packages") {

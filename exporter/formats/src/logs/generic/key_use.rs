@@ -122,8 +122,9 @@ impl KeyUse {
         let is_dropped = |resolved: &&ResolvedMapping| {
             matches!(resolved.mapping.target, Target::Step | Target::Dropped(_))
         };
-        let effective = resolved
-            .filter(|resolved| known.outcome.is_mapped || known.outcome.is_used || is_dropped(resolved));
+        // Only one of two keys with one metric can have a row.
+        let is_effective = !known.is_unmapped && (known.outcome.is_mapped || known.outcome.is_used);
+        let effective = resolved.filter(|resolved| is_effective || is_dropped(resolved));
         Some(Self {
             kind: kind.map(str::to_owned),
             key: key.to_owned(),

@@ -7,7 +7,9 @@ use pulsetrain_semconv::{Metric, metric};
 
 use super::labelled::{COUNT, Labelled, LabelledNumber, qualified};
 use super::record_keys::{MAX_KEYS, step_rank};
-use super::section::{BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_split};
+use super::section::{
+    BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_evaluation, names_training,
+};
 
 /// Labels of a rate whose unit names the quantity: `Speed: 1010.9 samples/sec`.
 const SPEEDS: [&str; 8] = [
@@ -113,7 +115,7 @@ impl LabelKeys {
         }
         if section == Section::EvaluationBatches {
             let (key, value) = unknown(number).filter(|_| !number.is_progress)?;
-            let key = match names_split(&key, true) {
+            let key = match names_evaluation(&key) {
                 true => key,
                 false => Cow::Owned([EVAL_PREFIX, &key].concat()),
             };
@@ -157,7 +159,7 @@ impl LabelKeys {
     pub(super) fn rename_to_evaluation(&mut self, fields: &mut [Field<'_>]) {
         for (key, _) in fields {
             // A record of an evaluation can have values of training: `train_loss`.
-            if self.is_step(key) || names_split(key, false) {
+            if self.is_step(key) || names_training(key) {
                 continue;
             }
             if let Some(of_evaluation) = self.of_evaluation(key) {
@@ -223,7 +225,7 @@ impl LabelKeys {
                 return Some(key);
             }
             let facts = self.facts(without_noise);
-            let is_of_both = facts.is_epoch || facts.is_step || names_split(without_noise, true);
+            let is_of_both = facts.is_epoch || facts.is_step || names_evaluation(without_noise);
             if section == Section::EvaluationBatches && !is_of_both {
                 return None;
             }

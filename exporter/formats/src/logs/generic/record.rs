@@ -28,8 +28,8 @@ pub(super) struct Records {
     texts: Vec<usize>,
     /// The metrics without attributes of the newest record, and their fields.
     recorded: Vec<(u16, usize)>,
-    /// The last step, and the rank of its key.
-    last_step: Option<(f64, Option<usize>)>,
+    /// The rank of the last step's key, and the step.
+    last_step: Option<(usize, f64)>,
     /// Whether the last step was of another counter.
     is_other_counter: bool,
 }
@@ -122,25 +122,23 @@ impl Records {
     /// step and under another key is of another counter, such as one of evaluations; a second such record is a restart.
     fn step(&mut self, fields: &[Field<'_>]) -> Option<(usize, f64)> {
         let is_guessed = self.mapping.is_loose() && self.mapping.named_format().is_none();
-        let mut steps = self
-            .keys
-            .steps()
-            .filter_map(|field| Some((field, fields[field].1.number()?)));
-        let first = steps.next()?;
-        let last = self.last_step.filter(|_| is_guessed);
-        let is_of_counter = |(field, step): &(usize, f64), keys: &RecordKeys| {
-            last.is_none_or(|(last, rank)| *step >= last || keys.step_rank(*field) == rank)
+        let candidates = || {
+            let steps = self.keys.steps();
+            steps.filter_map(|(rank, field)| Some((rank, field, fields[field].1.number()?)))
         };
-        let found = std::iter::once(first)
-            .chain(steps)
-            .find(|step| is_of_counter(step, &self.keys));
+        let first = candidates().next()?;
+        let is_of_counter = |(rank, _, step): &(usize, usize, f64)| match self.last_step {
+            Some((last_rank, last)) if is_guessed => *rank == last_rank || *step >= last,
+            _ => true,
+        };
+        let found = candidates().find(is_of_counter);
         if found.is_none() && !self.is_other_counter {
             self.is_other_counter = true;
             return None;
         }
         self.is_other_counter = false;
-        let (field, step) = found.unwrap_or(first);
-        self.last_step = Some((step, self.keys.step_rank(field)));
+        let (rank, field, step) = found.unwrap_or(first);
+        self.last_step = Some((rank, step));
         Some((field, step))
     }
 

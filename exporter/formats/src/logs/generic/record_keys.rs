@@ -139,21 +139,16 @@ impl RecordKeys {
 
     /// Returns the field of the step: of a key that occurs twice, the first one.
     pub(super) fn step(&self) -> Option<usize> {
-        self.steps().next()
+        self.steps().next().map(|(_, field)| field)
     }
 
-    /// Returns the fields that can be the step, by rank: of a key that occurs twice, the first one.
-    pub(super) fn steps(&self) -> impl Iterator<Item = usize> + '_ {
-        self.steps.iter().flatten().filter_map(|found| {
-            let mut indices = self.indices.iter();
-            indices.position(|index| *index == self.indices[*found])
+    /// Returns the ranks and the fields that can be the step, by rank: of a key that occurs twice, the first field.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.steps.iter().enumerate().filter_map(|(rank, found)| {
+            let found = self.indices[(*found)?];
+            let field = self.indices.iter().position(|index| *index == found)?;
+            Some((rank, field))
         })
-    }
-
-    /// Returns the rank of a field's key among those that can be the step.
-    pub(super) fn step_rank(&self, field: usize) -> Option<usize> {
-        let (_, rank) = self.step_keys.iter().find(|(number, _)| *number == field)?;
-        Some(*rank)
     }
 
     /// Returns whether two fields have the same key, if there is a second one.

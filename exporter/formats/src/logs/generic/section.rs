@@ -110,10 +110,20 @@ pub(in crate::logs) fn is_evaluation(word: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether a word of a key names an evaluation, or training.
-pub(super) fn names_split(key: &str, of_evaluation: bool) -> bool {
-    let mut words = key.split(|letter: char| !letter.is_alphanumeric());
-    words.any(|word| is_evaluation(word) == Some(of_evaluation))
+/// Returns whether a word of a key names an evaluation.
+pub(super) fn names_evaluation(key: &str) -> bool {
+    splits(key).any(|is_evaluation| is_evaluation)
+}
+
+/// Returns whether a word of a key names training.
+pub(super) fn names_training(key: &str) -> bool {
+    splits(key).any(|is_evaluation| !is_evaluation)
+}
+
+/// Returns, for each word of a key that names a split, whether it names an evaluation.
+fn splits(key: &str) -> impl Iterator<Item = bool> + '_ {
+    let words = key.split(|letter: char| !letter.is_alphanumeric());
+    words.filter_map(is_evaluation)
 }
 
 /// Returns whether a word is one of these, in any case.

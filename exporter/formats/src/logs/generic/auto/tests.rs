@@ -1,4 +1,5 @@
 use super::*;
+use crate::logs::generic::suggest_mapping;
 use crate::logs::sampled::Sampled;
 
 fn read(text: &str) -> Sampled {
@@ -522,4 +523,25 @@ fn nested_values_of_a_marked_record_are_of_the_evaluation() {
     let read = read(&(1..4).map(line).collect::<String>());
     assert_eq!(read.values("train.loss"), [2.1, 4.1, 2.2, 4.2, 2.3, 4.3]);
     assert_eq!(read.values("eval.loss"), [3.1, 3.2, 3.3]);
+}
+
+#[test]
+fn text_under_a_key_of_a_metric_is_kept_in_the_event() {
+    let line = |step: u32| format!("{{\"step\": {step}, \"loss\": 2.{step}, \"train_loss\": \"pending\"}}\n");
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.counts.events, 3);
+}
+
+#[test]
+fn suggested_mapping_has_one_row_for_a_metric_of_two_keys() {
+    let log = "step 1 train_loss 2.5\nstep 2 train_loss 2.25 loss 2.0\nstep 3 train_loss 2.0 loss 1.75\n";
+    let mapping = suggest_mapping("x.log", log.as_bytes()).unwrap();
+    assert!(
+        mapping.contains("\n  - {key: loss, metric: train.loss}"),
+        "{mapping}"
+    );
+    assert!(
+        mapping.contains("\n  # - {key: train_loss, metric: }"),
+        "{mapping}"
+    );
 }
