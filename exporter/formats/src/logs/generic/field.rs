@@ -177,7 +177,11 @@ fn attributes<'a>(row: &FieldMapping, fields: &'a [Field<'_>]) -> Option<Vec<Att
     from.collect()
 }
 
-fn attribute_value<'a>(attribute: &semconv::Attribute, value: &'a FieldValue<'a>) -> Option<Value<'a>> {
+/// Returns the value of an attribute, or `None` if the value of the field is not allowed.
+pub(super) fn attribute_value<'a>(
+    attribute: &semconv::Attribute,
+    value: &'a FieldValue<'a>,
+) -> Option<Value<'a>> {
     match (attribute.kind, value) {
         (AttributeKind::Int, value) => value.integer().map(Value::Int),
         (AttributeKind::Double, value) => value.number().map(Value::Double),

@@ -1,7 +1,7 @@
 //! The role of each field of a record, given its other fields.
 
-use pulsetrain_mapping::{FieldValue, Mapping};
-use pulsetrain_semconv::{Metric, metric};
+use pulsetrain_mapping::{Field, FieldValue, Mapping};
+use pulsetrain_semconv::{Instrument, Metric, metric};
 
 use super::record_keys::RecordKeys;
 
@@ -58,7 +58,7 @@ impl RecordHeader {
     /// Returns the role of a field. `recorded` has the metrics without attributes so far, and their fields.
     pub(super) fn role(
         &self,
-        (number, value): (usize, &FieldValue<'_>),
+        (number, (key, value)): (usize, &Field<'_>),
         keys: &mut RecordKeys,
         recorded: &[(u16, usize)],
     ) -> FieldRole {
@@ -67,10 +67,14 @@ impl RecordHeader {
             return FieldRole::Header;
         }
         let known = keys.of(number);
+        let is_attribute = known.is_attribute;
         let (is_named, is_time, is_unmapped) = (known.is_named, known.is_time, known.is_unmapped);
         let Some(resolved) = &known.state.resolved else {
             let mut headers = [self.time, self.step].into_iter();
-            let is_header = known.is_attribute || headers.any(|field| keys.are_same(number, field));
+            let is_kind = known.is_kind && matches!(value, FieldValue::Text(_));
+            let is_header = is_kind
+                || headers.any(|field| keys.are_same(number, field))
+                || is_attribute && keys.is_attribute_of_record(key, value);
             return if is_header {
                 FieldRole::Header
             } else {
@@ -89,7 +93,9 @@ impl RecordHeader {
         // `train.loss`, or else from the first one.
         let is_second = first.is_some() || !is_named && self.named.contains(&metric.ordinal);
         let is_unclear = is_time && self.is_unclear(metric, value);
-        match self.is_loose && (is_unclear || is_unmapped || is_second) {
+        // Two values of a gauge at one time would overwrite each other.
+        let is_overwritten = first.is_some() && metric.instrument == Instrument::Gauge;
+        match self.is_loose && (is_unclear || is_unmapped || is_second) || is_overwritten {
             true => FieldRole::Unmapped,
             false => FieldRole::Mapped,
         }

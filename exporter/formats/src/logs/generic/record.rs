@@ -76,7 +76,7 @@ impl Records {
             &self.mapping,
         );
         for (number, (key, value)) in fields.iter().enumerate() {
-            let role = header.role((number, value), &mut self.keys, &self.recorded);
+            let role = header.role((number, &fields[number]), &mut self.keys, &self.recorded);
             let field = (key.as_ref(), value);
             let known = self.keys.of(number);
             known.note(value);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{key_use::KeyOutcome, label_keys::TIME};
+use super::{field::attribute_value, key_use::KeyOutcome, label_keys::TIME};
 use pulsetrain_mapping::{Field, FieldValue, KeyState, Mapping};
 use pulsetrain_record::key_cache::KeyCache;
 use pulsetrain_semconv::Metric;
@@ -38,8 +38,10 @@ pub(super) struct KeyInfo {
     pub(super) is_unmapped: bool,
     /// The outcome of its values.
     pub(super) outcome: KeyOutcome,
-    /// Whether values of the key are attributes of other values.
+    /// Whether values of the key can be attributes of other values.
     pub(super) is_attribute: bool,
+    /// Whether texts of the key are the kinds of records.
+    pub(super) is_kind: bool,
     /// Whether the key is the name of its metric, as `loss` is of `train.loss`.
     pub(super) is_named: bool,
     /// Whether the key is `time`, without words that the mapping ignores.
@@ -123,6 +125,18 @@ impl RecordKeys {
         })
     }
 
+    /// Returns whether a value of the record has this value of a key as an attribute.
+    pub(super) fn is_attribute_of_record(&mut self, key: &str, value: &FieldValue<'_>) -> bool {
+        let known = &mut self.known;
+        self.indices.iter().any(|index| {
+            let resolved = known.at(*index).state.resolved.as_ref();
+            let mut sources = resolved
+                .into_iter()
+                .flat_map(|found| &found.mapping.attributes_from);
+            sources.any(|(attribute, source)| source == key && attribute_value(attribute, value).is_some())
+        })
+    }
+
     /// Returns the metrics of those fields of the record, `count` in number, whose key is the name of their metric.
     pub(super) fn named_metrics(&mut self, count: usize) -> Vec<u16> {
         let named = (0..count).filter_map(|field| {
@@ -200,7 +214,8 @@ impl KeyInfo {
             example: None,
             is_unmapped: false,
             outcome: KeyOutcome::default(),
-            is_attribute: mapping.is_attribute(key) || mapping.kind() == Some(key),
+            is_attribute: mapping.is_attribute(key),
+            is_kind: mapping.kind() == Some(key),
             is_time: spelling == TIME || mapping.without_prefixes(&spelling).any(|key| key == TIME),
             time: match mapping.time() {
                 Some(time) => (time == spelling).then_some(0),

@@ -204,6 +204,35 @@ fn attributes_come_from_keys_and_from_the_mapping() {
     assert_eq!((read.counts.events, read.skipped.counts().count()), (0, 0));
 }
 
+#[test]
+fn values_that_are_neither_an_attribute_nor_a_kind_are_kept() {
+    let mapping = mapping(
+        "kind: type
+values: [{key: r, metric: rl.masked_fraction, attributes_from: {rl.level: level}}]
+",
+    );
+    let lines = [
+        r#"{"r": 1, "level": "token"}"#,
+        r#"{"loss": 2, "level": "token"}"#,
+        r#"{"r": 3, "level": "x", "type": 4}"#,
+    ];
+    let read = read(&JSON, mapping, &lines.join("\n"));
+    assert_eq!(read.values("rl.masked_fraction"), [1.0]);
+    assert_eq!(read.values("train.custom"), [2.0, 3.0, 4.0]);
+    assert_eq!(
+        read.counts.events, 2,
+        "`token` of the second line and `x` of the third"
+    );
+}
+
+#[test]
+fn second_key_of_a_gauge_in_a_record_is_kept_under_its_name() {
+    let rows = "values: [{key: a, metric: train.loss}, {key: b, metric: train.loss}]";
+    let read = read(&JSON, mapping(rows), "{\"a\": 1, \"b\": 2}\n{\"b\": 3}\n");
+    assert_eq!(read.values("train.loss"), [1.0, 3.0]);
+    assert_eq!(read.values("train.custom"), [2.0]);
+}
+
 /// A row can be for one kind of record.
 #[test]
 fn mapping_rows_can_be_restricted_to_one_record_kind() {
