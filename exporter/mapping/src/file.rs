@@ -473,5 +473,12 @@ mod tests {
         assert!(delimiter[0].message.contains("keyvalue"), "{delimiter:?}");
         let other = faults("line: '('\nbetween: ''\ntime_format: iso\nscalars: {options: x}");
         assert_eq!(other.len(), 4, "{other:?}");
+        for directives in ["%Q", "%H:%M:%S", "%d/%m", "%Y-%m-%d %Z", "%!"] {
+            let time = faults(&format!("time_format: '{directives}'"));
+            assert!(
+                time[0].message.contains("cannot be read"),
+                "{directives}: {time:?}"
+            );
+        }
     }
 }

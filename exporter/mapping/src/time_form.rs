@@ -35,9 +35,8 @@ impl TimeForm {
             return Ok(Self::Unix(*nanos));
         }
         if name.contains('%') {
-            // Directives that cannot write a time cannot read one.
-            return match strtime::format(name, &Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC)) {
-                Ok(_) => Ok(Self::Directives(name.to_owned())),
+            return match check(name) {
+                Ok(()) => Ok(Self::Directives(name.to_owned())),
                 Err(error) => Err(format!("{name:?} cannot be read: {error}")),
             };
         }
@@ -45,4 +44,14 @@ impl TimeForm {
             "unknown time format {name:?}; it can be: auto, unix_s, unix_ms, unix_us, unix_ns, or directives like \"%Y-%m-%d %H:%M:%S\""
         ))
     }
+}
+
+/// Checks that directives can write a time, and can read its date and time again.
+fn check(directives: &str) -> Result<(), jiff::Error> {
+    let text = strtime::format(directives, &Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC))?;
+    let time = strtime::parse(directives, &text)?;
+    // A text without a zone has only a date and a time.
+    time.to_timestamp()
+        .map(drop)
+        .or_else(|_| time.to_datetime().map(drop))
 }

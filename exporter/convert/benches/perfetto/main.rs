@@ -15,7 +15,7 @@ mod input;
 mod memory;
 mod plain;
 
-use std::{hint::black_box, io::Write};
+use std::{ffi::OsString, hint::black_box, io::Write, path::Path};
 
 use bytes::Bytes;
 use nix::time::{ClockId, clock_gettime};
@@ -31,14 +31,10 @@ const PROFILE_ROUNDS: usize = 60;
 type Way<'a> = (&'static str, &'a dyn Fn(&mut Vec<u8>));
 
 fn main() {
-    let arguments = std::env::args_os().skip_while(|argument| argument != "--memory-of");
-    let arguments: Vec<_> = arguments.skip(1).collect();
-    if !arguments.is_empty() {
+    if let Some(arguments) = program_arguments("--memory-of") {
         return memory::measure_program(&arguments);
     }
-    let arguments = std::env::args_os().skip_while(|argument| argument != "--memory-table");
-    let arguments: Vec<_> = arguments.skip(1).collect();
-    if !arguments.is_empty() {
+    if let Some(arguments) = program_arguments("--memory-table") {
         return memory::print_table(&arguments);
     }
     let mut arguments = std::env::args().skip_while(|argument| argument != "--memory");
@@ -63,6 +59,16 @@ fn main() {
     let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
     compare("attributes that never repeat", &input, &messages);
     sizes(&messages, input.spans);
+}
+
+/// Returns the arguments after an option, the first of which is the path of a program. A relative path is relative to the
+/// workspace, because Cargo starts benches in the folder of their crate.
+fn program_arguments(option: &str) -> Option<Vec<OsString>> {
+    let mut arguments = std::env::args_os().skip_while(|argument| argument != option);
+    let program = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(arguments.nth(1)?);
+    Some(std::iter::once(program.into()).chain(arguments).collect())
 }
 
 /// Compares the three conversions from both encodings.

@@ -128,7 +128,7 @@ mod tests {
             ("auto", "nan"),
             ("unix_s", "1e300"),
             ("unix_ns", "noon"),
-            ("%Y", "21"),
+            ("%Y-%m-%d", "21"),
         ] {
             assert_eq!(read(form, text), None, "{form}: {text}");
         }
