@@ -6,7 +6,7 @@ mod survey;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, found_keys,
+    FormatError, HEAD_BYTES, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, found_keys,
     unreadable, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
@@ -276,12 +276,11 @@ fn read(
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     let paced = pace.as_ref().map(|pace| pace.by);
     pace.into_iter().for_each(|pace| reader.set_pace(pace));
-    let mut key_uses = Vec::new();
-    let parsed = catch_panic(|| parse(reader, head, &mut chunks, &mut key_uses, &mut recorder));
+    let parsed = catch_panic(|| parse(&mut reader, head, &mut chunks, &mut recorder));
     report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
     let invented = parsed.as_ref().copied().unwrap_or_default();
-    report.list_keys(format, &options.mapping, &key_uses, true);
+    report.list_keys(format, &options.mapping, &reader.key_uses(), true);
     report
         .notices
         .extend(survey::notice(paced, invented, records, format, options));
@@ -302,13 +301,7 @@ fn read(
 }
 
 /// Parses the input to its end. Returns the number of records with an invented time.
-fn parse(
-    mut reader: LogReader,
-    head: &[u8],
-    chunks: &mut ChunkReader,
-    key_uses: &mut Vec<KeyUse>,
-    recorder: &mut Recorder<'_>,
-) -> u64 {
+fn parse(reader: &mut LogReader, head: &[u8], chunks: &mut ChunkReader, recorder: &mut Recorder<'_>) -> u64 {
     reader.set_time(chunks.read_time());
     reader.push(head, recorder);
     loop {
@@ -319,10 +312,8 @@ fn parse(
             Next::End => break,
         }
     }
-    let invented = reader.invented_times();
-    *key_uses = reader.key_uses();
     reader.finish(recorder);
-    invented
+    reader.invented_times()
 }
 
 fn send(ingress: &Ingress, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {

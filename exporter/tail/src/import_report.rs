@@ -22,8 +22,8 @@ pub struct ImportReport {
     pub skipped: ParseReport,
     /// Further notices for the user.
     pub notices: Vec<String>,
-    /// Whether the notices list the keys that become `train.custom`.
-    pub lists_keys: bool,
+    /// The use of the keys, if the log is of no known trainer.
+    pub keys: Vec<String>,
     /// The zone of times without one, or `None` if the log has none.
     pub timezone: Option<UsedTimezone>,
     /// The error that ended the import, or `None`.
@@ -31,24 +31,17 @@ pub struct ImportReport {
 }
 
 impl ImportReport {
-    /// Adds the notices about the keys of a log of no known trainer. `is_complete` means that all of the log was read: only then is it
+    /// Lists the use of the keys of a log of no known trainer. `is_complete` means that all of the log was read: only then is it
     /// known which parts of the mapping it does not use.
-    pub(crate) fn list_keys(
-        &mut self,
-        format: &LogFormat,
-        mapping: &Mapping,
-        uses: &[KeyUse],
-        is_complete: bool,
-    ) {
-        self.lists_keys = format.lists_keys() && !uses.is_empty();
-        if !self.lists_keys {
+    pub fn list_keys(&mut self, format: &LogFormat, mapping: &Mapping, uses: &[KeyUse], is_complete: bool) {
+        if !format.lists_keys() || uses.is_empty() {
             return;
         }
-        self.notices.extend(key_notices(uses));
+        self.keys.extend(key_notices(uses));
         if format.is_fallback() {
-            self.notices.push(suggestion_hint(&self.input));
+            self.keys.push(suggestion_hint(&self.input));
         } else if is_complete {
-            self.notices.extend(unused_notice(mapping, uses));
+            self.keys.extend(unused_notice(mapping, uses));
         }
     }
 }

@@ -117,7 +117,7 @@ impl Summary {
     /// Prints only the notices about the inputs.
     pub(crate) fn write_notices(&self, out: &mut impl Write) -> io::Result<()> {
         let mut inputs = self.inputs.iter();
-        inputs.try_for_each(|input| write_notices(input, out))
+        inputs.try_for_each(|input| write_lines(input, &input.notices, out))
     }
 
     fn to_json(&self) -> Value {
@@ -141,9 +141,9 @@ impl Summary {
     }
 }
 
-fn write_notices(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
-    let mut notices = input.notices.iter();
-    notices.try_for_each(|notice| writeln!(out, "{}: {notice}", input.input))
+fn write_lines(input: &ImportReport, lines: &[String], out: &mut impl Write) -> io::Result<()> {
+    let mut lines = lines.iter();
+    lines.try_for_each(|line| writeln!(out, "{}: {line}", input.input))
 }
 
 fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
@@ -162,8 +162,9 @@ fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
     if let Some(timezone) = &input.timezone {
         writeln!(out, "{}: times without a zone read in {timezone}", input.input)?;
     }
-    write_notices(input, out)?;
-    let is_listed = |problem: &&Problem| input.lists_keys && problem.reason == SkipReason::UnknownName;
+    write_lines(input, &input.notices, out)?;
+    write_lines(input, &input.keys, out)?;
+    let is_listed = |problem: &&Problem| !input.keys.is_empty() && problem.reason == SkipReason::UnknownName;
     for problem in input
         .skipped
         .problems()
@@ -240,7 +241,7 @@ fn input_json(input: &ImportReport) -> Value {
         "run_name": input.run.name,
         "timezone": input.timezone.as_ref().map(|timezone| timezone.zone.name()),
         "records": input.counts.records,
-        "notices": input.notices,
+        "notices": input.keys.iter().chain(&input.notices).collect::<Vec<_>>(),
         "problems": problems.collect::<Vec<_>>(),
         "error": input.error.as_ref().map(ToString::to_string),
     })

@@ -104,10 +104,11 @@ fn read_recognised(
     report.format = Some((format.name, sign));
     let timezone = timezone(&head, options);
     report.run = run(format, &head, identity, options, &timezone);
-    let reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     let recorder = Recorder::new(report.run.clone(), |encoded| offer(ingress, encoded));
     let mut recorder = recorder.in_timezone(timezone);
-    let parsed = catch_panic(|| parse(reader, head, text, &mut recorder));
+    let parsed = catch_panic(|| parse(&mut reader, head, text, &mut recorder));
+    report.list_keys(format, &options.mapping, &reader.key_uses(), true);
     report.timezone = recorder.timezone_used();
     (report.counts, report.skipped) = recorder.finish();
     let panicked = parsed.err();
@@ -219,7 +220,7 @@ fn run(
     }
 }
 
-fn parse(mut reader: LogReader, head: Vec<u8>, text: &mut Text, recorder: &mut Recorder<'_>) {
+fn parse(reader: &mut LogReader, head: Vec<u8>, text: &mut Text, recorder: &mut Recorder<'_>) {
     let mut flushed = clock::now();
     let mut bytes = head;
     loop {

@@ -120,7 +120,7 @@ impl LogReader {
     }
 
     /// Records the rest of an input that has ended, and returns the position of its end.
-    pub fn finish(mut self, recorder: &mut Recorder<'_>) -> SourcePosition {
+    pub fn finish(&mut self, recorder: &mut Recorder<'_>) -> SourcePosition {
         self.parse(true, recorder);
         self.start
     }

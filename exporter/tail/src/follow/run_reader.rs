@@ -351,7 +351,7 @@ impl RunReader {
         let ranks = self.recorder.recorded_ranks().to_vec();
         let (counts, skipped) = self.recorder.finish();
         let mut report = ImportReport {
-            lists_keys: false,
+            keys: Vec::new(),
             input,
             format: Some((self.format.name, self.signature)),
             run,

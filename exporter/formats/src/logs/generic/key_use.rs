@@ -91,8 +91,14 @@ pub fn key_notices(uses: &[KeyUse]) -> Vec<String> {
         .collect()
 }
 
-/// Describes, for the summary, how to change the use of the keys of a log without a mapping.
+/// Describes, for the summary, how to change the use of the keys of a log without a mapping. An input that is not one word is no
+/// path of a log, as the output of a command.
 pub fn suggestion_hint(input: &str) -> String {
+    let input = if input.contains(char::is_whitespace) {
+        "LOG"
+    } else {
+        input
+    };
     format!("to change the keys: pulsetrain import --suggest-mapping {input} > mapping.yaml")
 }
 
