@@ -47,10 +47,7 @@ fn infer_on(machine: Option<Timezone>, text: &[u8], written_unix_nanos: UnixNano
         let ahead = newest.local_unix_nanos as i64 - written_unix_nanos.0 as i64;
         newest.is_last.then(|| fixed(ahead))?
     });
-    zone.map(|zone| UsedTimezone {
-        zone,
-        reason: TimezoneReason::Inferred,
-    })
+    zone.map(|zone| UsedTimezone::new(zone, TimezoneReason::Inferred))
 }
 
 /// Returns the fixed zone that is about this many nanoseconds ahead of UTC.

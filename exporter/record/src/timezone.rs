@@ -7,7 +7,7 @@ use pulsetrain_otlp::UnixNanos;
 use jiff::{
     Timestamp,
     civil::DateTime,
-    tz::{Offset, TimeZone},
+    tz::{AmbiguousOffset, Offset, TimeZone},
 };
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,9 @@ pub struct UsedTimezone {
     pub zone: Timezone,
     /// The reason.
     pub reason: TimezoneReason,
+    /// The number of times that occur twice, at the end of daylight-saving time.
+    #[serde(skip)]
+    pub ambiguous_times: u64,
 }
 
 impl Default for Timezone {
@@ -118,14 +121,27 @@ impl Timezone {
     /// the offset before the change is used, and a time that occurs twice is the first of the two: RFC 5545, and jiff's
     /// `compatible`. A time before 1970 is 1970.
     pub fn instant(&self, local_unix_nanos: u64) -> UnixNanos {
-        if self.rules == TimeZone::UTC {
-            return UnixNanos(local_unix_nanos);
+        self.instants(local_unix_nanos).0
+    }
+
+    /// Returns the first and the second instant of a local time, which differ only if the time occurs twice.
+    pub(crate) fn instants(&self, local_unix_nanos: u64) -> (UnixNanos, UnixNanos) {
+        let ambiguous = (self.rules != TimeZone::UTC)
+            .then(|| civil(local_unix_nanos))
+            .flatten()
+            .map(|time| self.rules.to_ambiguous_timestamp(time));
+        let Some(ambiguous) = ambiguous else {
+            return (UnixNanos(local_unix_nanos), UnixNanos(local_unix_nanos));
+        };
+        let instant = |found: Result<Timestamp, _>| {
+            let nanos = found.map_or(i128::from(local_unix_nanos), Timestamp::as_nanosecond);
+            UnixNanos(u64::try_from(nanos).unwrap_or_default())
+        };
+        let first = instant(ambiguous.compatible());
+        match ambiguous.offset() {
+            AmbiguousOffset::Fold { .. } => (first, instant(ambiguous.later())),
+            _ => (first, first),
         }
-        let instant = civil(local_unix_nanos)
-            .and_then(|time| self.rules.to_ambiguous_timestamp(time).compatible().ok())
-            .map(Timestamp::as_nanosecond);
-        let nanos = instant.unwrap_or(i128::from(local_unix_nanos));
-        UnixNanos(u64::try_from(nanos).unwrap_or_default())
     }
 }
 
@@ -174,22 +190,25 @@ impl UsedTimezone {
     pub fn of_machine() -> Self {
         Timezone::parse("local").map_or_else(
             |_| Self::default(),
-            |zone| Self {
-                zone,
-                reason: TimezoneReason::Machine,
-            },
+            |zone| Self::new(zone, TimezoneReason::Machine),
         )
     }
 
     /// Returns the zone that the user named.
     pub fn named(named: Option<&Timezone>) -> Option<Self> {
-        named.map(|zone| Self {
-            zone: zone.clone(),
-            reason: TimezoneReason::Named,
-        })
+        named.map(|zone| Self::new(zone.clone(), TimezoneReason::Named))
     }
 
-    /// Returns the instant of a time in a log.
+    /// Returns a zone that is used for a reason.
+    pub fn new(zone: Timezone, reason: TimezoneReason) -> Self {
+        Self {
+            zone,
+            reason,
+            ambiguous_times: 0,
+        }
+    }
+
+    /// Returns the instant of a time in a log; of a time that occurs twice, the first one.
     pub fn instant(&self, time: LoggedTime) -> UnixNanos {
         match time {
             LoggedTime::Utc(time) => time,
@@ -206,7 +225,14 @@ impl fmt::Display for UsedTimezone {
             TimezoneReason::Inferred => "from the clock when the log was written",
             TimezoneReason::Machine => "the zone of this machine",
         };
-        write!(f, "{} ({why})", self.zone.name)
+        write!(f, "{} ({why})", self.zone.name)?;
+        match self.ambiguous_times {
+            0 => Ok(()),
+            times => write!(
+                f,
+                "; {times} of them occur twice, at the end of daylight-saving time, and are read in the order of the log"
+            ),
+        }
     }
 }
 

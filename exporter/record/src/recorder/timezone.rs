@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use pulsetrain_otlp::UnixNanos;
@@ -10,20 +10,40 @@ use pulsetrain_otlp::UnixNanos;
 use super::Recorder;
 use crate::timezone::{LoggedTime, UsedTimezone};
 
-/// The clock of the writer of a log.
+/// Lines of several ranks or threads can be this much out of order, in nanoseconds.
+const OUT_OF_ORDER: u64 = 5 * 60 * 1_000_000_000;
+
+/// The clock of the writer of a log. Local times that occur twice, at the end of daylight-saving time, are read in the order of the
+/// log.
 #[derive(Debug, Default)]
 pub struct LocalClock {
     timezone: UsedTimezone,
     was_used: AtomicBool,
+    /// The instant of the last local time, in nanoseconds since 1970.
+    last: AtomicU64,
+    /// The number of local times that occur twice.
+    ambiguous: AtomicU64,
 }
 
 impl LocalClock {
     /// Returns the instant of a time in the log.
     pub fn instant(&self, time: LoggedTime) -> UnixNanos {
-        if matches!(time, LoggedTime::Local(_)) {
-            self.was_used.store(true, Ordering::Relaxed);
-        }
-        self.timezone.instant(time)
+        let local = match time {
+            LoggedTime::Utc(time) => return time,
+            LoggedTime::Local(local) => local,
+        };
+        self.was_used.store(true, Ordering::Relaxed);
+        let (first, second) = self.timezone.zone.instants(local);
+        let instant = if first == second {
+            first
+        } else {
+            self.ambiguous.fetch_add(1, Ordering::Relaxed);
+            let last = self.last.load(Ordering::Relaxed);
+            let is_past = first.0.saturating_add(OUT_OF_ORDER) < last;
+            if is_past { second } else { first }
+        };
+        self.last.store(instant.0, Ordering::Relaxed);
+        instant
     }
 }
 
@@ -33,7 +53,7 @@ impl Recorder<'_> {
     pub fn in_timezone(mut self, timezone: UsedTimezone) -> Self {
         self.local_clock = Arc::new(LocalClock {
             timezone,
-            was_used: AtomicBool::new(false),
+            ..LocalClock::default()
         });
         self
     }
@@ -52,7 +72,10 @@ impl Recorder<'_> {
     pub fn timezone_used(&self) -> Option<UsedTimezone> {
         let clock = &self.local_clock;
         let was_used = clock.was_used.load(Ordering::Relaxed);
-        was_used.then(|| clock.timezone.clone())
+        was_used.then(|| UsedTimezone {
+            ambiguous_times: clock.ambiguous.load(Ordering::Relaxed),
+            ..clock.timezone.clone()
+        })
     }
 
     /// Returns the instant of a time in the log.
