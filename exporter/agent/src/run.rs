@@ -274,9 +274,10 @@ fn port_owner_of(sink: &SinkConfig) -> Option<String> {
 }
 
 fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
-    let (service, resource) = resource::on_this_machine(resource::from_env_or_without(variable, |message| {
+    let resource = resource::on_this_machine(resource::from_env_or_without(variable, |message| {
         log::warn(Subject::Program, message);
     }));
+    let (service, resource) = resource::in_slurm_job(resource, variable);
     let (format, mapping) = mapping::of(arguments.format, arguments.mapping.as_deref())?;
     Ok(RunOptions {
         format,

@@ -5,6 +5,7 @@
 //! series of a GPU: it keeps only the values on which all processes on the GPU agree.
 
 mod cgroup;
+mod creation_time;
 mod environment;
 mod facts;
 mod kubelet;
@@ -28,7 +29,9 @@ use self::{
     reader::{Processes, Reader},
     visible::Numbers,
 };
-use crate::{Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject, Vendor};
+use crate::{
+    Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedAttribute, OwnedValue, Subject, Vendor,
+};
 
 /// The sources of the attribution: processes, the kubelet, and the run that this program has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,6 +180,8 @@ impl GpuAttribution for ProcessAttribution {
             Subject::Process(gpu, process) => {
                 let known = self.processes.workload(process.pid);
                 let workload = known.or_else(|| self.processes.hidden(process.pid));
+                let created = workload.and_then(|workload| workload.created.clone());
+                into.extend(created.map(|time| (&attribute::PROCESS_CREATION_TIME, OwnedValue::Text(time))));
                 (gpu, None, workload.cloned().unwrap_or_default())
             }
         };

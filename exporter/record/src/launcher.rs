@@ -1,5 +1,15 @@
 //! Environment variables in which launchers (torchrun, Slurm, Open MPI, PMI) describe a run to its processes.
 
+use pulsetrain_semconv::{Attribute, attribute};
+
+/// The attributes of a Slurm job and the variables with their values; the first is the id of the job.
+pub const SLURM: [(&Attribute, &str); 5] = [
+    (&attribute::SLURM_JOB_ID, "SLURM_JOB_ID"),
+    (&attribute::SLURM_JOB_NAME, "SLURM_JOB_NAME"),
+    (&attribute::SLURM_JOB_USER, "SLURM_JOB_USER"),
+    (&attribute::SLURM_PARTITION, "SLURM_JOB_PARTITION"),
+    (&attribute::SLURM_CLUSTER_NAME, "SLURM_CLUSTER_NAME"),
+];
 /// The id of a run, for every process of the run.
 pub const RUN_ID: &str = "PULSETRAIN_RUN_ID";
 /// The id of a job, the same on every node.

@@ -4,7 +4,7 @@ use pulsetrain_otlp::{
     UnixNanos,
     write::{Envelope, Value},
 };
-use pulsetrain_semconv::{SCHEMA_URL, attribute};
+use pulsetrain_semconv::{AttributeKind, SCHEMA_URL, attribute};
 
 /// The instrumentation scope of imported telemetry.
 const SCOPE: &str = "pulsetrain";
@@ -74,6 +74,12 @@ impl Run {
             (attribute::TRAIN_RANK.name, Value::Int(self.rank)),
             (attribute::TRAIN_ATTEMPT.name, Value::Int(self.attempt)),
         ];
+        if let AttributeKind::Enum(systems) = attribute::RL_SYSTEM.kind
+            && systems.contains(&self.framework.as_str())
+        {
+            resource.push((attribute::RL_SYSTEM.name, Value::Text(&self.framework)));
+            resource.push((attribute::RL_RUN_ID.name, Value::Text(&self.id)));
+        }
         if let Some(local_rank) = self.local_rank {
             resource.push((attribute::TRAIN_LOCAL_RANK.name, Value::Int(local_rank)));
         }

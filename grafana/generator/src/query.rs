@@ -238,13 +238,13 @@ impl Check<'_> {
     }
 }
 
-/// Returns the values of a label whose attribute has a closed set of them.
+/// Returns the values of a label whose attribute has a closed set of them. Enums with `_OTHER` have further values.
 fn values_of(label: &str) -> Option<&'static [&'static str]> {
     pulsetrain_semconv::attribute::ALL
         .iter()
         .find(|attribute| prometheus_label(attribute.name) == label)
         .and_then(|attribute| match attribute.kind {
-            AttributeKind::Enum(values) => Some(values),
+            AttributeKind::Enum(values) => Some(values).filter(|values| !values.contains(&"_OTHER")),
             _ => None,
         })
 }

@@ -76,11 +76,11 @@ pub const DEVICE_ID: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Class of error that something ended with.
+/// Class of error that something ended with. Other values are allowed.
 pub const ERROR_TYPE: Attribute = Attribute {
     name: "error.type",
-    brief: "Class of error that something ended with.",
-    kind: AttributeKind::String,
+    brief: "Class of error that something ended with. Other values are allowed.",
+    kind: AttributeKind::Enum(&["_OTHER"]),
     descriptive: false,
     stability: Stability::Stable,
 };
@@ -1089,11 +1089,21 @@ pub const HW_ID: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Kind of limit.
+/// Kind of limit. Other values are allowed.
 pub const HW_LIMIT_TYPE: Attribute = Attribute {
     name: "hw.limit_type",
-    brief: "Kind of limit.",
-    kind: AttributeKind::String,
+    brief: "Kind of limit. Other values are allowed.",
+    kind: AttributeKind::Enum(&[
+        "critical",
+        "degraded",
+        "high.critical",
+        "high.degraded",
+        "low.critical",
+        "low.degraded",
+        "max",
+        "throttled",
+        "turbo",
+    ]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1197,6 +1207,15 @@ pub const K8S_JOB_NAME: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Identity of the Kubernetes job.
+pub const K8S_JOB_UID: Attribute = Attribute {
+    name: "k8s.job.uid",
+    brief: "Identity of the Kubernetes job.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Name of the Kubernetes namespace.
 pub const K8S_NAMESPACE_NAME: Attribute = Attribute {
     name: "k8s.namespace.name",
@@ -1210,6 +1229,15 @@ pub const K8S_NAMESPACE_NAME: Attribute = Attribute {
 pub const K8S_NODE_NAME: Attribute = Attribute {
     name: "k8s.node.name",
     brief: "Name of the Kubernetes node.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Identity of the Kubernetes node.
+pub const K8S_NODE_UID: Attribute = Attribute {
+    name: "k8s.node.uid",
+    brief: "Identity of the Kubernetes node.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1448,6 +1476,15 @@ pub const PROCESS_COMMAND_LINE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Date and time at which the process was created, in ISO 8601. It distinguishes processes with the same id.
+pub const PROCESS_CREATION_TIME: Attribute = Attribute {
+    name: "process.creation.time",
+    brief: "Date and time at which the process was created, in ISO 8601. It distinguishes processes with the same id.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Process identifier.
 pub const PROCESS_PID: Attribute = Attribute {
     name: "process.pid",
@@ -1529,6 +1566,15 @@ pub const PULSETRAIN_SOURCE_NAME: Attribute = Attribute {
 pub const PULSETRAIN_VERSION: Attribute = Attribute {
     name: "pulsetrain.version",
     brief: "Version of the agent.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Algorithm of reinforcement learning. Logs do not name it at their start, so it is set in `OTEL_RESOURCE_ATTRIBUTES`.
+pub const RL_ALGORITHM: Attribute = Attribute {
+    name: "rl.algorithm",
+    brief: "Algorithm of reinforcement learning. Logs do not name it at their start, so it is set in `OTEL_RESOURCE_ATTRIBUTES`.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1633,6 +1679,15 @@ pub const RL_ROLE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Identity of a run of reinforcement learning; the value of `train.run.id`.
+pub const RL_RUN_ID: Attribute = Attribute {
+    name: "rl.run.id",
+    brief: "Identity of a run of reinforcement learning; the value of `train.run.id`.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Selection of the completions of a step that a value is about.
 pub const RL_SELECTION: Attribute = Attribute {
     name: "rl.selection",
@@ -1647,6 +1702,15 @@ pub const RL_STATISTIC: Attribute = Attribute {
     name: "rl.statistic",
     brief: "Statistic of the values of a batch.",
     kind: AttributeKind::Enum(&["mean", "max", "min", "sum", "std", "abs_mean"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// System of reinforcement learning that runs. Other values are allowed.
+pub const RL_SYSTEM: Attribute = Attribute {
+    name: "rl.system",
+    brief: "System of reinforcement learning that runs. Other values are allowed.",
+    kind: AttributeKind::Enum(&["verl", "openrlhf", "easyr1"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1741,10 +1805,46 @@ pub const SERVICE_VERSION: Attribute = Attribute {
     stability: Stability::Stable,
 };
 
+/// Name of the Slurm cluster.
+pub const SLURM_CLUSTER_NAME: Attribute = Attribute {
+    name: "slurm.cluster.name",
+    brief: "Name of the Slurm cluster.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Id of the Slurm job.
 pub const SLURM_JOB_ID: Attribute = Attribute {
     name: "slurm.job.id",
     brief: "Id of the Slurm job.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Name of the Slurm job.
+pub const SLURM_JOB_NAME: Attribute = Attribute {
+    name: "slurm.job.name",
+    brief: "Name of the Slurm job.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Name of the user who started the Slurm job.
+pub const SLURM_JOB_USER: Attribute = Attribute {
+    name: "slurm.job.user",
+    brief: "Name of the user who started the Slurm job.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Partition of the Slurm job.
+pub const SLURM_PARTITION: Attribute = Attribute {
+    name: "slurm.partition",
+    brief: "Partition of the Slurm job.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -2233,8 +2333,10 @@ pub static ALL: &[&Attribute] = &[
     &INFERENCE_STATISTIC,
     &K8S_CONTAINER_NAME,
     &K8S_JOB_NAME,
+    &K8S_JOB_UID,
     &K8S_NAMESPACE_NAME,
     &K8S_NODE_NAME,
+    &K8S_NODE_UID,
     &K8S_POD_NAME,
     &K8S_POD_UID,
     &MEMORY_ESTIMATE_PART,
@@ -2260,6 +2362,7 @@ pub static ALL: &[&Attribute] = &[
     &PERF_TIMELINE,
     &PERF_UNFINISHED,
     &PROCESS_COMMAND_LINE,
+    &PROCESS_CREATION_TIME,
     &PROCESS_PID,
     &PULSETRAIN_DROP_REASON,
     &PULSETRAIN_END_REASON,
@@ -2268,6 +2371,7 @@ pub static ALL: &[&Attribute] = &[
     &PULSETRAIN_SKIP_REASON,
     &PULSETRAIN_SOURCE_NAME,
     &PULSETRAIN_VERSION,
+    &RL_ALGORITHM,
     &RL_COMPONENT,
     &RL_ENVIRONMENT_PHASE,
     &RL_GROUP_ID,
@@ -2279,8 +2383,10 @@ pub static ALL: &[&Attribute] = &[
     &RL_QUEUED,
     &RL_REJECTION_CRITERION,
     &RL_ROLE,
+    &RL_RUN_ID,
     &RL_SELECTION,
     &RL_STATISTIC,
+    &RL_SYSTEM,
     &RL_TRAJECTORY_ID,
     &RUN_COMMAND,
     &RUN_DEVICE_COUNT,
@@ -2291,7 +2397,11 @@ pub static ALL: &[&Attribute] = &[
     &SERVICE_NAME,
     &SERVICE_NAMESPACE,
     &SERVICE_VERSION,
+    &SLURM_CLUSTER_NAME,
     &SLURM_JOB_ID,
+    &SLURM_JOB_NAME,
+    &SLURM_JOB_USER,
+    &SLURM_PARTITION,
     &TRAIN_ANOMALY_TYPE,
     &TRAIN_ATTEMPT,
     &TRAIN_ATTEMPT_STATISTIC,

@@ -2708,15 +2708,6 @@ pub fn rl_return(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
-/// Builds the instrument of [`metric::RL_REWARD`].
-pub fn rl_reward(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_REWARD.name)
-        .with_unit(metric::RL_REWARD.unit)
-        .with_description(metric::RL_REWARD.brief)
-        .build()
-}
-
 /// Builds the instrument of [`metric::RL_REWARD_COMPONENT`].
 pub fn rl_reward_component(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2877,6 +2868,15 @@ pub fn rl_trajectory_length(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_TRAJECTORY_LENGTH.name)
         .with_unit(metric::RL_TRAJECTORY_LENGTH.unit)
         .with_description(metric::RL_TRAJECTORY_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_TRAJECTORY_REWARD`].
+pub fn rl_trajectory_reward(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_TRAJECTORY_REWARD.name)
+        .with_unit(metric::RL_TRAJECTORY_REWARD.unit)
+        .with_description(metric::RL_TRAJECTORY_REWARD.brief)
         .build()
 }
 

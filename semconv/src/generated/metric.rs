@@ -1195,7 +1195,23 @@ pub const GPU_AVERAGE_POWER: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1264,7 +1280,23 @@ pub const GPU_BAR1_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1333,7 +1365,23 @@ pub const GPU_BAR1_USED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1410,7 +1458,23 @@ pub const GPU_C2C_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1487,7 +1551,23 @@ pub const GPU_C2C_SPEED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1560,7 +1640,23 @@ pub const GPU_C2C_THROUGHPUT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1636,7 +1732,23 @@ pub const GPU_C2C_UP: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1709,7 +1821,23 @@ pub const GPU_CLOCK_BELOW_LIMIT_TIME: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1785,7 +1913,23 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1872,7 +2016,23 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -1951,7 +2111,23 @@ pub const GPU_COMPUTE_MODE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2020,7 +2196,23 @@ pub const GPU_DRIVER_LATENCY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2093,7 +2285,23 @@ pub const GPU_DRIVER_EVENTS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2166,7 +2374,23 @@ pub const GPU_ECC_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2245,7 +2469,23 @@ pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2328,7 +2568,23 @@ pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2406,7 +2662,23 @@ pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2483,7 +2755,23 @@ pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2556,7 +2844,23 @@ pub const GPU_EDPP_RATIO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2625,7 +2929,23 @@ pub const GPU_ENERGY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2723,7 +3043,23 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2800,7 +3136,23 @@ pub const GPU_FABRIC_STATE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2873,7 +3225,23 @@ pub const GPU_FAN_SPEED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2946,7 +3314,23 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3025,7 +3409,23 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3098,7 +3498,23 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3181,7 +3597,23 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3271,7 +3703,23 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3408,7 +3856,23 @@ pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3572,7 +4036,23 @@ pub const GPU_INFO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3652,7 +4132,23 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3743,7 +4239,23 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3818,7 +4330,23 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3897,7 +4425,23 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3976,7 +4520,23 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4051,7 +4611,23 @@ pub const GPU_MEMORY_USED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4134,7 +4710,23 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4211,7 +4803,23 @@ pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4280,7 +4888,23 @@ pub const GPU_MIG_INSTANCES: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4361,7 +4985,23 @@ pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4442,7 +5082,23 @@ pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4523,7 +5179,23 @@ pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4604,7 +5276,23 @@ pub const GPU_MIG_MEMORY_USED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4673,7 +5361,23 @@ pub const GPU_MODULE_ENERGY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4749,7 +5453,23 @@ pub const GPU_MODULE_POWER: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4829,7 +5549,23 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4909,7 +5645,23 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -4998,7 +5750,23 @@ pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5078,7 +5846,23 @@ pub const GPU_NVLINK_INFO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5155,7 +5939,23 @@ pub const GPU_NVLINK_IO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5243,7 +6043,23 @@ pub const GPU_NVLINK_PACKETS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5319,7 +6135,23 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5392,7 +6224,23 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5468,7 +6316,23 @@ pub const GPU_NVLINK_UP: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5541,7 +6405,23 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5620,7 +6500,23 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5697,7 +6593,23 @@ pub const GPU_PCIE_IO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5775,7 +6687,23 @@ pub const GPU_PCIE_RECOVERIES: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5844,7 +6772,23 @@ pub const GPU_PCIE_REPLAYS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5923,7 +6867,23 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5996,7 +6956,23 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6084,7 +7060,23 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6209,7 +7201,23 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6294,7 +7302,23 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6388,7 +7412,23 @@ pub const GPU_POWER: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6475,7 +7515,23 @@ pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6548,7 +7604,23 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6632,7 +7704,23 @@ pub const GPU_POWER_PROFILE_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6709,7 +7797,23 @@ pub const GPU_POWER_SMOOTHING_ACTIVATION_OFFSET: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6781,7 +7885,23 @@ pub const GPU_POWER_SMOOTHING_ACTIVE_PROFILE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6854,7 +7974,23 @@ pub const GPU_POWER_SMOOTHING_FLOOR_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6934,7 +8070,23 @@ pub const GPU_POWER_SMOOTHING_FLOOR_RATIO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7006,7 +8158,23 @@ pub const GPU_POWER_SMOOTHING_LIFETIME_REMAINING: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7079,7 +8247,23 @@ pub const GPU_POWER_SMOOTHING_POWER: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7155,7 +8339,23 @@ pub const GPU_POWER_SMOOTHING_PRESET_PROFILES: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7224,7 +8424,23 @@ pub const GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7301,7 +8517,23 @@ pub const GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7385,7 +8617,23 @@ pub const GPU_POWER_SMOOTHING_RAMP_RATE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7467,7 +8715,23 @@ pub const GPU_POWER_SMOOTHING_SECONDARY_FLOOR: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7539,7 +8803,23 @@ pub const GPU_POWER_SMOOTHING_WINDOW_UNIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7620,7 +8900,23 @@ pub const GPU_POWER_SMOOTHING_WINDOWS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7706,11 +9002,31 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PROCESS_CREATION_TIME,
+            requirement: Requirement::OptIn,
+        },
+        AttributeUse {
             attribute: &attribute::PROCESS_PID,
             requirement: Requirement::OptIn,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7779,11 +9095,31 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PROCESS_CREATION_TIME,
+            requirement: Requirement::OptIn,
+        },
+        AttributeUse {
             attribute: &attribute::PROCESS_PID,
             requirement: Requirement::OptIn,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7852,11 +9188,31 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PROCESS_CREATION_TIME,
+            requirement: Requirement::OptIn,
+        },
+        AttributeUse {
             attribute: &attribute::PROCESS_PID,
             requirement: Requirement::OptIn,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7929,11 +9285,31 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PROCESS_CREATION_TIME,
+            requirement: Requirement::OptIn,
+        },
+        AttributeUse {
             attribute: &attribute::PROCESS_PID,
             requirement: Requirement::OptIn,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8005,7 +9381,23 @@ pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8074,7 +9466,23 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8147,7 +9555,23 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8220,7 +9644,23 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8302,7 +9742,23 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8381,7 +9837,23 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8485,7 +9957,23 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8572,7 +10060,23 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8774,7 +10278,23 @@ pub const GPU_TEMPERATURE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8857,7 +10377,23 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8932,7 +10468,23 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9005,7 +10557,23 @@ pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9083,7 +10651,23 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9166,7 +10750,23 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9249,7 +10849,23 @@ pub const GPU_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9338,7 +10954,23 @@ pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9415,7 +11047,23 @@ pub const GPU_XGMI_IO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9487,7 +11135,23 @@ pub const GPU_XGMI_SPEED: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9560,7 +11224,23 @@ pub const GPU_XGMI_UP: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -9637,7 +11317,23 @@ pub const GPU_XID_ERRORS: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::SLURM_CLUSTER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_USER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -13234,7 +14930,6 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
             system: "openrlhf",
             names: &[
                 "response_clip_ratio",
-                "truncated",
                 "eval_truncated_rate",
                 "eval_{data.name}_truncated_rate",
             ],
@@ -13735,7 +15430,7 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
         },
         Upstream {
             system: "verl",
-            names: &["actor/kl_coef", "kl_coef", "actor/reward_kl_penalty_coeff"],
+            names: &["actor/kl_coef", "kl_coef"],
         },
     ],
 };
@@ -14528,93 +16223,11 @@ pub const RL_RETURN: Metric = Metric {
     ],
 };
 
-/// Reward of a trajectory, with all its parts.
-///
-/// Unit `{reward}`; in Prometheus `rl_reward`.
-pub const RL_REWARD: Metric = Metric {
-    ordinal: 296,
-    name: "rl.reward",
-    brief: "Reward of a trajectory, with all its parts.",
-    unit: "{reward}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_reward",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "easyr1",
-            names: &["critic.rewards.{rl.statistic}"],
-        },
-        Upstream {
-            system: "hf_trainer",
-            names: &[
-                "reward",
-                "reward_std",
-                "eval_reward",
-                "eval_reward_std",
-                "mean_reward",
-                "min_reward",
-                "max_reward",
-                "eval_mean_reward",
-                "eval_min_reward",
-                "eval_max_reward",
-                "objective/rlhf_reward",
-            ],
-        },
-        Upstream {
-            system: "llamafactory",
-            names: &["reward"],
-        },
-        Upstream {
-            system: "maxtext",
-            names: &["learning/avg_reward", "learning/avg_reward_std"],
-        },
-        Upstream {
-            system: "nanochat",
-            names: &["reward"],
-        },
-        Upstream {
-            system: "nemo_lens",
-            names: &["rl.reward.mean"],
-        },
-        Upstream {
-            system: "openrlhf",
-            names: &["reward", "group_reward_std"],
-        },
-        Upstream {
-            system: "torchtune",
-            names: &["rlhf_reward", "rewards"],
-        },
-        Upstream {
-            system: "tunix",
-            names: &[
-                "rewards/{data.split}/reward/{rl.statistic}",
-                "rewards/{data.split}/{rl.statistic}",
-            ],
-        },
-        Upstream {
-            system: "verl",
-            names: &["critic/rewards/{rl.statistic}"],
-        },
-    ],
-};
-
 /// One part of the reward of a trajectory.
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 297,
+    ordinal: 296,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -14689,7 +16302,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 298,
+    ordinal: 297,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -14726,7 +16339,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `rl_rollout_perplexity`.
 pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
-    ordinal: 299,
+    ordinal: 298,
     name: "rl.rollout_perplexity",
     brief: "Perplexity of completions under the policy that generated them.",
     unit: "{perplexity}",
@@ -14755,7 +16368,7 @@ pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 300,
+    ordinal: 299,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -14785,7 +16398,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_sampler_importance_weight`.
 pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
-    ordinal: 301,
+    ordinal: 300,
     name: "rl.sampler_importance_weight",
     brief: "Weight by which the loss corrects for the distance of the sampler from the trainer.",
     unit: "{probability_ratio}",
@@ -14839,7 +16452,7 @@ pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_sampler_kl`.
 pub const RL_SAMPLER_KL: Metric = Metric {
-    ordinal: 302,
+    ordinal: 301,
     name: "rl.sampler_kl",
     brief: "Divergence of the trainer from the sampler, which has the same weights.",
     unit: "{nat}",
@@ -14878,7 +16491,7 @@ pub const RL_SAMPLER_KL: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 303,
+    ordinal: 302,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -14929,7 +16542,7 @@ pub const RL_SCORE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_selected_clip_ratio`.
 pub const RL_SELECTED_CLIP_RATIO: Metric = Metric {
-    ordinal: 304,
+    ordinal: 303,
     name: "rl.selected_clip_ratio",
     brief: "Share of the completions of a selection that were cut at the longest length.",
     unit: "1",
@@ -14964,7 +16577,7 @@ pub const RL_SELECTED_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_selected_length`.
 pub const RL_SELECTED_LENGTH: Metric = Metric {
-    ordinal: 305,
+    ordinal: 304,
     name: "rl.selected_length",
     brief: "Length of the completions of a selection.",
     unit: "{token}",
@@ -15011,7 +16624,7 @@ pub const RL_SELECTED_LENGTH: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_selected_reward`.
 pub const RL_SELECTED_REWARD: Metric = Metric {
-    ordinal: 306,
+    ordinal: 305,
     name: "rl.selected_reward",
     brief: "Reward of the trajectories of a selection.",
     unit: "{reward}",
@@ -15044,7 +16657,7 @@ pub const RL_SELECTED_REWARD: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_sequence_length`.
 pub const RL_SEQUENCE_LENGTH: Metric = Metric {
-    ordinal: 307,
+    ordinal: 306,
     name: "rl.sequence_length",
     brief: "Length of a prompt with its completion.",
     unit: "{token}",
@@ -15073,7 +16686,7 @@ pub const RL_SEQUENCE_LENGTH: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 308,
+    ordinal: 307,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch lagged the actor.",
     unit: "{step}",
@@ -15102,7 +16715,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 309,
+    ordinal: 308,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -15137,7 +16750,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{rollout}/s`; in Prometheus `rl_throughput_rollouts_per_second`.
 pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
-    ordinal: 310,
+    ordinal: 309,
     name: "rl.throughput.rollouts",
     brief: "Completions generated in a second, over all devices.",
     unit: "{rollout}/s",
@@ -15157,7 +16770,7 @@ pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `rl_throughput_tokens_per_device_per_second`.
 pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 311,
+    ordinal: 310,
     name: "rl.throughput.tokens_per_device",
     brief: "Tokens generated in a second by each device of the rollout engines.",
     unit: "{token}/s",
@@ -15177,7 +16790,7 @@ pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{call}`; in Prometheus `rl_tool_calls`.
 pub const RL_TOOL_CALLS: Metric = Metric {
-    ordinal: 312,
+    ordinal: 311,
     name: "rl.tool_calls",
     brief: "Calls of tools in a trajectory.",
     unit: "{call}",
@@ -15212,7 +16825,7 @@ pub const RL_TOOL_CALLS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_tool_failure_fraction_ratio`.
 pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
-    ordinal: 313,
+    ordinal: 312,
     name: "rl.tool_failure_fraction",
     brief: "Share of the calls of tools that failed.",
     unit: "1",
@@ -15235,7 +16848,7 @@ pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_trajectory_length`.
 pub const RL_TRAJECTORY_LENGTH: Metric = Metric {
-    ordinal: 314,
+    ordinal: 313,
     name: "rl.trajectory_length",
     brief: "Tokens of a trajectory after its first prompt, those of the environment included.",
     unit: "{token}",
@@ -15258,6 +16871,88 @@ pub const RL_TRAJECTORY_LENGTH: Metric = Metric {
         system: "tunix",
         names: &["generation/{data.split}/completions/{rl.statistic}_raw_length"],
     }],
+};
+
+/// Reward of a trajectory, with all its parts.
+///
+/// Unit `{reward}`; in Prometheus `rl_trajectory_reward`.
+pub const RL_TRAJECTORY_REWARD: Metric = Metric {
+    ordinal: 314,
+    name: "rl.trajectory_reward",
+    brief: "Reward of a trajectory, with all its parts.",
+    unit: "{reward}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_trajectory_reward",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["critic.rewards.{rl.statistic}"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &[
+                "reward",
+                "reward_std",
+                "eval_reward",
+                "eval_reward_std",
+                "mean_reward",
+                "min_reward",
+                "max_reward",
+                "eval_mean_reward",
+                "eval_min_reward",
+                "eval_max_reward",
+                "objective/rlhf_reward",
+            ],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["reward"],
+        },
+        Upstream {
+            system: "maxtext",
+            names: &["learning/avg_reward", "learning/avg_reward_std"],
+        },
+        Upstream {
+            system: "nanochat",
+            names: &["reward"],
+        },
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.reward.mean"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["reward", "group_reward_std"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["rlhf_reward", "rewards"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &[
+                "rewards/{data.split}/reward/{rl.statistic}",
+                "rewards/{data.split}/{rl.statistic}",
+            ],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/rewards/{rl.statistic}"],
+        },
+    ],
 };
 
 /// Turns of a conversation with the environment.
@@ -18788,7 +20483,6 @@ pub static ALL: &[&Metric] = &[
     &RL_REJECTED_FRACTION,
     &RL_REJECTION_SCORE,
     &RL_RETURN,
-    &RL_REWARD,
     &RL_REWARD_COMPONENT,
     &RL_REWARD_TIME,
     &RL_ROLLOUT_PERPLEXITY,
@@ -18807,6 +20501,7 @@ pub static ALL: &[&Metric] = &[
     &RL_TOOL_CALLS,
     &RL_TOOL_FAILURE_FRACTION,
     &RL_TRAJECTORY_LENGTH,
+    &RL_TRAJECTORY_REWARD,
     &RL_TURNS,
     &RL_VALUE,
     &RL_VALUE_CLIP_FRACTION,

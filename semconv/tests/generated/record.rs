@@ -302,7 +302,6 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::rl_rejected_fraction(meter).record(1.0, &[]);
     instruments::rl_rejection_score(meter).record(1.0, &[]);
     instruments::rl_return(meter).record(1.0, &[]);
-    instruments::rl_reward(meter).record(1.0, &[]);
     instruments::rl_reward_component(meter).record(1.0, &[]);
     instruments::rl_reward_time(meter).record(1.0, &[]);
     instruments::rl_rollout_perplexity(meter).record(1.0, &[]);
@@ -321,6 +320,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::rl_tool_calls(meter).record(1.0, &[]);
     instruments::rl_tool_failure_fraction(meter).record(1.0, &[]);
     instruments::rl_trajectory_length(meter).record(1.0, &[]);
+    instruments::rl_trajectory_reward(meter).record(1.0, &[]);
     instruments::rl_turns(meter).record(1.0, &[]);
     instruments::rl_value(meter).record(1.0, &[]);
     instruments::rl_value_clip_fraction(meter).record(1.0, &[]);

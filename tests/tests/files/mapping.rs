@@ -121,8 +121,8 @@ fn documented_key_value_example_yields_the_documented_points() {
             "train.mfu{}=0.415",
             "train.throughput.tokens{}=1500",
             "train.throughput.tokens{}=1480",
-            "rl.reward{max,train}=3",
-            "rl.reward{max,train}=4",
+            "rl.trajectory_reward{max,train}=3",
+            "rl.trajectory_reward{max,train}=4",
         ],
     );
     assert_eq!(points.len(), 14, "{points:#?}");

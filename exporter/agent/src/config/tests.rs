@@ -356,7 +356,7 @@ fn fault_of_a_mapping_is_reported_at_its_location() {
           - {key: loss, metric: train.los}
           - {key: dt, metric: train.step.duration, unit: GiB}
           - key: reward
-            metric: rl.reward
+            metric: rl.trajectory_reward
             attributes:
               rl.statistic: median
           - {pattern: '(?<gpu>.+)_loss', metric: train.loss_component}

@@ -1,6 +1,7 @@
 //! The resource attributes that the environment adds: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`
 //! (OpenTelemetry specification, "Environment Variable Specification").
 
+use pulsetrain_record::launcher::SLURM;
 use pulsetrain_semconv::attribute;
 
 use crate::failure::Failure;
@@ -38,6 +39,19 @@ pub(crate) fn on_this_machine((service, mut attributes): Resource) -> Resource {
     if attributes.iter().all(|(key, _)| key != host) {
         let machine = rustix::system::uname();
         attributes.push((host.to_owned(), machine.nodename().to_string_lossy().into_owned()));
+    }
+    (service, attributes)
+}
+
+/// Adds the attributes of the Slurm job in whose environment a command is started, unless the user gave others.
+pub(crate) fn in_slurm_job(
+    (service, mut attributes): Resource,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Resource {
+    for (attribute, name) in SLURM {
+        let is_given = attributes.iter().any(|(key, _)| key == attribute.name);
+        let value = variable(name).filter(|value| !is_given && !value.is_empty());
+        attributes.extend(value.map(|value| (attribute.name.to_owned(), value)));
     }
     (service, attributes)
 }
@@ -107,6 +121,23 @@ mod tests {
         assert!(
             attributes.len() == 1 && !attributes[0].1.is_empty(),
             "{attributes:?}"
+        );
+    }
+
+    #[test]
+    fn slurm_job_is_in_the_resource_unless_the_user_gave_another() {
+        let named = ("slurm.job.name".to_owned(), "mine".to_owned());
+        let variable = |name: &str| match name {
+            "SLURM_JOB_ID" => Some("7".to_owned()),
+            "SLURM_JOB_NAME" => Some("theirs".to_owned()),
+            "SLURM_JOB_PARTITION" => Some("gpu".to_owned()),
+            _ => None,
+        };
+        let (_, attributes) = in_slurm_job((None, vec![named.clone()]), variable);
+        let own = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(
+            attributes,
+            [named, own("slurm.job.id", "7"), own("slurm.partition", "gpu")]
         );
     }
 

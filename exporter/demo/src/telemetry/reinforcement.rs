@@ -35,8 +35,8 @@ impl Rank {
             &[(&attribute::PERF_STATISTIC, Value::Text("sum"))],
         );
         for (metric, statistic, value) in [
-            (&metric::RL_REWARD, "mean", values.reward.0),
-            (&metric::RL_REWARD, "std", values.reward.1),
+            (&metric::RL_TRAJECTORY_REWARD, "mean", values.reward.0),
+            (&metric::RL_TRAJECTORY_REWARD, "std", values.reward.1),
             (&metric::RL_KL, "mean", values.kl),
             (&metric::RL_ENTROPY, "mean", values.entropy),
             (&metric::RL_COMPLETION_LENGTH, "mean", values.completion_length.0),

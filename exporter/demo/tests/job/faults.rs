@@ -411,7 +411,7 @@ fn values_of_training_change_while_their_fault_lasts() {
         ("stale-samples", &metric::RL_STALENESS, 5.0..=10.0),
         ("policy-drift", &metric::RL_KL, 1.5..=3.0),
         ("entropy-collapse", &metric::RL_ENTROPY, 0.0..=0.01),
-        ("reward-collapse", &metric::RL_REWARD, 0.0..=0.0),
+        ("reward-collapse", &metric::RL_TRAJECTORY_REWARD, 0.0..=0.0),
         (
             "truncated-completions",
             &metric::RL_COMPLETION_CLIP_RATIO,

@@ -167,7 +167,7 @@ fn healthy_reinforcement_learning_rarely_waits_and_syncs_weights() {
     assert!(waits < 0.05 * steps, "{waits} of {steps}");
     assert_eq!(sent.spans_of(&span::RL_WEIGHT_SYNC).count(), 400);
     assert_eq!(sent.spans_of(&span::RL_ROLLOUT).count(), 100);
-    assert!(sent.of(&metric::RL_REWARD).count() > 0);
+    assert!(sent.of(&metric::RL_TRAJECTORY_REWARD).count() > 0);
 }
 
 #[test]

@@ -69,7 +69,7 @@ train.grad_norm -> 1.25 1.125 inf
 train.learning_rate -> 0.001 0.001 0.0005
 train.throughput.tokens -> 51200 51300 51400
 train.mfu -> 0.415 0.4175 0.42
-rl.reward -> 0.25 0.5 0.75
+rl.trajectory_reward -> 0.25 0.5 0.75
 rl.entropy -> 1.5 1.25 1
 
 generic/nested.jsonl generic

@@ -230,7 +230,7 @@ fn has_samples(folder: &str) -> bool {
     })
 }
 
-/// Returns the values of a series such as `rl.reward{rl.statistic=mean}`; for a sum, the increases.
+/// Returns the values of a series such as `rl.trajectory_reward{rl.statistic=mean}`; for a sum, the increases.
 fn values(imported: &Imported, series: &str) -> Vec<f64> {
     let of_series = imported.points.iter().filter(|point| name_of(point) == series);
     let mut before = 0.0;

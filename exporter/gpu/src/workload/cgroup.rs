@@ -7,8 +7,9 @@ use super::facts::Workload;
 impl Workload {
     /// Adds the job and the pod of `/proc/PID/cgroup` if they are not known yet.
     pub(super) fn add_cgroup(&mut self, cgroup: &str) {
-        if self.slurm_job.is_none() {
-            self.slurm_job = slurm_job(cgroup);
+        let [job, ..] = &mut self.slurm;
+        if job.is_none() {
+            *job = slurm_job(cgroup);
         }
         if self.pod.uid.is_none() {
             self.pod.uid = pod_uid(cgroup);

@@ -1,11 +1,10 @@
 //! The run of a process, from the environment variables of its launcher.
 
-use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS, RANKS, RUN_ID, WORLD_SIZES};
+use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS, RANKS, RUN_ID, SLURM, WORLD_SIZES};
 
 use super::{facts::Workload, visible::VisibleDevices};
 
-/// The variables with the Slurm job and with the GPUs of a process.
-const SLURM_JOB: &str = "SLURM_JOB_ID";
+/// The variable with the GPUs of a process.
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 /// The variable with CUDA's order of GPUs, and the value for NVML's order.
 const ORDER: &str = "CUDA_DEVICE_ORDER";
@@ -31,7 +30,7 @@ impl Workload {
             rank: number(&RANKS),
             local_rank: number(&LOCAL_RANKS),
             world_size: number(&WORLD_SIZES),
-            slurm_job: set(SLURM_JOB).map(Into::into),
+            slurm: SLURM.map(|(_, name)| set(name).map(Into::into)),
             visible: VisibleDevices::parse(variable(VISIBLE).as_deref()),
             counts_by_bus: set(ORDER).is_some_and(|order| order.trim() == BY_BUS),
             ..Self::default()
@@ -107,7 +106,7 @@ mod tests {
             Some("ours")
         );
         assert_eq!(
-            of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").slurm_job.as_deref(),
+            of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").slurm[0].as_deref(),
             Some("7")
         );
         assert_eq!(of("TORCHELASTIC_RUN_ID=none RANKS=3").run, None);

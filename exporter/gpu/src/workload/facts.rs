@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pulsetrain_record::launcher::SLURM;
 use pulsetrain_semconv::{Attribute, attribute};
 
 use super::visible::VisibleDevices;
@@ -18,10 +19,12 @@ pub struct Workload {
     pub local_rank: Option<i64>,
     /// The number of ranks of the job.
     pub world_size: Option<i64>,
-    /// The Slurm job.
-    pub slurm_job: Option<Arc<str>>,
+    /// The Slurm job, by the attributes of [`SLURM`].
+    pub(super) slurm: [Option<Arc<str>>; SLURM.len()],
     /// The pod.
     pub(super) pod: Pod,
+    /// When the process was created.
+    pub(super) created: Option<Arc<str>>,
     /// The GPUs that are visible to the process.
     pub(super) visible: VisibleDevices,
     /// Whether the process numbers GPUs in the order of the bus, as NVML does.
@@ -48,8 +51,9 @@ impl Workload {
             rank: agree(one.rank, &other.rank),
             local_rank: agree(one.local_rank, &other.local_rank),
             world_size: agree(one.world_size, &other.world_size),
-            slurm_job: agree(one.slurm_job, &other.slurm_job),
+            slurm: std::array::from_fn(|place| agree(one.slurm[place].clone(), &other.slurm[place])),
             pod: one.pod.agreed(&other.pod),
+            created: agree(one.created, &other.created),
             is_of_a_process: one.is_of_a_process && one.visible == other.visible,
             counts_by_bus: one.counts_by_bus && other.counts_by_bus,
             visible: one.visible,
@@ -62,7 +66,9 @@ impl Workload {
             into.extend(value.clone().map(|value| (attribute, OwnedValue::Text(value))));
         };
         text(&attribute::TRAIN_RUN_ID, &self.run);
-        text(&attribute::SLURM_JOB_ID, &self.slurm_job);
+        for ((attribute, _), value) in SLURM.into_iter().zip(&self.slurm) {
+            text(attribute, value);
+        }
         text(&attribute::K8S_POD_UID, &self.pod.uid);
         text(&attribute::K8S_NAMESPACE_NAME, &self.pod.namespace);
         text(&attribute::K8S_POD_NAME, &self.pod.name);

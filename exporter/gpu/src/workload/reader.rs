@@ -14,6 +14,7 @@ use std::{
 };
 
 use super::{
+    creation_time::creation_time,
     environment::MAX_BYTES,
     facts::Workload,
     notice::{Notices, WorkloadNotice},
@@ -148,12 +149,11 @@ fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
         Ok(environ) => {
             let mut workload = Workload::of_environ(&environ);
             workload.is_of_a_process = true;
-            Seen::Read(Box::new(with_cgroup(workload, &folder)))
+            Seen::Read(Box::new(with_public_files(workload, proc, &folder)))
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             notices.send_once(WorkloadNotice::NoPermission { pid });
-            // Everybody may read the control group: job and pod are known even if the environment is not.
-            Seen::Hidden(Box::new(with_cgroup(Workload::default(), &folder)))
+            Seen::Hidden(Box::new(with_public_files(Workload::default(), proc, &folder)))
         }
         Err(_) => Seen::Elsewhere,
     }
@@ -184,8 +184,10 @@ fn environ(folder: &Path) -> io::Result<Vec<u8>> {
     Ok(environ)
 }
 
-/// Returns the workload with the job and the pod of its process.
-fn with_cgroup(mut workload: Workload, folder: &Path) -> Workload {
+/// Returns the workload with the job, the pod and the creation time of its process, which everybody may read even if the
+/// environment is hidden.
+fn with_public_files(mut workload: Workload, proc: &Path, folder: &Path) -> Workload {
+    workload.created = creation_time(proc, folder).map(|time| time.as_str().into());
     workload.add_cgroup(&fs::read_to_string(folder.join("cgroup")).unwrap_or_default());
     workload
 }

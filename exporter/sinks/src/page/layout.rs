@@ -137,7 +137,7 @@ static SECTIONS: &[Section] = &[
         id: "rl",
         title: "Reinforcement learning",
         panels: &[
-            panel("Reward", &[&metric::RL_REWARD]),
+            panel("Reward", &[&metric::RL_TRAJECTORY_REWARD]),
             panel("Components of the reward", &[&metric::RL_REWARD_COMPONENT]),
             panel("KL", &[&metric::RL_KL, &metric::RL_POLICY_KL]),
             panel("Entropy", &[&metric::RL_ENTROPY]),

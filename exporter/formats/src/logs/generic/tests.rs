@@ -184,14 +184,14 @@ values:
 #[test]
 fn attributes_come_from_keys_and_from_the_mapping() {
     let mapping = mapping(
-        "values: [{key: r, metric: rl.reward, attributes: {rl.statistic: mean}, attributes_from: {data.split: split}}]",
+        "values: [{key: r, metric: rl.trajectory_reward, attributes: {rl.statistic: mean}, attributes_from: {data.split: split}}]",
     );
     let read = read(
         &JSON,
         mapping,
         "{\"r\": 1, \"split\": \"train\"}\n{\"r\": 2, \"split\": \"eval\"}\n{\"r\": 3}\n",
     );
-    let series: Vec<String> = read.attributes("rl.reward");
+    let series: Vec<String> = read.attributes("rl.trajectory_reward");
     assert_eq!(
         series,
         [

@@ -55,7 +55,7 @@ fn dictionary_without_a_loss_is_parsed() {
         "{'eps': 2, 'objective/rlhf_reward': 0.5, 'loss/policy_avg': 0.25, 'val/ratio': 1.0, 'lr': 3e-06, 'episode': 64, 'epoch': 0.1}\n\
          {'epoch': 3.0}\n",
     );
-    assert_eq!(read.values("rl.reward"), [0.5]);
+    assert_eq!(read.values("rl.trajectory_reward"), [0.5]);
     assert_eq!(read.values("rl.policy_loss"), [0.25]);
     assert_eq!(read.values("train.learning_rate"), [3e-6]);
     assert_eq!(read.values("train.epoch"), [0.1, 3.0]);

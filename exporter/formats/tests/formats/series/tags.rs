@@ -99,10 +99,10 @@ actor/MODE/advantage/max -> rl.advantage data.split=MODE rl.statistic=max
 actor/MODE/advantage/min -> rl.advantage data.split=MODE rl.statistic=min
 actor/MODE/sampler_is/weight_mean -> rl.sampler_importance_weight data.split=MODE rl.statistic=mean
 actor/MODE/sampler_is/weight_min -> rl.sampler_importance_weight data.split=MODE rl.statistic=min
-rewards/MODE/sum -> rl.reward data.split=MODE rl.statistic=sum
-rewards/MODE/mean -> rl.reward data.split=MODE rl.statistic=mean
-rewards/MODE/min -> rl.reward data.split=MODE rl.statistic=min
-rewards/MODE/max -> rl.reward data.split=MODE rl.statistic=max
+rewards/MODE/sum -> rl.trajectory_reward data.split=MODE rl.statistic=sum
+rewards/MODE/mean -> rl.trajectory_reward data.split=MODE rl.statistic=mean
+rewards/MODE/min -> rl.trajectory_reward data.split=MODE rl.statistic=min
+rewards/MODE/max -> rl.trajectory_reward data.split=MODE rl.statistic=max
 rewards/MODE/score/mean -> rl.score data.split=MODE rl.statistic=mean
 rewards/MODE/score/max -> rl.score data.split=MODE rl.statistic=max
 rewards/MODE/score/min -> rl.score data.split=MODE rl.statistic=min

@@ -271,8 +271,8 @@ progress -> train.progress
 num_tokens -> train.real_tokens * total
 entropy -> rl.entropy rl.statistic=mean
 step_time -> train.step.duration
-reward -> rl.reward rl.statistic=mean
-reward_std -> rl.reward rl.statistic=std
+reward -> rl.trajectory_reward rl.statistic=mean
+reward_std -> rl.trajectory_reward rl.statistic=std
 kl -> rl.kl rl.statistic=mean
 rewards/format_reward/mean -> rl.reward_component rl.component=format_reward rl.statistic=mean
 rewards/format_reward/std -> rl.reward_component rl.component=format_reward rl.statistic=std
@@ -292,8 +292,8 @@ clip_ratio/high_mean -> rl.policy_clip_upper_fraction
 clip_ratio/high_max -> train.custom train.custom.name=hf_trainer.clip_ratio/high_max
 clip_ratio/region_mean -> rl.policy_clip_fraction
 eval_num_tokens -> train.custom train.custom.name=hf_trainer.eval_num_tokens
-eval_reward -> rl.reward rl.statistic=mean data.split=eval
-eval_reward_std -> rl.reward rl.statistic=std data.split=eval
+eval_reward -> rl.trajectory_reward rl.statistic=mean data.split=eval
+eval_reward_std -> rl.trajectory_reward rl.statistic=std data.split=eval
 eval_rewards/format_reward/mean -> rl.reward_component rl.component=format_reward rl.statistic=mean data.split=eval
 eval_kl -> rl.kl rl.statistic=mean data.split=eval
 eval_entropy -> rl.entropy rl.statistic=mean data.split=eval

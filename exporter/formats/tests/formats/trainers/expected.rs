@@ -4,8 +4,8 @@
 pub(super) const SAMPLES: &str = "
 verl/console.log verl
 train.global_step -> 1 2 3
-rl.reward{rl.statistic=mean} -> 0.625 0.75 0.875
-rl.reward{rl.statistic=max} -> 2 nan 2
+rl.trajectory_reward{rl.statistic=mean} -> 0.625 0.75 0.875
+rl.trajectory_reward{rl.statistic=max} -> 2 nan 2
 rl.policy_loss -> -0.0125 -0.025 -0.0375
 rl.entropy{rl.statistic=mean} -> 0.4375 0.4375 0.4375
 rl.completion_length{rl.statistic=mean} -> 512.75 512.75 512.75
@@ -63,7 +63,7 @@ eval.accuracy{data.name=ChatCORE_cat} -> 0.125
 nanochat/chat_rl.log nanochat
 train.global_step -> 0 1
 train.loss -> 0.03125 0.03125
-rl.reward{rl.statistic=mean} -> 0.5 0.375 0.5 0.625
+rl.trajectory_reward{rl.statistic=mean} -> 0.5 0.375 0.5 0.625
 rl.completion_length{rl.statistic=mean} -> 128.5 128.5
 
 deepspeed/train.log deepspeed
@@ -97,7 +97,7 @@ train.eta -> 3723 3723 3723 155 156
 train.throughput.tokens -> 1875.25 1875.25 1875.25
 train.tokens -> 20480 20480 20480
 memory.framework.peak -> 10.5GiB 10.5GiB 10.5GiB
-rl.reward{rl.statistic=mean} -> 1.25 2.5 3.75
+rl.trajectory_reward{rl.statistic=mean} -> 1.25 2.5 3.75
 eval.loss -> 1.125
 eval.loss{data.name=predict} -> 1.25
 
@@ -144,14 +144,14 @@ rl.policy_kl{rl.statistic=mean} -> 0.001953125
 
 torchtune/grpo.txt torchtune
 train.global_step -> 1
-rl.reward{rl.statistic=mean} -> 0.75
+rl.trajectory_reward{rl.statistic=mean} -> 0.75
 train.loss_component{train.component=kl} -> 0.0625
 
 openrlhf/ppo.log openrlhf
 train.global_step -> 1 2
 rl.policy_loss -> -0.0125 -0.025
 rl.value_loss -> 0.1875 0.1875
-rl.reward{rl.statistic=mean} -> 0.625 0.75
+rl.trajectory_reward{rl.statistic=mean} -> 0.625 0.75
 rl.kl{rl.statistic=mean} -> 0.001953125 0.001953125
 train.learning_rate -> 5e-7 5e-7
 train.step.duration -> 46 46
@@ -274,7 +274,7 @@ eval.loss -> 1.5
 eval.accuracy -> 0.5
 
 trl/grpo.log hf-trainer
-rl.reward{rl.statistic=mean} -> 0.625 0.75
+rl.trajectory_reward{rl.statistic=mean} -> 0.625 0.75
 rl.reward_component{rl.component=accuracy_reward,rl.statistic=std} -> 0.25 0.25
 rl.selected_length{rl.selection=terminated,rl.statistic=mean} -> 120.25 120.25
 rl.zero_variance_fraction -> 0.25 0.25
@@ -291,7 +291,7 @@ rl.logp{data.split=eval,rl.component=rejected,rl.statistic=mean} -> -140.25
 
 trl/reward.log hf-trainer
 train.accuracy -> 0.75 0.75
-rl.reward{rl.statistic=max} -> 2 2
+rl.trajectory_reward{rl.statistic=max} -> 2 2
 rl.reward_component{rl.component=margins,rl.statistic=mean} -> 0.5 0.5
 
 trl/ppo.log hf-trainer
@@ -342,7 +342,7 @@ train.tokens -> 1e5 1e5 1e5
 unsloth/grpo.log hf-trainer
 train.loss -> 0.125 0.25
 train.learning_rate -> 5e-6 5e-6
-rl.reward{rl.statistic=mean} -> 0.5 1
+rl.trajectory_reward{rl.statistic=mean} -> 0.5 1
 
 trl/cispo.log hf-trainer
 rl.policy_clip_upper_fraction -> 0.5 0.25
@@ -386,7 +386,7 @@ train.smoothed.step_time -> 0.25 0.5 0.75
 train.throughput.flops_per_device -> 400.5e12 400.5e12 400.5e12 400.5e12 400.5e12
 train.skipped_steps -> 1 0 0 0
 memory.framework.peak -> 71.5GiB 71.5GiB 71.5GiB 71.5GiB 71.5GiB
-rl.reward{rl.statistic=mean} -> 0.25 0.5 0.75 0.75 0.75
+rl.trajectory_reward{rl.statistic=mean} -> 0.25 0.5 0.75 0.75 0.75
 rl.kl -> 0.0625 0.0625 0.0625 0.0625 0.0625
 inference.prompt_tokens{inference.statistic=mean} -> 128 128 128
 inference.completion_tokens{inference.statistic=mean} -> 64 64 64

@@ -381,11 +381,15 @@ fn tables_of_stable_baselines_are_read() {
     };
     let read = read(&(1..4).map(table).collect::<String>());
     assert_eq!(read.values("train.global_step"), [1.0, 2.0, 3.0]);
-    assert_eq!(read.values("rl.reward"), [61.0, 62.0, 63.0]);
+    assert_eq!(read.values("rl.trajectory_reward"), [61.0, 62.0, 63.0]);
     assert_eq!(read.values("rl.value_loss"), [150.0; 3]);
     assert_eq!(read.values("train.custom"), [1127.0; 3]);
     let evaluation = "| eval/ |  |\n|    mean_reward | 210 |\n|    loss | 9 |\n";
-    assert!(Sampled::read(&FORMAT, evaluation).values("rl.reward").is_empty());
+    assert!(
+        Sampled::read(&FORMAT, evaluation)
+            .values("rl.trajectory_reward")
+            .is_empty()
+    );
     assert_eq!(Sampled::read(&FORMAT, evaluation).values("eval.loss"), [9.0]);
     // A table of settings has no sections.
     let settings = "| loss | 1 |\n| steps | 1000 |\n";
