@@ -41,17 +41,6 @@ const FLOAT: Precision = Precision {
     relative: 0.0,
 };
 
-/// The values of a metric in order. Sums are converted to their growth.
-fn values(imported: &Imported, metric: &str) -> Vec<f64> {
-    let points = imported.points.iter().filter(|point| point.metric == metric);
-    let is_sum = points.clone().any(|point| point.is_sum);
-    if is_sum {
-        imported.growth(metric)
-    } else {
-        points.map(|point| point.value).collect()
-    }
-}
-
 /// Checks that the coarse values of `metric` agree with the fine ones, in equal number and at least `least`.
 fn agree(metric: &str, coarse: &[f64], fine: &[f64], least: usize, precision: Precision) {
     assert!(coarse.len() >= least, "{metric}: only {}", coarse.len());
@@ -70,8 +59,8 @@ fn imports_agree(coarse: &Imported, fine: &Imported, metrics: &[(&str, usize, Pr
     for (metric, least, precision) in metrics {
         agree(
             metric,
-            &values(coarse, metric),
-            &values(fine, metric),
+            &coarse.values(metric),
+            &fine.values(metric),
             *least,
             *precision,
         );
@@ -113,7 +102,7 @@ fn torchspec_tensorboard_and_wandb_files_agree() {
         });
         assert!(twin.is_some(), "{point:?}");
     }
-    let verdicts = values(&events, "perf.bottleneck").len();
+    let verdicts = events.values("perf.bottleneck").len();
     assert!(verdicts > 0);
     assert_eq!(events.points.len(), 1111 + 40 + verdicts);
 }
@@ -127,10 +116,10 @@ fn torchspec_log_agrees_with_its_tensorboard_file() {
         "torchspec/tensorboard/events.out.tfevents.1795220486.vm.14720.0",
     );
     let agree_at = |metric: &str, other: &str, steps: &[usize], precision| {
-        let written = values(&events, other);
+        let written = events.values(other);
         let first = 40 - written.len() + 1;
         let written: Vec<f64> = steps.iter().map(|step| written[step - first]).collect();
-        agree(metric, &values(&shown, metric), &written, steps.len(), precision);
+        agree(metric, &shown.values(metric), &written, steps.len(), precision);
     };
     let drawn: Vec<usize> = (1..=40).filter(|step| *step != 2).collect();
     for (metric, precision) in [
@@ -218,8 +207,8 @@ fn maxtext_metrics_windows_agree_with_tensorboard() {
         "train.step_tokens_per_device",
         "train.global_step",
     ] {
-        let of_windows = windows.iter().flat_map(|window| values(window, metric));
-        let (found, expected) = (sorted(values(&events, metric)), sorted(of_windows.collect()));
+        let of_windows = windows.iter().flat_map(|window| window.values(metric));
+        let (found, expected) = (sorted(events.values(metric)), sorted(of_windows.collect()));
         agree(metric, &found, &expected, 12, FLOAT);
     }
 }
@@ -240,12 +229,12 @@ fn tunix_log_agrees_with_its_tensorboard_file() {
         let metrics = [("train.loss", 8, digits(6)), ("train.perplexity", 8, digits(6))];
         imports_agree(&printed, &written, &metrics);
         // An evaluation is printed as the mean of all evaluations so far, that of perplexities as of their logarithms.
-        let means = running_means(&values(&written, "eval.loss"));
-        agree("eval.loss", &values(&printed, "eval.loss"), &means, 4, digits(6));
+        let means = running_means(&written.values("eval.loss"));
+        agree("eval.loss", &printed.values("eval.loss"), &means, 4, digits(6));
         let means: Vec<f64> = means.iter().map(|mean| mean.exp()).collect();
         agree(
             "eval.perplexity",
-            &values(&printed, "eval.perplexity"),
+            &printed.values("eval.perplexity"),
             &means,
             4,
             digits(6),

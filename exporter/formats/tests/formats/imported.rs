@@ -1,6 +1,6 @@
 //! Imports a sample and parses the output with a JSON parser.
 
-use std::{cell::RefCell, collections::BTreeMap, env, fs, path::PathBuf};
+use std::{cell::RefCell, collections::BTreeMap, env, fs, mem, path::PathBuf};
 
 use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime, detect, format_by_name};
 use pulsetrain_otlp::{UnixNanos, frames, write::Encoded};
@@ -23,6 +23,31 @@ pub(crate) struct Point {
     pub(crate) is_sum: bool,
     /// Whether the values are integers.
     pub(crate) is_integer: bool,
+}
+
+impl Point {
+    /// Returns the series of the point, such as `rl.reward{rl.statistic=mean}`.
+    fn series(&self) -> String {
+        let attributes = self
+            .attributes
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
+        let attributes: Vec<String> = attributes.collect();
+        match attributes.is_empty() {
+            true => self.metric.clone(),
+            false => format!("{}{{{}}}", self.metric, attributes.join(",")),
+        }
+    }
+}
+
+/// Returns the values of points in order of time; of a sum or a histogram, the increases.
+fn increases<'p>(points: impl Iterator<Item = &'p Point>) -> Vec<f64> {
+    let mut before = 0.0;
+    let increase = |point: &Point| match point.is_sum {
+        true => point.value - mem::replace(&mut before, point.value),
+        false => point.value,
+    };
+    points.map(increase).collect()
 }
 
 /// The output of an import.
@@ -112,6 +137,11 @@ impl Imported {
         self.values_with(metric, &[])
     }
 
+    /// Returns the values of a series such as `rl.reward{rl.statistic=mean}`.
+    pub(crate) fn series(&self, series: &str) -> Vec<f64> {
+        increases(self.points.iter().filter(|point| point.series() == series))
+    }
+
     /// The values of the points that have these attributes.
     pub(crate) fn values_with(&self, metric: &str, attributes: &[(&str, &str)]) -> Vec<f64> {
         let has_all = |point: &&Point| {
@@ -124,17 +154,7 @@ impl Imported {
             .iter()
             .filter(|point| point.metric == metric)
             .filter(has_all);
-        points.map(|point| point.value).collect()
-    }
-
-    /// Returns the increases of the sums of a histogram or a counter.
-    pub(crate) fn growth(&self, metric: &str) -> Vec<f64> {
-        let sums = self.values(metric);
-        let before = std::iter::once(0.0).chain(sums.iter().copied());
-        sums.iter()
-            .zip(before)
-            .map(|(sum, before)| sum - before)
-            .collect()
+        increases(points)
     }
 
     /// Panics if anything was lost.

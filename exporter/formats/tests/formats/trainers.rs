@@ -11,8 +11,8 @@ use pulsetrain_formats::detect;
 use self::{expected::SAMPLES, keys::Outcome};
 use crate::{
     Imported,
-    imported::{Point, all_samples, sample},
-    value_table::{Sample, samples},
+    imported::{all_samples, sample},
+    value_table::{Sample, are_same, samples},
 };
 
 /// The folder of the samples in the corpus.
@@ -75,11 +75,8 @@ fn problems(expected: &Sample) -> Vec<String> {
         problems.push(format!("{name}: {:?}", imported.skipped.problems()));
     }
     for (series, expected) in &expected.series {
-        let found = values(&imported, series);
-        let is_same = |(found, expected): (&f64, &f64)| {
-            (found - expected).abs() <= 1e-9 * expected.abs() || (found.is_nan() && expected.is_nan())
-        };
-        if found.len() != expected.len() || !found.iter().zip(expected).all(is_same) {
+        let found = imported.series(series);
+        if !are_same(&found, expected) {
             problems.push(format!("{series} of {name} is {found:?}, not {expected:?}"));
         }
     }
@@ -228,34 +225,6 @@ fn has_samples(folder: &str) -> bool {
         let rest = sample.file.strip_prefix(folder);
         rest.is_some_and(|rest| rest.starts_with('/'))
     })
-}
-
-/// Returns the values of a series such as `rl.reward{rl.statistic=mean}`; for a sum, the increases.
-fn values(imported: &Imported, series: &str) -> Vec<f64> {
-    let of_series = imported.points.iter().filter(|point| name_of(point) == series);
-    let mut before = 0.0;
-    let grown = |point: &Point| {
-        let growth = if point.is_sum {
-            point.value - before
-        } else {
-            point.value
-        };
-        before = point.value;
-        growth
-    };
-    of_series.map(grown).collect()
-}
-
-fn name_of(point: &Point) -> String {
-    let attributes: Vec<String> = point
-        .attributes
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    match attributes.is_empty() {
-        true => point.metric.clone(),
-        false => format!("{}{{{}}}", point.metric, attributes.join(",")),
-    }
 }
 
 /// Returns a page with the number of keys of each trainer that become metrics of the registry.
