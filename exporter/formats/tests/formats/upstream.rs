@@ -1,4 +1,4 @@
-//! Event files and wandb files, decoded by the few lines that their formats need and by nothing of ours.
+//! Event files, wandb files and the protobuf of traces, decoded by the few lines that their formats need and by nothing of ours.
 
 /// A field of a protobuf message: its number, and its value as the wire has it.
 type Field<'a> = (u64, Wire<'a>);
@@ -11,7 +11,7 @@ pub(crate) enum Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         let Self::Number(number) = self else {
             panic!("bytes where a number should be")
         };
@@ -25,7 +25,7 @@ impl<'a> Wire<'a> {
         bytes
     }
 
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         String::from_utf8(self.bytes().to_vec()).expect("text is UTF-8")
     }
 }
