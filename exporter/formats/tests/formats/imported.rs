@@ -1,6 +1,11 @@
 //! Imports a sample and parses the output with a JSON parser.
 
-use std::{cell::RefCell, collections::BTreeMap, env, fs, mem, path::PathBuf};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    env, fs, mem,
+    path::{Path, PathBuf},
+};
 
 use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime, detect, format_by_name};
 use pulsetrain_otlp::{UnixNanos, frames, write::Encoded};
@@ -90,6 +95,20 @@ pub(crate) fn all_samples() -> Vec<String> {
     names
 }
 
+/// Returns the first bytes of an input, from which its format is recognised.
+pub(crate) fn head(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(64 << 10)]
+}
+
+/// Returns the samples of known formats: their names, their bytes and their formats.
+pub(crate) fn recognised() -> impl Iterator<Item = (String, Vec<u8>, &'static LogFormat)> {
+    all_samples().into_iter().filter_map(|name| {
+        let bytes = sample(&name);
+        let (format, _) = detect(&name, head(&bytes)).ok()?;
+        Some((name, bytes, format))
+    })
+}
+
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests")
@@ -100,15 +119,16 @@ impl Imported {
     /// Imports a sample that must be detected as `format`, and compares it with its golden file.
     pub(crate) fn of(format: &str, name: &str) -> Self {
         let bytes = sample(name);
-        let recognised = detect(name, &bytes[..bytes.len().min(64 << 10)]);
-        let (found, sign) = recognised.unwrap_or_else(|error| panic!("{error}"));
+        let (found, sign) = detect(name, head(&bytes)).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(found.name, format, "{name} was recognised by {sign}");
         Self::by(format, name)
     }
 
     /// Imports a sample as a format that is not detected, and compares it with its golden file.
     pub(crate) fn by(format: &str, name: &str) -> Self {
-        Self::read(format, name, |text| is_golden(name, text))
+        Self::read(format, name, |text| {
+            is_golden(folder("golden").join(format!("{name}.jsonl")), text);
+        })
     }
 
     /// Imports a sample without its golden file.
@@ -278,13 +298,14 @@ pub(crate) fn read_in_chunks(
     (batches.into_inner(), counts, skipped)
 }
 
-fn is_golden(name: &str, actual: &str) {
-    let path = folder("golden").join(format!("{name}.jsonl"));
+/// Panics unless a file has the text; `UPDATE_GOLDEN=1` writes it.
+pub(crate) fn is_golden(path: impl AsRef<Path>, actual: &str) {
+    let path = path.as_ref();
     if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder can be made");
-        fs::write(&path, actual).expect("a golden file can be written");
+        fs::write(path, actual).expect("a golden file can be written");
     }
-    let expected = fs::read_to_string(&path)
+    let expected = fs::read_to_string(path)
         .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
     if expected != actual {
         let at = expected
@@ -299,7 +320,8 @@ fn is_golden(name: &str, actual: &str) {
             .into_owned()
         };
         panic!(
-            "{name} differs at byte {at}:\n{}\n{}",
+            "{} differs at byte {at}; UPDATE_GOLDEN=1 writes it:\n{}\n{}",
+            path.display(),
             around(&expected),
             around(actual)
         );

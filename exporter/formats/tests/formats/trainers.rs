@@ -4,14 +4,14 @@
 mod expected;
 mod keys;
 
-use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
+use std::{collections::BTreeSet, fmt::Write};
 
 use pulsetrain_formats::detect;
 
 use self::{expected::SAMPLES, keys::Outcome};
 use crate::{
     Imported,
-    imported::{all_samples, sample},
+    imported::{all_samples, is_golden, sample},
     value_table::{Sample, are_same, samples},
 };
 
@@ -97,16 +97,7 @@ fn every_file_of_the_trainers_has_an_expectation() {
 
 #[test]
 fn trainers_page_is_up_to_date_with_the_sample_coverage() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("TRAINERS.md");
-    let expected = page();
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, &expected).expect("the page can be written");
-    }
-    let found = fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes the page");
-    assert!(
-        found == expected,
-        "TRAINERS.md is not up to date; UPDATE_GOLDEN=1 writes it"
-    );
+    is_golden(concat!(env!("CARGO_MANIFEST_DIR"), "/TRAINERS.md"), &page());
 }
 
 #[test]
