@@ -8,8 +8,8 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::Delimiters;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, literal, spans};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of KempnerForge in the table of formats.
@@ -17,12 +17,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "kempnerforge",
     brief: "standard output of KempnerForge",
     framework: "kempnerforge",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<KempnerForge>,
-    identify: lines::identify::<KempnerForge>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<KempnerForge>::default())),
     coverage: coverage_table,
+    ..lines::row::<KempnerForge>()
 };
 
 /// The beginning of a line about the memory of a GPU.

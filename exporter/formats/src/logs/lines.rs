@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    KeyUse, LogParser, Pace, ReadTime, RunHeader, Window,
+    KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, RunHeader, Window,
     clean::{CleanText, clean},
     leading_time::leading_time,
     line_clock::LineClock,
@@ -262,6 +262,21 @@ impl<F: LineFormat> LineParser<F> {
                 "the input ends within this line".to_owned()
             });
         }
+    }
+}
+
+/// Returns a row of the table of formats without its names: one file of lines that a run continues after it was truncated.
+pub(super) const fn row<F: LineFormat + Default + 'static>() -> LogFormat {
+    LogFormat {
+        name: "",
+        brief: "",
+        framework: "",
+        continues_after_truncate: true,
+        splits: false,
+        detect: detect::<F>,
+        identify: identify::<F>,
+        parser: ParserFactory::Builtin(|| Box::new(LineParser::<F>::default())),
+        coverage: Vec::new,
     }
 }
 

@@ -20,8 +20,8 @@ use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::Delimiters;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, RunHeader, absl, literal, spans};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, RunHeader, absl, literal, spans};
 use memory::MemoryLines;
 use pulsetrain_record::{LoggedTime, Recorder};
 
@@ -30,12 +30,9 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "maxtext",
     brief: "standard error or output of MaxText",
     framework: "maxtext",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<MaxText>,
     identify,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<MaxText>::default())),
     coverage: coverage_table,
+    ..lines::row::<MaxText>()
 };
 
 const CONFIG: &str = "Config param ";

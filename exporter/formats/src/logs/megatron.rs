@@ -6,8 +6,8 @@ use pulsetrain_mapping::{
 };
 use pulsetrain_semconv::metric;
 
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, spans, time};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, spans, time};
 use pulsetrain_record::{LoggedTime, Recorder};
 
 /// The row of Megatron-LM in the table of formats.
@@ -15,12 +15,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "megatron",
     brief: "training lines of Megatron-LM and Megatron-Bridge",
     framework: "megatron",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<Megatron>,
-    identify: lines::identify::<Megatron>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Megatron>::default())),
     coverage: coverage_table,
+    ..lines::row::<Megatron>()
 };
 
 const ELAPSED: &str = "elapsed time per iteration (ms)";

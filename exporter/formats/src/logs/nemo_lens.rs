@@ -11,9 +11,9 @@ use pulsetrain_record::{Rank, Recorder, SkipReason, SourcePosition};
 use serde_json::Value;
 
 use self::spans::SPANS;
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
+use crate::logs::lines::{self, Line, LineFormat};
 use crate::logs::{
-    LogFormat, ParserFactory, RunHeader,
+    LogFormat, RunHeader,
     python_json::{self, number},
 };
 use crate::tags;
@@ -32,12 +32,10 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: NAME,
     brief: "JSON lines of NeMo Lens",
     framework: "nemo_lens",
-    continues_after_truncate: true,
     splits: true,
-    detect: lines::detect::<Lens>,
     identify,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Lens>::default())),
     coverage,
+    ..lines::row::<Lens>()
 };
 
 /// The identity of the run is the same in the logs of all ranks.

@@ -11,8 +11,8 @@ use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::metric;
 
 use self::run_info::RunInfo;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, time};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, time};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of torchtitan's console in the table of formats.
@@ -20,12 +20,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "torchtitan",
     brief: "console lines of torchtitan",
     framework: "torchtitan",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<TorchTitan>,
-    identify: lines::identify::<TorchTitan>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<TorchTitan>::default())),
     coverage: coverage_table,
+    ..lines::row::<TorchTitan>()
 };
 
 static STEP: RecordTable = RecordTable::new("torchtitan", "step");

@@ -12,8 +12,8 @@ use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::split;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, absl};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, absl};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of Tunix's lines in the table of formats.
@@ -21,12 +21,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "tunix",
     brief: "standard error of Tunix",
     framework: "tunix",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<Tunix>,
-    identify: lines::identify::<Tunix>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Tunix>::default())),
     coverage: coverage_table,
+    ..lines::row::<Tunix>()
 };
 
 static STEP: RecordTable = RecordTable::new("tunix", "step");

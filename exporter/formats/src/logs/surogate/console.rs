@@ -12,8 +12,8 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
 use crate::logs::delimited::Delimiters;
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, literal, spans};
+use crate::logs::lines::{self, Line, LineFormat};
+use crate::logs::{LogFormat, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of Surogate's console in the table of formats.
@@ -21,12 +21,8 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "surogate-console",
     brief: "standard output of Surogate",
     framework: "surogate",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<Console>,
-    identify: lines::identify::<Console>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Console>::default())),
     coverage: coverage_table,
+    ..lines::row::<Console>()
 };
 
 const STEP: &str = ":: step";

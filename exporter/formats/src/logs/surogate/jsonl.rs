@@ -10,8 +10,8 @@ use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{mapping::gpu, tables::GPU};
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, literal, spans};
+use crate::logs::lines::{self, Line, LineFormat};
+use crate::logs::{LogFormat, literal, spans};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of Surogate's JSON lines in the table of formats.
@@ -20,11 +20,8 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "surogate_metrics.jsonl of Surogate",
     framework: "surogate",
     continues_after_truncate: false,
-    splits: false,
-    detect: lines::detect::<JsonLines>,
-    identify: lines::identify::<JsonLines>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<JsonLines>::default())),
     coverage: coverage_table,
+    ..lines::row::<JsonLines>()
 };
 
 /// Parses the JSON lines.

@@ -8,8 +8,8 @@ use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, literal};
+use crate::logs::lines::{self, Line, LineFormat};
+use crate::logs::{LogFormat, literal};
 use pulsetrain_record::{Rank, Recorder, SkipReason};
 
 /// The row of torchtitan's structured log in the table of formats.
@@ -18,11 +18,8 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "structured log of torchtitan",
     framework: "torchtitan",
     continues_after_truncate: false,
-    splits: false,
-    detect: lines::detect::<Structured>,
-    identify: lines::identify::<Structured>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Structured>::default())),
     coverage: coverage_table,
+    ..lines::row::<Structured>()
 };
 
 /// The rows of the values.
