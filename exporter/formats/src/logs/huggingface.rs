@@ -199,19 +199,12 @@ fn coverage_of_output() -> Vec<CoverageRow> {
             "",
         ),
     ];
-    RecordTable::coverage_of(&[&ROWS])
-        .into_iter()
-        .chain(others)
-        .collect()
+    RecordTable::coverage_of(&[&ROWS], others)
 }
 
 fn coverage_of_state() -> Vec<CoverageRow> {
     let others = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous entry",
-        ),
+        CoverageRow::step("step", "entry"),
         CoverageRow::rule(
             "global_step / max_steps",
             metric::TRAIN_PROGRESS.name,
@@ -241,10 +234,7 @@ fn coverage_of_state() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule("null", "(left out: not_measured)", "in an entry of log_history"),
     ];
-    RecordTable::coverage_of(&[&ROWS])
-        .into_iter()
-        .chain(others)
-        .collect()
+    RecordTable::coverage_of(&[&ROWS], others)
 }
 
 #[cfg(test)]

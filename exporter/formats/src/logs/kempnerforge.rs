@@ -207,11 +207,7 @@ fn parameters(message: &str) -> Option<f64> {
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step("step", "line"),
         CoverageRow::rule(
             "loss/<dataset>",
             metric::DATA_LOSS.name,
@@ -229,9 +225,7 @@ fn coverage_table() -> Vec<CoverageRow> {
             "one event a line",
         ),
     ];
-    let mut all = RecordTable::coverage_of(&[&STEP, &GPU_MEMORY, &MODEL]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(&[&STEP, &GPU_MEMORY, &MODEL], rules)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ mod tables;
 
 use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, record_option};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
-use pulsetrain_semconv::{attribute, event, metric};
+use pulsetrain_semconv::{attribute, event};
 
 use super::delimited::Delimiters;
 use super::lines::{self, Line, LineFormat};
@@ -238,11 +238,7 @@ fn environment_event((name, value): (&str, &str), meta: RecordMeta, recorder: &m
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            "completed step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step("completed step", "line"),
         CoverageRow::rule("Config param", event::RUN_OPTION.name, "one event an option"),
         CoverageRow::rule(
             "System Information, TFRT, Built on",
@@ -262,15 +258,16 @@ fn coverage_table() -> Vec<CoverageRow> {
             "one event a line",
         ),
     ];
-    let mut covered = RecordTable::coverage_of(&[
-        &tables::STEP,
-        &evals::ROWS,
-        &facts::ROWS,
-        &goodput::ROWS,
-        &distillation::ROWS,
-    ]);
-    covered.extend(memory::coverage().into_iter().chain(rules));
-    covered
+    RecordTable::coverage_of(
+        &[
+            &tables::STEP,
+            &evals::ROWS,
+            &facts::ROWS,
+            &goodput::ROWS,
+            &distillation::ROWS,
+        ],
+        memory::coverage().into_iter().chain(rules),
+    )
 }
 
 #[cfg(test)]

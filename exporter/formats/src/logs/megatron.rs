@@ -4,7 +4,6 @@
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
-use pulsetrain_semconv::metric;
 
 use super::lines::{self, Line, LineFormat};
 use super::{LogFormat, spans, time};
@@ -101,15 +100,8 @@ fn iteration(text: &str) -> Option<Iteration<'_>> {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let step = CoverageRow::rule(
-        "iteration n",
-        metric::TRAIN_GLOBAL_STEP.name,
-        "as it is; `train.steps` increases by the steps since the previous line",
-    );
-    RecordTable::coverage_of(&[&ITERATION])
-        .into_iter()
-        .chain([step])
-        .collect()
+    let step = CoverageRow::step("iteration n", "line");
+    RecordTable::coverage_of(&[&ITERATION], [step])
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_semconv::metric;
 
 use self::run_info::RunInfo;
 use super::lines::{self, Line, LineFormat};
@@ -149,16 +148,11 @@ fn memory<'l>(text: &'l str, fields: &mut Vec<Field<'l>>) {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let step = CoverageRow::rule(
-        "step",
-        metric::TRAIN_GLOBAL_STEP.name,
-        "as it is; `train.steps` increases by the steps since the previous line",
-    );
-    RecordTable::coverage_of(&[&STEP, &VALIDATION])
-        .into_iter()
-        .chain([step])
-        .chain(run_info::coverage())
-        .collect()
+    let step = CoverageRow::step("step", "line");
+    RecordTable::coverage_of(
+        &[&STEP, &VALIDATION],
+        [step].into_iter().chain(run_info::coverage()),
+    )
 }
 
 #[cfg(test)]

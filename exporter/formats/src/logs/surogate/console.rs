@@ -267,11 +267,7 @@ fn grpo(text: &str) -> Option<Vec<Field<'_>>> {
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            ":: step N",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step(":: step N", "line"),
         CoverageRow::rule(
             "norm !",
             metric::TRAIN_ANOMALIES.name,
@@ -290,16 +286,17 @@ fn coverage_table() -> Vec<CoverageRow> {
             "",
         ),
     ];
-    let mut all = RecordTable::coverage_of(&[
-        &tables::HEAD,
-        &tables::STEP,
-        &tables::EVAL,
-        &tables::GPU,
-        &tables::GRPO,
-        &tables::HEADING,
-    ]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(
+        &[
+            &tables::HEAD,
+            &tables::STEP,
+            &tables::EVAL,
+            &tables::GPU,
+            &tables::GRPO,
+            &tables::HEADING,
+        ],
+        rules,
+    )
 }
 
 #[cfg(test)]

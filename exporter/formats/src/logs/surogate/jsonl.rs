@@ -194,11 +194,7 @@ impl<'l> JsonRecord<'l> {
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step("step", "line"),
         CoverageRow::rule(
             "train/phase",
             metric::TRAIN_PHASE.name,
@@ -215,9 +211,7 @@ fn coverage_table() -> Vec<CoverageRow> {
             "one event with all options",
         ),
     ];
-    let mut all = RecordTable::coverage_of(&[&tables::STEP, &GPU]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(&[&tables::STEP, &GPU], rules)
 }
 
 #[cfg(test)]

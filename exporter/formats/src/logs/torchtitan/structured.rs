@@ -5,7 +5,7 @@ mod spans;
 
 use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
-use pulsetrain_semconv::{attribute, event, metric, span};
+use pulsetrain_semconv::{attribute, event, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};
 use crate::logs::lines::{self, Line, LineFormat};
@@ -158,11 +158,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         .iter()
         .map(|(theirs, ours)| CoverageRow::rule(theirs, ours.name, "a span; its `value` is in milliseconds"));
     let others = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous value",
-        ),
+        CoverageRow::step("step", "value"),
         CoverageRow::rule("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
         CoverageRow::rule(
             "every other *_end",
@@ -197,9 +193,5 @@ fn coverage_table() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule("*_start", "(left out: the end has its duration)", ""),
     ];
-    RecordTable::coverage_of(&[&VALUES])
-        .into_iter()
-        .chain(spans)
-        .chain(others)
-        .collect()
+    RecordTable::coverage_of(&[&VALUES], spans.chain(others))
 }
