@@ -18,7 +18,7 @@ use blocks::{BlockRead, Blocks};
 use content::{Key, SummaryEntry};
 use pulsetrain_mapping::{Trainer, framework_of_tag};
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason, key_cache::KeyCache};
 use record::Record;
 
 /// The row of wandb in the table of formats.
@@ -118,10 +118,7 @@ impl LogParser for WandbParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
         loop {
-            let place = SourcePosition {
-                offset: window.start.offset + done as u64,
-                line: 1,
-            };
+            let place = window.at(done);
             let mut blocks = std::mem::take(&mut self.blocks);
             let found = blocks.next(&window.bytes[done..], place.offset);
             let mut is_partial = false;
@@ -162,10 +159,7 @@ impl WandbParser {
             return done;
         }
         if done < window.bytes.len() || self.blocks.is_inside_record() {
-            let place = SourcePosition {
-                offset: window.start.offset + done as u64,
-                line: 1,
-            };
+            let place = window.at(done);
             let message =
                 || "the file ends inside a record: its writer is still writing, or was stopped".to_owned();
             recorder.report(SkipReason::IncompleteRecord, place, message);
