@@ -7,10 +7,11 @@ mod tables;
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
+use super::mapping::gpu;
 use crate::logs::delimited::Delimiters;
 use crate::logs::lines::{self, Line, LineFormat};
 use crate::logs::{LogFormat, literal, spans};
@@ -117,10 +118,7 @@ impl Console {
 
     fn gpu(&mut self, gpu: i64, meta: RecordMeta, text: &str, recorder: &mut Recorder<'_>) {
         let id = gpu.to_string();
-        let attributes: [Attribute<'_>; 2] = [
-            (&attribute::GPU_ID, Out::Text(&id)),
-            (&attribute::GPU_INDEX, Out::Int(gpu)),
-        ];
+        let attributes = gpu::attributes(&id, gpu);
         let fields: Vec<Field<'_>> = text.split('|').map(str::trim).flat_map(gpu_part).collect();
         self.fields
             .record(&tables::GPU, meta, &fields, &attributes, recorder);
