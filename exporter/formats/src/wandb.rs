@@ -7,7 +7,6 @@ mod about;
 mod blocks;
 mod content;
 mod item;
-mod machine;
 mod record;
 
 use crate::{
@@ -16,7 +15,7 @@ use crate::{
 };
 use blocks::{BlockRead, Blocks};
 use content::{Key, SummaryEntry};
-use pulsetrain_mapping::{Trainer, framework_of_tag};
+use pulsetrain_mapping::{RecordTable, Trainer, framework_of_tag};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason, key_cache::KeyCache};
 use record::Record;
@@ -34,11 +33,14 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     coverage: || {
         tags::coverage()
             .into_iter()
-            .chain(machine::ROWS.coverage())
+            .chain(MACHINE.coverage())
             .chain(about::coverage())
             .collect()
     },
 };
+
+/// The keys of wandb's own measurements of the machine (`core/pkg/monitor` of wandb). Keys without a metric keep their names.
+static MACHINE: RecordTable = RecordTable::new("wandb-system", "system");
 
 fn detect(head: &[u8]) -> Option<&'static str> {
     head.starts_with(&blocks::MAGIC)
@@ -106,7 +108,7 @@ impl Default for WandbParser {
         Self {
             blocks: Blocks::default(),
             history: Scalars::unordered(),
-            machine: Scalars::of_writer(&machine::ROWS),
+            machine: Scalars::of_writer(&MACHINE),
             keys: KeyCache::default(),
             summary: KeyCache::default(),
             time_unix_nanos: UnixNanos::UNKNOWN,

@@ -26,8 +26,10 @@ pub(super) trait LineFormat: Send {
         Self::IS_JSON && text.ends_with('}')
     }
 
-    /// Returns the signature of the format in a line, or `None`.
-    fn signature(text: &str) -> Option<&'static str>;
+    /// Returns the signature of the format in a line, or `None`. Formats of unknown trainers have no signature.
+    fn signature(_text: &str) -> Option<&'static str> {
+        None
+    }
 
     /// Returns whether a last line without an end is the beginning of a record.
     fn is_record_start(text: &str) -> bool {

@@ -1,8 +1,8 @@
 //! Parses MaxText's standard error and output (`src/maxtext/common/metric_logger.py`, `utils/max_utils.py`), with absl's prefix
 //! and, from older releases, without.
 //!
-//! A step is printed while the next one runs, so its time is late by up to one step. [`tables`] maps the keys. [`evals`] parses
-//! the lines of evaluations, [`memory`] those about memory, [`goodput`] those about goodput, [`distillation`] those of a
+//! A step is printed while the next one runs, so its time is late by up to one step. [`evals`] parses the lines of
+//! evaluations, [`memory`] those about memory, [`goodput`] those about goodput, [`distillation`] those of a
 //! distillation, [`facts`] single facts. [`metrics_file`] parses the JSON lines, and [`entries`] the entries of the goodput
 //! recorder.
 
@@ -13,7 +13,6 @@ mod facts;
 mod goodput;
 mod memory;
 pub(super) mod metrics_file;
-mod tables;
 
 use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, record_option};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
@@ -34,6 +33,9 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     coverage: coverage_table,
     ..lines::row::<MaxText>()
 };
+
+/// The rows of a line with "completed step:".
+static STEP: RecordTable = RecordTable::new("maxtext", "step");
 
 const CONFIG: &str = "Config param ";
 const SYSTEM: &str = "System Information: ";
@@ -161,7 +163,7 @@ impl MaxText {
         let fields = numbers(rest);
         let (step, time) = (meta.step.unwrap_or_default(), meta.time_unix_nanos);
         self.fields.step(time, step, recorder);
-        let spans = self.fields.record(&tables::STEP, meta, &fields, &[], recorder);
+        let spans = self.fields.record(&STEP, meta, &fields, &[], recorder);
         if let Some(duration) = literal::number(&fields, "seconds").filter(|_| ends_here) {
             spans::step(step, time, duration, &spans.step, recorder);
         }
@@ -260,7 +262,7 @@ fn coverage_table() -> Vec<CoverageRow> {
     ];
     RecordTable::coverage_of(
         &[
-            &tables::STEP,
+            &STEP,
             &evals::ROWS,
             &facts::ROWS,
             &goodput::ROWS,

@@ -6,7 +6,7 @@ use pulsetrain_mapping::{
 };
 
 use super::lines::{self, Line, LineFormat};
-use super::{LogFormat, spans, time};
+use super::{LogFormat, literal, spans, time};
 use pulsetrain_record::{LoggedTime, Recorder};
 
 /// The row of Megatron-LM in the table of formats.
@@ -60,11 +60,7 @@ impl LineFormat for Megatron {
         let spans = self.fields.record(&ITERATION, meta, &found.fields, &[], recorder);
         // Between lines further apart the time is a mean, so no iteration is known to have ended with the line.
         let is_next = self.last_step.replace(found.step) == found.step.checked_sub(1);
-        let elapsed = found
-            .fields
-            .iter()
-            .find(|(key, _)| key == ELAPSED)
-            .and_then(|(_, value)| value.number());
+        let elapsed = literal::number(&found.fields, ELAPSED);
         if let Some(ms) = elapsed.filter(|_| is_next && found.time.is_some()) {
             spans::step(found.step, meta.time_unix_nanos, ms / 1e3, &spans.step, recorder);
         }

@@ -14,7 +14,7 @@ use self::spans::SPANS;
 use crate::logs::lines::{self, Line, LineFormat};
 use crate::logs::{
     LogFormat, RunHeader,
-    python_json::{self, number},
+    python_json::{self, list, number},
 };
 use crate::tags;
 
@@ -148,10 +148,6 @@ impl Lens {
 fn switch_rank(resource: &Value, recorder: &mut Recorder<'_>) {
     let rank = resource["attributes"]["dl.rank"].as_i64();
     recorder.of_rank(rank.filter(|rank| *rank >= 0).map(Rank::OfJob));
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn coverage() -> Vec<CoverageRow> {

@@ -307,13 +307,6 @@ fn times(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
 /// The unit of times.
 const SECONDS: &[&str] = &["s"];
 
-fn seconds(text: &str) -> FieldValue<'_> {
-    match number_text::with_suffix(text) {
-        Some((secs, "s" | "")) => FieldValue::Number(secs),
-        _ => FieldValue::of(text),
-    }
-}
-
 fn options_events(options: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
     for (name, value) in split(options, ", ", "=") {
         let value = number_text::any(value).map_or(Out::Text(value), |number| Out::Int(number as i64));

@@ -1,8 +1,6 @@
 //! Parses the JSON lines of Surogate's `report_to: surogate` (`surogate/train/metrics_writer.py`): flat objects with a time in
 //! seconds, appended and flushed one at a time.
 
-mod tables;
-
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordContext, RecordMeta, RecordTable,
 };
@@ -23,6 +21,9 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     coverage: coverage_table,
     ..lines::row::<JsonLines>()
 };
+
+/// The rows of steps and evaluations.
+static STEP: RecordTable = RecordTable::new("surogate", "jsonl");
 
 /// Parses the JSON lines.
 #[derive(Debug)]
@@ -151,7 +152,7 @@ impl<'l> JsonRecord<'l> {
         if let Some(phase) = phase {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
         }
-        let spans = known.record(&tables::STEP, meta, &self.values, &[], recorder);
+        let spans = known.record(&STEP, meta, &self.values, &[], recorder);
         let step = meta.step.unwrap_or_default();
         if let Some(ms) = literal::number(&self.values, "train/duration_ms") {
             spans::step(step, time, ms / 1e3, &spans.step, recorder);
@@ -211,7 +212,7 @@ fn coverage_table() -> Vec<CoverageRow> {
             "one event with all options",
         ),
     ];
-    RecordTable::coverage_of(&[&tables::STEP, &GPU], rules)
+    RecordTable::coverage_of(&[&STEP, &GPU], rules)
 }
 
 #[cfg(test)]

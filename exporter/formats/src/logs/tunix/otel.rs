@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::logs::{
     LogFormat, LogParser, ParserFactory, RunHeader, Window,
     parser::Positions,
-    python_json::{self, number},
+    python_json::{self, list, number},
 };
 use crate::tags;
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
@@ -187,10 +187,6 @@ fn attribute<'v>(attributes: &'v Value, name: &str) -> Option<&'v str> {
 
 fn either<'v>(value: &'v Value, one: &str, other: &str) -> Option<&'v Value> {
     value.get(one).or_else(|| value.get(other))
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn coverage() -> Vec<CoverageRow> {
