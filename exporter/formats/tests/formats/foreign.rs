@@ -48,8 +48,7 @@ fn no_format_parses_records_from_a_foreign_sample() {
 
 #[test]
 fn chunk_size_does_not_change_the_output_of_any_sample() {
-    let is_short_text = |bytes: &[u8]| bytes.len() < 100_000 && str::from_utf8(bytes).is_ok();
-    for (name, bytes, format) in recognised().filter(|(_, bytes, _)| is_short_text(bytes)) {
+    for (name, bytes, format) in recognised().filter(|(_, bytes, _)| bytes.len() < 100_000) {
         let read = |size| json(&read_in_chunks(format, &bytes, 0, size).0);
         assert_eq!(read(61), read(bytes.len()), "{name}");
     }

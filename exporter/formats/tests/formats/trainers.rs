@@ -11,7 +11,7 @@ use pulsetrain_formats::detect;
 use self::{expected::SAMPLES, keys::Outcome};
 use crate::{
     Imported,
-    imported::{all_samples, is_golden, sample},
+    imported::{all_samples, attributes, is_golden, sample},
     value_table::{Sample, are_same, samples},
 };
 
@@ -155,17 +155,9 @@ fn nv_one_logger_configuration_becomes_run_options() {
 
 /// Returns `name=value` of an event with an option of the run.
 fn option(event: &serde_json::Value) -> Option<String> {
-    let attributes = event["attributes"].as_array()?;
-    let value = |name: &str| {
-        let attribute = attributes.iter().find(|attribute| attribute["key"] == name)?;
-        let value = attribute["value"].as_object()?.values().next()?;
-        Some(value.to_string().trim_matches('"').to_owned())
-    };
-    Some(format!(
-        "{}={}",
-        value("run.option.name")?,
-        value("run.option.value")?
-    ))
+    let attributes = attributes(event);
+    let [name, value] = ["run.option.name", "run.option.value"].map(|key| attributes.get(key));
+    Some(format!("{}={}", name?, value?))
 }
 
 /// The keys of a trainer, counted by their outcome.

@@ -182,32 +182,6 @@ fn groups_contain_the_spans_that_started_in_them() {
     }
 }
 
-#[test]
-fn output_is_the_same_for_any_chunk_size() {
-    for run in RUNS {
-        for version in [1, 2] {
-            let name = name_of(version, run);
-            let complete = imported(version, run);
-            let bytes = sample(&name);
-            let format = pulsetrain_formats::detect(&name, &bytes).unwrap().0;
-            for size in [1, 17, 1 << 20] {
-                let (batches, counts, _) =
-                    crate::imported::read_in_chunks(format, &bytes, run.1 * 1_000_000_000, size);
-                assert_eq!(counts, complete.counts, "{size}");
-                assert!(
-                    crate::imported::json(&batches) == golden(&name),
-                    "{name} in pieces of {size}"
-                );
-            }
-        }
-    }
-}
-
-fn golden(name: &str) -> String {
-    let path = format!("{}/../../tests/golden/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).expect("the golden file can be read")
-}
-
 /// Names of spans with the step, host or device; each with begin and length in milliseconds.
 fn by_step(imported: &Imported, clock: &str) -> BTreeMap<(String, String), Vec<(f64, f64)>> {
     let mut found = BTreeMap::<_, Vec<_>>::new();

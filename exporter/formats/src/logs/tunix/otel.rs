@@ -294,12 +294,8 @@ mod tests {
         assert!(read.values("train.loss")[0].is_nan());
         assert_eq!(read.values("rl.score"), [f64::NEG_INFINITY]);
         for cut in 1..text.len() {
-            let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
-            let mut reader = crate::logs::LogReader::new(&FORMAT, crate::logs::ReadLimits::default());
-            reader.push(&text.as_bytes()[..cut], &mut recorder);
-            reader.push(&text.as_bytes()[cut..], &mut recorder);
-            reader.finish(&mut recorder);
-            assert_eq!(recorder.finish().0.records, 2, "{cut}");
+            let (counts, _) = read_in_chunks(&FORMAT, text.as_bytes(), cut);
+            assert_eq!(counts.records, 2, "{cut}");
         }
         let read = Sampled::read(&FORMAT, &nan[..nan.len() - 3]);
         assert_eq!(read.counts.records, 0);
