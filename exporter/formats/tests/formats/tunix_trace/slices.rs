@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::upstream::{Wire, fields};
+use crate::upstream::{fields, message};
 
 /// A slice of the file.
 #[derive(Clone, Debug)]
@@ -20,14 +20,14 @@ pub(crate) fn read(trace: &[u8]) -> Vec<Slice> {
     let (mut names, mut fragment) = (BTreeMap::new(), 0);
     let mut events = Vec::new();
     for (_, packet) in fields(trace) {
-        let packet = message(packet);
+        let packet = message(packet.bytes());
         if let Some(track) = packet.get(&60) {
-            let track = message(*track);
+            let track = message(track.bytes());
             fragment += usize::from(!track.contains_key(&5));
             names.insert(track[&1].number(), track[&2].text());
         }
         if let Some(event) = packet.get(&11) {
-            let event = message(*event);
+            let event = message(event.bytes());
             let (kind, track) = (event[&9].number(), event[&11].number());
             let name = event.get(&23).map(|name| name.text());
             events.push((packet[&8].number(), track, kind, name, fragment));
@@ -56,9 +56,4 @@ pub(crate) fn read(trace: &[u8]) -> Vec<Slice> {
     }
     assert!(slices.iter().all(|slice| slice.end >= slice.start));
     slices
-}
-
-/// The fields of a message by their numbers.
-fn message(message: Wire<'_>) -> BTreeMap<u64, Wire<'_>> {
-    fields(message.bytes()).into_iter().collect()
 }
