@@ -102,14 +102,14 @@ impl LogParser for EventFileParser {
             let rest = &window.bytes[done..];
             match frame::first(rest) {
                 Frame::Complete { record, is_sound } => {
-                    self.record(record, is_sound, position(window, done), recorder);
+                    self.record(record, is_sound, window.at(done), recorder);
                     done += frame::HEAD_LEN + record.len() + frame::TAIL_LEN;
                 }
                 Frame::TooLong(length) => {
                     let message = || {
                         format!("a record of {length} bytes is skipped; pictures and graphs are that long")
                     };
-                    recorder.report(SkipReason::RecordTooLong, position(window, done), message);
+                    recorder.report(SkipReason::RecordTooLong, window.at(done), message);
                     self.to_skip = length;
                 }
                 Frame::Broken => self.report_unreadable_rest(window, done, recorder),
@@ -119,7 +119,7 @@ impl LogParser for EventFileParser {
                             "the file ends inside a record: its writer is still writing, or was stopped"
                                 .to_owned()
                         };
-                        recorder.report(SkipReason::IncompleteRecord, position(window, done), message);
+                        recorder.report(SkipReason::IncompleteRecord, window.at(done), message);
                         return window.bytes.len();
                     }
                     return done;
@@ -150,7 +150,7 @@ impl EventFileParser {
         let message = || {
             "the checksum of a record's length is wrong, so the rest of the file cannot be read".to_owned()
         };
-        recorder.report(SkipReason::MalformedRecord, position(window, offset), message);
+        recorder.report(SkipReason::MalformedRecord, window.at(offset), message);
         self.is_lost = true;
     }
 
@@ -178,14 +178,6 @@ impl EventFileParser {
                 )
             }),
         }
-    }
-}
-
-/// Returns the position of an offset in the file, which has no lines.
-fn position(window: Window<'_>, offset: usize) -> SourcePosition {
-    SourcePosition {
-        offset: window.start.offset + offset as u64,
-        line: 1,
     }
 }
 

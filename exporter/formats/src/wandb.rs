@@ -7,7 +7,6 @@ mod about;
 mod blocks;
 mod content;
 mod item;
-mod machine;
 mod record;
 
 use crate::{
@@ -16,9 +15,9 @@ use crate::{
 };
 use blocks::{BlockRead, Blocks};
 use content::{Key, SummaryEntry};
-use pulsetrain_mapping::{Trainer, framework_of_tag};
+use pulsetrain_mapping::{RecordTable, Trainer, framework_of_tag};
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason, key_cache::KeyCache};
 use record::Record;
 
 /// The row of wandb in the table of formats.
@@ -34,11 +33,14 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     coverage: || {
         tags::coverage()
             .into_iter()
-            .chain(machine::ROWS.coverage())
+            .chain(MACHINE.coverage())
             .chain(about::coverage())
             .collect()
     },
 };
+
+/// The keys of wandb's own measurements of the machine (`core/pkg/monitor` of wandb). Keys without a metric keep their names.
+static MACHINE: RecordTable = RecordTable::new("wandb-system", "system");
 
 fn detect(head: &[u8]) -> Option<&'static str> {
     head.starts_with(&blocks::MAGIC)
@@ -106,7 +108,7 @@ impl Default for WandbParser {
         Self {
             blocks: Blocks::default(),
             history: Scalars::unordered(),
-            machine: Scalars::of_writer(&machine::ROWS),
+            machine: Scalars::of_writer(&MACHINE),
             keys: KeyCache::default(),
             summary: KeyCache::default(),
             time_unix_nanos: UnixNanos::UNKNOWN,
@@ -118,10 +120,7 @@ impl LogParser for WandbParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
         loop {
-            let place = SourcePosition {
-                offset: window.start.offset + done as u64,
-                line: 1,
-            };
+            let place = window.at(done);
             let mut blocks = std::mem::take(&mut self.blocks);
             let found = blocks.next(&window.bytes[done..], place.offset);
             let mut is_partial = false;
@@ -162,10 +161,7 @@ impl WandbParser {
             return done;
         }
         if done < window.bytes.len() || self.blocks.is_inside_record() {
-            let place = SourcePosition {
-                offset: window.start.offset + done as u64,
-                line: 1,
-            };
+            let place = window.at(done);
             let message =
                 || "the file ends inside a record: its writer is still writing, or was stopped".to_owned();
             recorder.report(SkipReason::IncompleteRecord, place, message);

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use pulsetrain_semconv::metric;
+
 /// A key of a trainer and the mapping of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoverageRow {
@@ -26,6 +28,16 @@ impl CoverageRow {
             name: Cow::Borrowed(name),
             attributes: String::new(),
             conversion: conversion.to_owned(),
+        }
+    }
+
+    /// Returns the row for the key of the step. `record` is what has a step: a line, an entry.
+    pub fn step(key: impl Into<Cow<'static, str>>, record: &str) -> Self {
+        let conversion =
+            format!("as it is; `train.steps` increases by the steps since the previous {record}");
+        Self {
+            key: key.into(),
+            ..Self::rule("", metric::TRAIN_GLOBAL_STEP.name, &conversion)
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, collections::BTreeMap, ptr};
 
-use pulsetrain_semconv::metric;
 use regex::Regex;
 
 use crate::{
@@ -243,13 +242,10 @@ impl Mapping {
 
     /// Describes the mapping of every key of records, for the documentation.
     pub fn coverage(&self) -> Vec<CoverageRow> {
-        let steps = self.steps.iter().map(|key| CoverageRow {
-            record: "",
-            key: Cow::Owned(key.clone()),
-            name: Cow::Borrowed(metric::TRAIN_GLOBAL_STEP.name),
-            attributes: String::new(),
-            conversion: "as it is; `train.steps` increases by the steps since the previous record".to_owned(),
-        });
+        let steps = self
+            .steps
+            .iter()
+            .map(|key| CoverageRow::step(key.clone(), "record"));
         steps.chain(self.table.coverage()).collect()
     }
 

@@ -105,15 +105,15 @@ impl RecordTable {
         }
     }
 
-    /// Describes the rows of several kinds of records for the documentation.
-    pub fn coverage_of(tables: &[&Self]) -> Vec<CoverageRow> {
+    /// Describes the rows of several kinds of records for the documentation, and then the rules of their parser.
+    pub fn coverage_of(tables: &[&Self], rules: impl IntoIterator<Item = CoverageRow>) -> Vec<CoverageRow> {
         let rows = tables.iter().flat_map(|table| {
             table.coverage().into_iter().map(|row| CoverageRow {
                 record: if tables.len() > 1 { table.kind } else { "" },
                 ..row
             })
         });
-        rows.collect()
+        rows.chain(rules).collect()
     }
 }
 

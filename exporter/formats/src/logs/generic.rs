@@ -146,11 +146,7 @@ fn lines<F: LineFormat + 'static>(
 
 fn coverage() -> Vec<CoverageRow> {
     vec![
-        CoverageRow::rule(
-            "the step's key",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous record",
-        ),
+        CoverageRow::step("the step's key", "record"),
         CoverageRow::rule(
             "keys of the mapping",
             "the metric of the mapping",

@@ -13,8 +13,8 @@ use self::{
     keys::{Dictionaries, ROWS},
 };
 use super::generic::{is_evaluation, object_prefix};
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, literal};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, literal};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of the Trainer's standard output in the table of formats.
@@ -22,12 +22,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "hf-trainer",
     brief: "standard output of Hugging Face's Trainer, TRL, axolotl, Unsloth and ms-swift, and logging.jsonl of ms-swift",
     framework: "hf_trainer",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<Console>,
-    identify: lines::identify::<Console>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Console>::default())),
     coverage: coverage_of_output,
+    ..lines::row::<Console>()
 };
 
 /// Parses the dictionaries.
@@ -203,19 +199,12 @@ fn coverage_of_output() -> Vec<CoverageRow> {
             "",
         ),
     ];
-    RecordTable::coverage_of(&[&ROWS])
-        .into_iter()
-        .chain(others)
-        .collect()
+    RecordTable::coverage_of(&[&ROWS], others)
 }
 
 fn coverage_of_state() -> Vec<CoverageRow> {
     let others = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous entry",
-        ),
+        CoverageRow::step("step", "entry"),
         CoverageRow::rule(
             "global_step / max_steps",
             metric::TRAIN_PROGRESS.name,
@@ -245,10 +234,7 @@ fn coverage_of_state() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule("null", "(left out: not_measured)", "in an entry of log_history"),
     ];
-    RecordTable::coverage_of(&[&ROWS])
-        .into_iter()
-        .chain(others)
-        .collect()
+    RecordTable::coverage_of(&[&ROWS], others)
 }
 
 #[cfg(test)]

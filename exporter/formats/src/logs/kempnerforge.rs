@@ -8,8 +8,8 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::Delimiters;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, literal, spans};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of KempnerForge in the table of formats.
@@ -17,12 +17,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "kempnerforge",
     brief: "standard output of KempnerForge",
     framework: "kempnerforge",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<KempnerForge>,
-    identify: lines::identify::<KempnerForge>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<KempnerForge>::default())),
     coverage: coverage_table,
+    ..lines::row::<KempnerForge>()
 };
 
 /// The beginning of a line about the memory of a GPU.
@@ -211,11 +207,7 @@ fn parameters(message: &str) -> Option<f64> {
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step("step", "line"),
         CoverageRow::rule(
             "loss/<dataset>",
             metric::DATA_LOSS.name,
@@ -233,9 +225,7 @@ fn coverage_table() -> Vec<CoverageRow> {
             "one event a line",
         ),
     ];
-    let mut all = RecordTable::coverage_of(&[&STEP, &GPU_MEMORY, &MODEL]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(&[&STEP, &GPU_MEMORY, &MODEL], rules)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    KeyUse, LogParser, Pace, ReadTime, RunHeader, Window,
+    KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, RunHeader, Window,
     clean::{CleanText, clean},
     leading_time::leading_time,
     line_clock::LineClock,
@@ -26,8 +26,10 @@ pub(super) trait LineFormat: Send {
         Self::IS_JSON && text.ends_with('}')
     }
 
-    /// Returns the signature of the format in a line, or `None`.
-    fn signature(text: &str) -> Option<&'static str>;
+    /// Returns the signature of the format in a line, or `None`. Formats of unknown trainers have no signature.
+    fn signature(_text: &str) -> Option<&'static str> {
+        None
+    }
 
     /// Returns whether a last line without an end is the beginning of a record.
     fn is_record_start(text: &str) -> bool {
@@ -265,6 +267,21 @@ impl<F: LineFormat> LineParser<F> {
     }
 }
 
+/// Returns a row of the table of formats without its names: one file of lines that a run continues after it was truncated.
+pub(super) const fn row<F: LineFormat + Default + 'static>() -> LogFormat {
+    LogFormat {
+        name: "",
+        brief: "",
+        framework: "",
+        continues_after_truncate: true,
+        splits: false,
+        detect: detect::<F>,
+        identify: identify::<F>,
+        parser: ParserFactory::Builtin(|| Box::new(LineParser::<F>::default())),
+        coverage: Vec::new,
+    }
+}
+
 /// Returns the signature of the format in the first line that has it.
 pub(super) fn detect<F: LineFormat>(head: &[u8]) -> Option<&'static str> {
     first_signature::<F>(head).map(|(_, signature)| signature)
@@ -329,6 +346,7 @@ fn first_signature<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logs::sampled::reasons;
     use pulsetrain_record::{Counts, ParseReport};
 
     #[derive(Default)]
@@ -426,7 +444,7 @@ mod tests {
         let (counts, skipped) = recorder.finish();
         assert_eq!(counts.records, ranks as u64);
         assert_eq!(
-            skipped.counts().collect::<Vec<_>>(),
+            reasons(&skipped),
             [(SkipReason::TooManyRanks, (ranks - kept) as u64)]
         );
     }
@@ -441,9 +459,6 @@ mod tests {
     fn last_line_without_an_end_is_reported_and_not_parsed() {
         let (lines, _, skipped) = read(&[b"a\nstep 1 loss 2.3"]);
         assert_eq!(lines.len(), 1);
-        assert_eq!(
-            skipped.counts().collect::<Vec<_>>(),
-            [(SkipReason::IncompleteRecord, 1)]
-        );
+        assert_eq!(reasons(&skipped), [(SkipReason::IncompleteRecord, 1)]);
     }
 }

@@ -1,8 +1,8 @@
 //! Parses MaxText's standard error and output (`src/maxtext/common/metric_logger.py`, `utils/max_utils.py`), with absl's prefix
 //! and, from older releases, without.
 //!
-//! A step is printed while the next one runs, so its time is late by up to one step. [`tables`] maps the keys. [`evals`] parses
-//! the lines of evaluations, [`memory`] those about memory, [`goodput`] those about goodput, [`distillation`] those of a
+//! A step is printed while the next one runs, so its time is late by up to one step. [`evals`] parses the lines of
+//! evaluations, [`memory`] those about memory, [`goodput`] those about goodput, [`distillation`] those of a
 //! distillation, [`facts`] single facts. [`metrics_file`] parses the JSON lines, and [`entries`] the entries of the goodput
 //! recorder.
 
@@ -13,15 +13,14 @@ mod facts;
 mod goodput;
 mod memory;
 pub(super) mod metrics_file;
-mod tables;
 
 use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, record_option};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
-use pulsetrain_semconv::{attribute, event, metric};
+use pulsetrain_semconv::{attribute, event};
 
 use super::delimited::Delimiters;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, RunHeader, absl, literal, spans};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, RunHeader, absl, literal, spans};
 use memory::MemoryLines;
 use pulsetrain_record::{LoggedTime, Recorder};
 
@@ -30,13 +29,13 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "maxtext",
     brief: "standard error or output of MaxText",
     framework: "maxtext",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<MaxText>,
     identify,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<MaxText>::default())),
     coverage: coverage_table,
+    ..lines::row::<MaxText>()
 };
+
+/// The rows of a line with "completed step:".
+static STEP: RecordTable = RecordTable::new("maxtext", "step");
 
 const CONFIG: &str = "Config param ";
 const SYSTEM: &str = "System Information: ";
@@ -164,7 +163,7 @@ impl MaxText {
         let fields = numbers(rest);
         let (step, time) = (meta.step.unwrap_or_default(), meta.time_unix_nanos);
         self.fields.step(time, step, recorder);
-        let spans = self.fields.record(&tables::STEP, meta, &fields, &[], recorder);
+        let spans = self.fields.record(&STEP, meta, &fields, &[], recorder);
         if let Some(duration) = literal::number(&fields, "seconds").filter(|_| ends_here) {
             spans::step(step, time, duration, &spans.step, recorder);
         }
@@ -241,11 +240,7 @@ fn environment_event((name, value): (&str, &str), meta: RecordMeta, recorder: &m
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            "completed step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step("completed step", "line"),
         CoverageRow::rule("Config param", event::RUN_OPTION.name, "one event an option"),
         CoverageRow::rule(
             "System Information, TFRT, Built on",
@@ -265,15 +260,16 @@ fn coverage_table() -> Vec<CoverageRow> {
             "one event a line",
         ),
     ];
-    let mut covered = RecordTable::coverage_of(&[
-        &tables::STEP,
-        &evals::ROWS,
-        &facts::ROWS,
-        &goodput::ROWS,
-        &distillation::ROWS,
-    ]);
-    covered.extend(memory::coverage().into_iter().chain(rules));
-    covered
+    RecordTable::coverage_of(
+        &[
+            &STEP,
+            &evals::ROWS,
+            &facts::ROWS,
+            &goodput::ROWS,
+            &distillation::ROWS,
+        ],
+        memory::coverage().into_iter().chain(rules),
+    )
 }
 
 #[cfg(test)]

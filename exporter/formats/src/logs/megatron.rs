@@ -4,10 +4,9 @@
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
-use pulsetrain_semconv::metric;
 
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, spans, time};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, literal, spans, time};
 use pulsetrain_record::{LoggedTime, Recorder};
 
 /// The row of Megatron-LM in the table of formats.
@@ -15,12 +14,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "megatron",
     brief: "training lines of Megatron-LM and Megatron-Bridge",
     framework: "megatron",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<Megatron>,
-    identify: lines::identify::<Megatron>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Megatron>::default())),
     coverage: coverage_table,
+    ..lines::row::<Megatron>()
 };
 
 const ELAPSED: &str = "elapsed time per iteration (ms)";
@@ -65,11 +60,7 @@ impl LineFormat for Megatron {
         let spans = self.fields.record(&ITERATION, meta, &found.fields, &[], recorder);
         // Between lines further apart the time is a mean, so no iteration is known to have ended with the line.
         let is_next = self.last_step.replace(found.step) == found.step.checked_sub(1);
-        let elapsed = found
-            .fields
-            .iter()
-            .find(|(key, _)| key == ELAPSED)
-            .and_then(|(_, value)| value.number());
+        let elapsed = literal::number(&found.fields, ELAPSED);
         if let Some(ms) = elapsed.filter(|_| is_next && found.time.is_some()) {
             spans::step(found.step, meta.time_unix_nanos, ms / 1e3, &spans.step, recorder);
         }
@@ -105,15 +96,8 @@ fn iteration(text: &str) -> Option<Iteration<'_>> {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let step = CoverageRow::rule(
-        "iteration n",
-        metric::TRAIN_GLOBAL_STEP.name,
-        "as it is; `train.steps` increases by the steps since the previous line",
-    );
-    RecordTable::coverage_of(&[&ITERATION])
-        .into_iter()
-        .chain([step])
-        .collect()
+    let step = CoverageRow::step("iteration n", "line");
+    RecordTable::coverage_of(&[&ITERATION], [step])
 }
 
 #[cfg(test)]

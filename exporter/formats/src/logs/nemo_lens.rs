@@ -11,10 +11,10 @@ use pulsetrain_record::{Rank, Recorder, SkipReason, SourcePosition};
 use serde_json::Value;
 
 use self::spans::SPANS;
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
+use crate::logs::lines::{self, Line, LineFormat};
 use crate::logs::{
-    LogFormat, ParserFactory, RunHeader,
-    python_json::{self, number},
+    LogFormat, RunHeader,
+    python_json::{self, list, number},
 };
 use crate::tags;
 
@@ -32,12 +32,10 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: NAME,
     brief: "JSON lines of NeMo Lens",
     framework: "nemo_lens",
-    continues_after_truncate: true,
     splits: true,
-    detect: lines::detect::<Lens>,
     identify,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Lens>::default())),
     coverage,
+    ..lines::row::<Lens>()
 };
 
 /// The identity of the run is the same in the logs of all ranks.
@@ -150,10 +148,6 @@ impl Lens {
 fn switch_rank(resource: &Value, recorder: &mut Recorder<'_>) {
     let rank = resource["attributes"]["dl.rank"].as_i64();
     recorder.of_rank(rank.filter(|rank| *rank >= 0).map(Rank::OfJob));
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn coverage() -> Vec<CoverageRow> {

@@ -36,6 +36,14 @@ impl Window<'_> {
     pub fn position(&self, offset: usize) -> SourcePosition {
         self.start.advanced_by(&self.bytes[..offset])
     }
+
+    /// Returns the position of the byte at `offset` of the window of a binary file, which has no lines.
+    pub(crate) fn at(&self, offset: usize) -> SourcePosition {
+        SourcePosition {
+            offset: self.start.offset + offset as u64,
+            line: 1,
+        }
+    }
 }
 
 /// Returns the positions of ascending offsets of a window. Each line is counted once: [`Window::position`] counts from the start

@@ -29,6 +29,11 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
 
+/// Returns the elements of a list, or none for any other value.
+pub(super) fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
 /// Puts non-finite numbers into quotes, up to the end of the first object. Returns the length of that object and its text with
 /// quotes; all bytes if they end inside it.
 fn quote(bytes: &[u8]) -> (usize, Vec<u8>) {

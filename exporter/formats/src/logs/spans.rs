@@ -8,7 +8,7 @@ use pulsetrain_semconv::{self as semconv, Span, span};
 
 use pulsetrain_record::{Recorder, ids};
 
-/// Records the span of a step that ended at `end_unix_nanos`. Records nothing if the duration is negative or not finite.
+/// Records the span of a step, as [`ended`] does.
 pub(super) fn step(
     step: i64,
     end_unix_nanos: UnixNanos,
@@ -26,7 +26,7 @@ pub(super) fn step(
     );
 }
 
-/// Records the span of an evaluation that ended at `end_unix_nanos`, as [`step`] does.
+/// Records the span of an evaluation, as [`ended`] does.
 pub(super) fn eval(
     step: i64,
     end_unix_nanos: UnixNanos,
@@ -48,7 +48,9 @@ pub(super) fn eval(
     );
 }
 
-fn ended(
+/// Records the span of work that ended at a time after a duration, by the ids of its trace and span. Records nothing if the
+/// duration is negative or not finite.
+pub(super) fn ended(
     span: &'static Span,
     (trace_id, span_id): ([u8; 16], [u8; 8]),
     (end_unix_nanos, duration_secs): (UnixNanos, f64),

@@ -64,13 +64,7 @@ impl RunHeader {
             self.start = Some(record.time);
             self.first_record = text.as_bytes().to_vec();
         }
-        let option = |key: &str| {
-            record
-                .fields
-                .iter()
-                .find(|(name, _)| *name == key)
-                .map(|(_, value)| value)
-        };
+        let option = |key| record::field(&record.fields, key);
         if let (Some(Value::Text("run_name")), Some(Value::Text(name))) = (option("name"), option("value")) {
             self.run_name = Some((*name).to_owned()).filter(|name| !name.is_empty());
             self.is_partial = false;

@@ -16,8 +16,8 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::Delimiters;
 use super::delimited::split;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, literal, spans, time};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, literal, spans, time};
 use bar::Bar;
 use pool::PoolLine;
 use progress::{Progress, Timing};
@@ -28,12 +28,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "torchspec",
     brief: "standard error of TorchSpec",
     framework: "torchspec",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<TorchSpec>,
-    identify: lines::identify::<TorchSpec>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<TorchSpec>::default())),
     coverage: tables::coverage,
+    ..lines::row::<TorchSpec>()
 };
 
 /// The beginnings of lifecycle messages.
@@ -310,13 +306,6 @@ fn times(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
 
 /// The unit of times.
 const SECONDS: &[&str] = &["s"];
-
-fn seconds(text: &str) -> FieldValue<'_> {
-    match number_text::with_suffix(text) {
-        Some((secs, "s" | "")) => FieldValue::Number(secs),
-        _ => FieldValue::of(text),
-    }
-}
 
 fn options_events(options: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
     for (name, value) in split(options, ", ", "=") {

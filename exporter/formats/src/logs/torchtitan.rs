@@ -8,11 +8,10 @@ use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_semconv::metric;
 
 use self::run_info::RunInfo;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, time};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, time};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of torchtitan's console in the table of formats.
@@ -20,12 +19,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "torchtitan",
     brief: "console lines of torchtitan",
     framework: "torchtitan",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<TorchTitan>,
-    identify: lines::identify::<TorchTitan>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<TorchTitan>::default())),
     coverage: coverage_table,
+    ..lines::row::<TorchTitan>()
 };
 
 static STEP: RecordTable = RecordTable::new("torchtitan", "step");
@@ -153,16 +148,11 @@ fn memory<'l>(text: &'l str, fields: &mut Vec<Field<'l>>) {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let step = CoverageRow::rule(
-        "step",
-        metric::TRAIN_GLOBAL_STEP.name,
-        "as it is; `train.steps` increases by the steps since the previous line",
-    );
-    RecordTable::coverage_of(&[&STEP, &VALIDATION])
-        .into_iter()
-        .chain([step])
-        .chain(run_info::coverage())
-        .collect()
+    let step = CoverageRow::step("step", "line");
+    RecordTable::coverage_of(
+        &[&STEP, &VALIDATION],
+        [step].into_iter().chain(run_info::coverage()),
+    )
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text, record_option,
 };
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
-use pulsetrain_semconv::{attribute, event, metric};
+use pulsetrain_semconv::{attribute, event};
 
 use super::delimited::split;
-use super::lines::{self, Line, LineFormat, LineParser};
-use super::{LogFormat, ParserFactory, absl};
+use super::lines::{self, Line, LineFormat};
+use super::{LogFormat, absl};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of Tunix's lines in the table of formats.
@@ -21,12 +21,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "tunix",
     brief: "standard error of Tunix",
     framework: "tunix",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<Tunix>,
-    identify: lines::identify::<Tunix>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Tunix>::default())),
     coverage: coverage_table,
+    ..lines::row::<Tunix>()
 };
 
 static STEP: RecordTable = RecordTable::new("tunix", "step");
@@ -120,11 +116,7 @@ fn options(text: &str, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) 
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            "Train step N training",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step("Train step N training", "line"),
         CoverageRow::rule(
             "Train loop finished in",
             event::RUN_MESSAGE.name,
@@ -142,9 +134,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule("Rollout string metric", "(left out: it may be private)", ""),
     ];
-    let mut all = RecordTable::coverage_of(&[&STEP, &CACHE]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(&[&STEP, &CACHE], rules)
 }
 
 #[cfg(test)]

@@ -74,12 +74,8 @@ fn rare(number: u32, value: Value<'_>) -> Result<Option<Content<'static>>, WireE
 
 fn is_start(session_log: &[u8]) -> Result<bool, WireError> {
     for field in Reader::new(session_log) {
-        if field?
-            == (Field {
-                number: 1,
-                value: Value::Varint(SESSION_START),
-            })
-        {
+        let Field { number, value } = field?;
+        if (number, value) == (1, Value::Varint(SESSION_START)) {
             return Ok(true);
         }
     }

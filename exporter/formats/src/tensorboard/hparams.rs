@@ -15,18 +15,12 @@ pub(super) fn each(
 ) -> Result<bool, WireError> {
     let mut has_session = false;
     for field in Reader::new(plugin_content) {
-        if let Field {
-            number: SESSION_START,
-            value: Wire::Bytes(session),
-        } = field?
-        {
+        let Field { number, value } = field?;
+        if let (SESSION_START, Wire::Bytes(session)) = (number, value) {
             has_session = true;
             for field in Reader::new(session) {
-                if let Field {
-                    number: 1,
-                    value: Wire::Bytes(entry),
-                } = field?
-                {
+                let Field { number, value } = field?;
+                if let (1, Wire::Bytes(entry)) = (number, value) {
                     entry_of(entry, &mut option)?;
                 }
             }
@@ -39,33 +33,20 @@ pub(super) fn each(
 fn entry_of(entry: &[u8], option: &mut impl FnMut(&str, Value<'_>)) -> Result<(), WireError> {
     let (mut key, mut value) = (&[][..], &[][..]);
     for field in Reader::new(entry) {
-        match field? {
-            Field {
-                number: 1,
-                value: Wire::Bytes(bytes),
-            } => key = bytes,
-            Field {
-                number: 2,
-                value: Wire::Bytes(bytes),
-            } => value = bytes,
+        let field = field?;
+        match (field.number, field.value) {
+            (1, Wire::Bytes(bytes)) => key = bytes,
+            (2, Wire::Bytes(bytes)) => value = bytes,
             _ => {}
         }
     }
     let key = String::from_utf8_lossy(key);
     for field in Reader::new(value) {
-        match field? {
-            Field {
-                number: 2,
-                value: Wire::Fixed64(bits),
-            } => option(&key, Value::Double(f64::from_bits(bits))),
-            Field {
-                number: 3,
-                value: Wire::Bytes(text),
-            } => option(&key, Value::Text(&String::from_utf8_lossy(text))),
-            Field {
-                number: 4,
-                value: Wire::Varint(bit),
-            } => option(&key, Value::Bool(bit != 0)),
+        let Field { number, value } = field?;
+        match (number, value) {
+            (2, Wire::Fixed64(bits)) => option(&key, Value::Double(f64::from_bits(bits))),
+            (3, Wire::Bytes(text)) => option(&key, Value::Text(&String::from_utf8_lossy(text))),
+            (4, Wire::Varint(bit)) => option(&key, Value::Bool(bit != 0)),
             // A null, or a list or map, which no writer of hyperparameters makes.
             _ => option(&key, Value::Text("")),
         }

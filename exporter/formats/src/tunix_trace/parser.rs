@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::{TunixTrace, Version, WallClock, names};
 use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window};
-use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of version 1: a file that grows by a fragment a step.
 pub(crate) const GROUPS_FORMAT: LogFormat = LogFormat {
@@ -126,11 +126,7 @@ impl TraceParser {
                 let message = || {
                     "the trace ends inside a packet: its writer is still writing, or was stopped".to_owned()
                 };
-                recorder.report(
-                    SkipReason::IncompleteRecord,
-                    position(window, done as u64),
-                    message,
-                );
+                recorder.report(SkipReason::IncompleteRecord, window.at(done), message);
                 window.bytes.len()
             }
             Ok(done) => done,
@@ -182,18 +178,6 @@ impl LogParser for TraceParser {
 }
 
 fn report(error: &ReadError, window: &Window<'_>, recorder: &mut Recorder<'_>) {
-    let message = || error.kind.to_string();
-    recorder.report(
-        SkipReason::MalformedRecord,
-        position(window, error.offset),
-        message,
-    );
-}
-
-/// Returns the position of an offset in the file, which has no lines.
-fn position(window: &Window<'_>, offset: u64) -> SourcePosition {
-    SourcePosition {
-        offset: window.start.offset + offset,
-        line: 1,
-    }
+    let position = window.at(error.offset as usize);
+    recorder.report(SkipReason::MalformedRecord, position, || error.kind.to_string());
 }

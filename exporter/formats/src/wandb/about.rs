@@ -152,19 +152,11 @@ fn gpu(
 ) -> Result<(), WireError> {
     let mut attributes = vec![(&attribute::GPU_INDEX, Out::Int(index as i64))];
     for field in Reader::new(bytes) {
-        match field? {
-            Field {
-                number: 1,
-                value: Wire::Bytes(name),
-            } => attributes.push((&attribute::GPU_NAME, Out::Text(text(name)))),
-            Field {
-                number: 2,
-                value: Wire::Varint(size),
-            } => attributes.push((&attribute::GPU_MEMORY_SIZE, Out::Int(size as i64))),
-            Field {
-                number: 5,
-                value: Wire::Bytes(uuid),
-            } => attributes.push((&attribute::GPU_UUID, Out::Text(text(uuid)))),
+        let Field { number, value } = field?;
+        match (number, value) {
+            (1, Wire::Bytes(name)) => attributes.push((&attribute::GPU_NAME, Out::Text(text(name)))),
+            (2, Wire::Varint(size)) => attributes.push((&attribute::GPU_MEMORY_SIZE, Out::Int(size as i64))),
+            (5, Wire::Bytes(uuid)) => attributes.push((&attribute::GPU_UUID, Out::Text(text(uuid)))),
             _ => {}
         }
     }
@@ -180,15 +172,10 @@ pub(super) fn alert(
 ) -> Result<(), WireError> {
     let (mut title, mut body) = ("", "");
     for field in Reader::new(bytes) {
-        match field? {
-            Field {
-                number: 1,
-                value: Wire::Bytes(bytes),
-            } => title = text(bytes),
-            Field {
-                number: 2,
-                value: Wire::Bytes(bytes),
-            } => body = text(bytes),
+        let Field { number, value } = field?;
+        match (number, value) {
+            (1, Wire::Bytes(bytes)) => title = text(bytes),
+            (2, Wire::Bytes(bytes)) => body = text(bytes),
             _ => {}
         }
     }

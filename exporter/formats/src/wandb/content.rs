@@ -304,11 +304,8 @@ impl WandbParser {
     ) -> Result<(), WireError> {
         let mut time_unix_nanos = self.time_unix_nanos;
         for field in Reader::new(stats) {
-            if let Field {
-                number: 2,
-                value: Wire::Bytes(time),
-            } = field?
-            {
+            let Field { number, value } = field?;
+            if let (2, Wire::Bytes(time)) = (number, value) {
                 time_unix_nanos = record::timestamp(time)?.unwrap_or(time_unix_nanos);
             }
         }

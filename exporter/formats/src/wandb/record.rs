@@ -100,15 +100,10 @@ pub(super) fn run(bytes: &[u8]) -> Result<Run<'_>, WireError> {
 pub(super) fn timestamp(bytes: &[u8]) -> Result<Option<UnixNanos>, WireError> {
     let (mut seconds, mut nanos) = (0_u64, 0_u64);
     for field in Reader::new(bytes) {
-        match field? {
-            Field {
-                number: 1,
-                value: Value::Varint(number),
-            } => seconds = number,
-            Field {
-                number: 2,
-                value: Value::Varint(number),
-            } => nanos = number,
+        let Field { number, value } = field?;
+        match (number, value) {
+            (1, Value::Varint(number)) => seconds = number,
+            (2, Value::Varint(number)) => nanos = number,
             _ => {}
         }
     }

@@ -1,12 +1,12 @@
 //! Checks the table in the README: whether the samples of each format have a time, a step, a span of each step and a rank.
 
-use std::{cell::RefCell, collections::BTreeMap, env, fs, path::Path};
+use std::{cell::RefCell, collections::BTreeMap, fs};
 
-use pulsetrain_formats::{FORMATS, LogFormat, LogReader, ReadLimits, ReadTime, detect};
+use pulsetrain_formats::{FORMATS, LogFormat, LogReader, ReadLimits, ReadTime};
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_record::{Recorder, Run};
 
-use crate::imported::{NEAR, all_samples, json, sample};
+use crate::imported::{NEAR, is_golden, json, recognised};
 
 const START: &str = "<!-- formats -->\n";
 const END: &str = "<!-- end of formats -->\n";
@@ -75,11 +75,7 @@ fn takes_rank(format: &LogFormat, bytes: &[u8]) -> bool {
 
 fn table() -> String {
     let mut contents: BTreeMap<&str, Contents> = BTreeMap::new();
-    for name in all_samples() {
-        let bytes = sample(&name);
-        let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
-            continue;
-        };
+    for (_, bytes, format) in recognised() {
         let found = Contents::of(format, &bytes);
         let known = contents.entry(format.name).or_default();
         *known = known.or(found);
@@ -99,15 +95,9 @@ fn table() -> String {
 
 #[test]
 fn readme_table_matches_the_sample_contents() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(&path).expect("there is a README");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = fs::read_to_string(path).expect("there is a README");
     let start = readme.find(START).expect("the README has the table") + START.len();
     let end = readme.find(END).expect("the table has an end");
-    let expected = table();
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        let updated = [&readme[..start], &expected, &readme[end..]].concat();
-        fs::write(&path, updated).expect("the README can be written");
-    } else {
-        assert_eq!(&readme[start..end], expected, "UPDATE_GOLDEN=1 writes the table");
-    }
+    is_golden(path, &[&readme[..start], &table(), &readme[end..]].concat());
 }

@@ -1,27 +1,18 @@
 //! `exporter/formats/FORMATS.md` equals the formats' coverage tables, and every name of a sample is in a table.
 
-use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write};
 
-use pulsetrain_formats::{FORMATS, detect};
+use pulsetrain_formats::FORMATS;
 use pulsetrain_record::SkipReason;
 
 use crate::{
     Imported,
-    imported::{all_samples, read, sample},
+    imported::{self, is_golden, read},
 };
 
 #[test]
 fn formats_page_is_up_to_date_with_the_format_tables() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("FORMATS.md");
-    let expected = page();
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, &expected).expect("the page can be written");
-    }
-    let found = fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes the page");
-    assert!(
-        found == expected,
-        "FORMATS.md is not up to date; UPDATE_GOLDEN=1 writes it"
-    );
+    is_golden(concat!(env!("CARGO_MANIFEST_DIR"), "/FORMATS.md"), &page());
 }
 
 /// Names that the program of a sample made up, which no trainer knows.
@@ -30,11 +21,7 @@ const OF_A_PROGRAM: [&str; 2] = ["global/train/test_metric ", "global/eval/test_
 #[test]
 fn every_name_in_a_recognised_sample_is_known() {
     let mut recognised = 0;
-    for name in all_samples() {
-        let bytes = sample(&name);
-        let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
-            continue;
-        };
+    for (name, bytes, format) in imported::recognised() {
         // Its dictionary does not claim to be complete.
         if format.is_fallback() {
             continue;
@@ -54,11 +41,7 @@ fn every_name_in_a_recognised_sample_is_known() {
 
 #[test]
 fn every_sample_of_a_known_format_has_a_golden_file() {
-    for name in all_samples() {
-        let bytes = sample(&name);
-        let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
-            continue;
-        };
+    for (name, _, format) in imported::recognised() {
         // A log of a mapping is recognised by the fallback too, but its golden file is that of its mapping.
         if !format.is_fallback() || name.starts_with("generic/") {
             Imported::of(format.name, &name).assert_no_losses();
@@ -104,11 +87,8 @@ fn page() -> String {
 /// The samples by the format that they are recognised as.
 fn samples_by_format() -> BTreeMap<&'static str, Vec<String>> {
     let mut samples: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for name in all_samples() {
-        let bytes = sample(&name);
-        if let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) {
-            samples.entry(format.name).or_default().push(format!("`{name}`"));
-        }
+    for (name, _, format) in imported::recognised() {
+        samples.entry(format.name).or_default().push(format!("`{name}`"));
     }
     samples
 }

@@ -12,7 +12,7 @@ use self::samples::{Log, NO_LOGS, UNKNOWN_TRAINERS, all_logs};
 use crate::{
     Imported,
     expected::{ExpectedLog, ExpectedValue, Value},
-    imported::{Point, all_samples, sample},
+    imported::{Point, all_samples, head, sample},
     series::{self, Series},
 };
 
@@ -69,8 +69,7 @@ fn files_that_are_not_training_logs_have_no_format() {
         if *place == UNKNOWN_TRAINERS {
             continue;
         }
-        let head = sample(&name);
-        let found = pulsetrain_formats::detect(&name, &head[..head.len().min(64 << 10)]);
+        let found = pulsetrain_formats::detect(&name, head(&sample(&name)));
         let found = found.map(|(format, _)| format.name);
         assert!(found.is_err(), "{name}, {why}, was taken for {found:?}");
     }

@@ -2,23 +2,16 @@
 
 use pulsetrain_formats::{FORMATS, LogFormat, ParserFactory, detect};
 
-use crate::imported::{all_samples, json, read, read_in_chunks, sample};
+use crate::imported::{all_samples, head, json, read, read_in_chunks, recognised, sample};
 
 /// Formats that are not text: separate tests cover truncated files.
 const BINARY: [&str; 4] = ["tensorboard", "wandb", "tunix-trace", "tunix-trace-v2"];
-
-/// The samples that are text.
-pub(crate) fn texts() -> Vec<(String, Vec<u8>)> {
-    let samples = all_samples().into_iter().map(|name| (sample(&name), name));
-    let texts = samples.filter(|(bytes, _)| std::str::from_utf8(bytes).is_ok());
-    texts.map(|(bytes, name)| (name, bytes)).collect()
-}
 
 #[test]
 fn no_sample_is_claimed_by_two_formats() {
     for name in all_samples() {
         let bytes = sample(&name);
-        let head = &bytes[..bytes.len().min(64 << 10)];
+        let head = head(&bytes);
         let claims: Vec<_> = FORMATS
             .iter()
             .filter(|format| !format.is_fallback() && (format.detect)(head).is_some())
@@ -35,7 +28,7 @@ const HOLDS_OUTPUT: (&str, &str) = ("torchspec/perf.wandb", "torchspec");
 fn no_format_parses_records_from_a_foreign_sample() {
     for name in all_samples() {
         let bytes = sample(&name);
-        let head = &bytes[..bytes.len().min(64 << 10)];
+        let head = head(&bytes);
         for format in FORMATS {
             // A mapping can read anything, so detection never chooses it. The two versions of a Tunix trace differ only in
             // their clocks.
@@ -55,10 +48,7 @@ fn no_format_parses_records_from_a_foreign_sample() {
 
 #[test]
 fn chunk_size_does_not_change_the_output_of_any_sample() {
-    for (name, bytes) in texts().into_iter().filter(|(_, bytes)| bytes.len() < 100_000) {
-        let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
-            continue;
-        };
+    for (name, bytes, format) in recognised().filter(|(_, bytes, _)| bytes.len() < 100_000) {
         let read = |size| json(&read_in_chunks(format, &bytes, 0, size).0);
         assert_eq!(read(61), read(bytes.len()), "{name}");
     }
@@ -66,8 +56,12 @@ fn chunk_size_does_not_change_the_output_of_any_sample() {
 
 #[test]
 fn truncated_samples_do_not_panic() {
-    for (name, bytes) in texts() {
-        let own = detect(&name, &bytes[..bytes.len().min(64 << 10)]).map(|(format, _)| format.name);
+    for name in all_samples() {
+        let bytes = sample(&name);
+        if str::from_utf8(&bytes).is_err() {
+            continue;
+        }
+        let own = detect(&name, head(&bytes)).map(|(format, _)| format.name);
         // Mapping files share one parser, so each reads its own samples.
         let reads = |format: &&LogFormat| {
             let is_own = own.as_ref().is_ok_and(|own| *own == format.name);

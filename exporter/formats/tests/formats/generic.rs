@@ -4,12 +4,12 @@ use pulsetrain_formats::detect;
 
 use crate::{
     imported::{Imported, all_samples, sample},
-    value_table::samples,
+    value_table::{are_same, samples},
 };
 
 const FOLDER: &str = "generic/";
 
-/// The values of metrics in the order of the log.
+/// The values of metrics in the order of the log; of durations, which are histograms, the increases.
 const LOGS: &str = "
 generic/fairseq.log generic
 train.global_step -> 99 199 200 299
@@ -31,6 +31,7 @@ train.loss -> 11.5 9.25 7.75 6.5
 train.learning_rate -> 0.01 0.01 0.01 0.005
 train.eta -> 25 13 93609 9
 memory.framework.allocated ->
+train.step.duration -> 0.01 0.005 0.005 0.005
 
 generic/detectron2.log generic
 train.global_step -> 19 39 59
@@ -40,12 +41,14 @@ train.loss_component ->
 train.custom -> 0.75 0.25 3961 0.625 0.25 3961 0.5 0.25 3961
 train.learning_rate -> 0.0025 0.005 0.01
 train.eta -> 29112 29091 29078
+train.step.duration -> 0.3325 0.335 0.3375
 
 generic/imagenet.log generic
 train.global_step -> 10 20 30
 train.loss -> 6.9375 6.875 6.75
 train.accuracy -> 0 0.005 0.02
 train.custom -> 0.5 1.5 3
+train.step.duration -> 0.25 0.24 0.26
 
 generic/mnist.log generic
 train.global_step -> 0 640 1280
@@ -61,6 +64,7 @@ train.loss -> 2.5 2.25 2
 train.learning_rate -> 3e-4 2e-4 1e-4
 train.throughput.steps -> 2 1.44
 train.custom -> 1 1 1
+train.step.duration -> 1.5
 
 generic/ray.log generic
 train.global_step -> 10 20 30
@@ -78,6 +82,7 @@ train.loss -> 2.5 2.25 2
 train.learning_rate -> 0.001 0.0005 0.00025
 train.throughput.tokens -> 1000 1100 1200
 eval.loss -> 2.75
+train.step.duration -> 0.25 0.5 0.25
 
 generic/dicts.log generic
 train.global_step -> 1 2 3
@@ -103,6 +108,7 @@ train.learning_rate -> 3e-4 2.5e-4 2e-4
 train.mfu -> 0.455 0.46 0.465
 train.throughput.tokens -> 12800 12900 13000
 eval.loss -> 2.375
+train.step.duration -> 0.125 0.25 0.125
 
 generic/fastai.log generic
 train.epoch -> 0 1 2
@@ -147,6 +153,7 @@ eval.loss -> 5.1 4.6 4.13
 eval.accuracy -> 0.11328 0.11328 0.11328
 # The duration of a batch of the evaluation, and Acc@5.
 train.custom -> 0.213 30.078 0.213 30.078 0.213 30.078
+train.step.duration -> 6.214 0.417 0.422 0.427 0.432 0.412 0.417 0.422
 
 generic/kohya.log generic
 train.global_step -> 20 140 160 180 200 220
@@ -177,55 +184,20 @@ generic/paddleocr.log generic
 train.global_step -> 10 20 30 40 50 60 70
 train.throughput.samples -> 349.32591 349.32591 349.32591 349.32591 349.32591 349.32591 349.32591
 train.eta -> 1752 1692 1632 1572 1512 1452 1392
-";
-
-/// Durations of steps, which are a histogram: the increase by each record.
-const DURATIONS: &str = "
-generic/mmengine.log generic
-train.step.duration -> 0.01 0.005 0.005 0.005
-generic/detectron2.log generic
-train.step.duration -> 0.3325 0.335 0.3375
-generic/imagenet.log generic
-train.step.duration -> 0.25 0.24 0.26
-generic/bars.log generic
-train.step.duration -> 1.5
-generic/nested.jsonl generic
-train.step.duration -> 0.25 0.5 0.25
-generic/units.log generic
-train.step.duration -> 0.125 0.25 0.125
-generic/timm.log generic
-train.step.duration -> 6.214 0.417 0.422 0.427 0.432 0.412 0.417 0.422
-generic/paddleocr.log generic
 train.step.duration -> 0.18321 0.18321 0.18321 0.18321 0.18321 0.18321 0.18321
 ";
-
-fn assert_same(name: &str, metric: &str, found: &[f64], expected: &[f64]) {
-    let is_same = |(found, expected): (&f64, &f64)| {
-        found == expected || (found - expected).abs() < 1e-9 || found.is_nan() && expected.is_nan()
-    };
-    let are_same = found.len() == expected.len() && found.iter().zip(expected).all(is_same);
-    assert!(
-        are_same,
-        "{name}: {metric}: found {found:?}, expected {expected:?}"
-    );
-}
 
 #[test]
 fn generic_format_extracts_the_printed_values_of_unknown_trainers() {
     for log in samples(LOGS) {
         let imported = Imported::of(log.format, log.file);
         for (metric, values) in &log.series {
-            assert_same(log.file, metric, &imported.values(metric), values);
-        }
-    }
-}
-
-#[test]
-fn durations_of_steps_are_in_seconds() {
-    for log in samples(DURATIONS) {
-        let imported = Imported::of(log.format, log.file);
-        for (metric, values) in &log.series {
-            assert_same(log.file, metric, &imported.growth(metric), values);
+            let found = imported.values(metric);
+            assert!(
+                are_same(&found, values),
+                "{}: {metric}: found {found:?}, expected {values:?}",
+                log.file
+            );
         }
     }
 }

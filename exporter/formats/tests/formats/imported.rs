@@ -1,6 +1,11 @@
 //! Imports a sample and parses the output with a JSON parser.
 
-use std::{cell::RefCell, collections::BTreeMap, env, fs, path::PathBuf};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    env, fs, mem,
+    path::{Path, PathBuf},
+};
 
 use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime, detect, format_by_name};
 use pulsetrain_otlp::{UnixNanos, frames, write::Encoded};
@@ -25,9 +30,33 @@ pub(crate) struct Point {
     pub(crate) is_integer: bool,
 }
 
+impl Point {
+    /// Returns the series of the point, such as `rl.reward{rl.statistic=mean}`.
+    fn series(&self) -> String {
+        let attributes = self
+            .attributes
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
+        let attributes: Vec<String> = attributes.collect();
+        match attributes.is_empty() {
+            true => self.metric.clone(),
+            false => format!("{}{{{}}}", self.metric, attributes.join(",")),
+        }
+    }
+}
+
+/// Returns the values of points in order of time; of a sum or a histogram, the increases.
+fn increases<'p>(points: impl Iterator<Item = &'p Point>) -> Vec<f64> {
+    let mut before = 0.0;
+    let increase = |point: &Point| match point.is_sum {
+        true => point.value - mem::replace(&mut before, point.value),
+        false => point.value,
+    };
+    points.map(increase).collect()
+}
+
 /// The output of an import.
 pub(crate) struct Imported {
-    pub(crate) counts: Counts,
     pub(crate) skipped: ParseReport,
     pub(crate) points: Vec<Point>,
     pub(crate) spans: Vec<Value>,
@@ -65,6 +94,20 @@ pub(crate) fn all_samples() -> Vec<String> {
     names
 }
 
+/// Returns the first bytes of an input, from which its format is recognised.
+pub(crate) fn head(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(64 << 10)]
+}
+
+/// Returns the samples of known formats: their names, their bytes and their formats.
+pub(crate) fn recognised() -> impl Iterator<Item = (String, Vec<u8>, &'static LogFormat)> {
+    all_samples().into_iter().filter_map(|name| {
+        let bytes = sample(&name);
+        let (format, _) = detect(&name, head(&bytes)).ok()?;
+        Some((name, bytes, format))
+    })
+}
+
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests")
@@ -75,15 +118,16 @@ impl Imported {
     /// Imports a sample that must be detected as `format`, and compares it with its golden file.
     pub(crate) fn of(format: &str, name: &str) -> Self {
         let bytes = sample(name);
-        let recognised = detect(name, &bytes[..bytes.len().min(64 << 10)]);
-        let (found, sign) = recognised.unwrap_or_else(|error| panic!("{error}"));
+        let (found, sign) = detect(name, head(&bytes)).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(found.name, format, "{name} was recognised by {sign}");
         Self::by(format, name)
     }
 
     /// Imports a sample as a format that is not detected, and compares it with its golden file.
     pub(crate) fn by(format: &str, name: &str) -> Self {
-        Self::read(format, name, |text| is_golden(name, text))
+        Self::read(format, name, |text| {
+            is_golden(folder("golden").join(format!("{name}.jsonl")), text);
+        })
     }
 
     /// Imports a sample without its golden file.
@@ -93,11 +137,10 @@ impl Imported {
 
     fn read(format: &str, name: &str, check: impl FnOnce(&str)) -> Self {
         let format = format_by_name(format).expect("the format has a row");
-        let (batches, counts, skipped) = read_from(format, &sample(name), start_in_name(name));
+        let (batches, _, skipped) = read_from(format, &sample(name), start_in_name(name));
         let text = json(&batches);
         check(&text);
         let mut imported = Self {
-            counts,
             skipped,
             points: Vec::new(),
             spans: Vec::new(),
@@ -112,6 +155,11 @@ impl Imported {
         self.values_with(metric, &[])
     }
 
+    /// Returns the values of a series such as `rl.reward{rl.statistic=mean}`.
+    pub(crate) fn series(&self, series: &str) -> Vec<f64> {
+        increases(self.points.iter().filter(|point| point.series() == series))
+    }
+
     /// The values of the points that have these attributes.
     pub(crate) fn values_with(&self, metric: &str, attributes: &[(&str, &str)]) -> Vec<f64> {
         let has_all = |point: &&Point| {
@@ -124,17 +172,7 @@ impl Imported {
             .iter()
             .filter(|point| point.metric == metric)
             .filter(has_all);
-        points.map(|point| point.value).collect()
-    }
-
-    /// Returns the increases of the sums of a histogram or a counter.
-    pub(crate) fn growth(&self, metric: &str) -> Vec<f64> {
-        let sums = self.values(metric);
-        let before = std::iter::once(0.0).chain(sums.iter().copied());
-        sums.iter()
-            .zip(before)
-            .map(|(sum, before)| sum - before)
-            .collect()
+        increases(points)
     }
 
     /// Panics if anything was lost.
@@ -258,13 +296,14 @@ pub(crate) fn read_in_chunks(
     (batches.into_inner(), counts, skipped)
 }
 
-fn is_golden(name: &str, actual: &str) {
-    let path = folder("golden").join(format!("{name}.jsonl"));
+/// Panics unless a file has the text; `UPDATE_GOLDEN=1` writes it.
+pub(crate) fn is_golden(path: impl AsRef<Path>, actual: &str) {
+    let path = path.as_ref();
     if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder can be made");
-        fs::write(&path, actual).expect("a golden file can be written");
+        fs::write(path, actual).expect("a golden file can be written");
     }
-    let expected = fs::read_to_string(&path)
+    let expected = fs::read_to_string(path)
         .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
     if expected != actual {
         let at = expected
@@ -279,7 +318,8 @@ fn is_golden(name: &str, actual: &str) {
             .into_owned()
         };
         panic!(
-            "{name} differs at byte {at}:\n{}\n{}",
+            "{} differs at byte {at}; UPDATE_GOLDEN=1 writes it:\n{}\n{}",
+            path.display(),
             around(&expected),
             around(actual)
         );

@@ -1,16 +1,14 @@
 //! `null` in JSON is a value that was not measured: it is counted, not recorded.
 
-use pulsetrain_formats::{LogReader, ReadLimits, format_by_name};
-use pulsetrain_record::{Recorder, Run, SkipReason};
+use pulsetrain_formats::format_by_name;
+use pulsetrain_record::SkipReason;
+
+use crate::imported;
 
 /// Reads a text. Returns the number of points and the skipped values.
 fn read(format: &str, text: &str) -> (u64, Vec<(SkipReason, u64)>) {
     let format = format_by_name(format).expect("it is in the table");
-    let mut recorder = Recorder::new(Run::default(), |_| {});
-    let mut reader = LogReader::new(format, ReadLimits::default());
-    reader.push(text.as_bytes(), &mut recorder);
-    reader.finish(&mut recorder);
-    let (counts, skipped) = recorder.finish();
+    let (_, counts, skipped) = imported::read(format, text.as_bytes());
     (counts.points, skipped.counts().collect())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pulsetrain_formats::{detect, format_by_name};
 use serde_json::Value;
 
-use crate::imported::{json, read, sample_text};
+use crate::imported::{head, json, read, sample_text};
 
 /// The samples that a launcher may prefix, and their formats.
 const SAMPLES: [(&str, &str); 12] = [
@@ -49,10 +49,10 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// The messages of an import, grouped by the rank of their resource.
 fn by_rank(format: &str, text: &str) -> BTreeMap<String, Vec<Value>> {
-    let head = text.as_bytes();
-    let (found, sign) = detect("it", &head[..head.len().min(64 << 10)]).expect("it is recognised");
+    let bytes = text.as_bytes();
+    let (found, sign) = detect("it", head(bytes)).expect("it is recognised");
     assert_eq!(found.name, format, "{sign}");
-    let (batches, _, skipped) = read(found, head);
+    let (batches, _, skipped) = read(found, bytes);
     assert!(!skipped.has_losses(), "{:?}", skipped.problems());
     let mut ranks = BTreeMap::<String, Vec<Value>>::new();
     for line in json(&batches).lines() {

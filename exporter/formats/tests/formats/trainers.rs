@@ -4,15 +4,15 @@
 mod expected;
 mod keys;
 
-use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
+use std::{collections::BTreeSet, fmt::Write};
 
 use pulsetrain_formats::detect;
 
 use self::{expected::SAMPLES, keys::Outcome};
 use crate::{
     Imported,
-    imported::{Point, all_samples, sample},
-    value_table::{Sample, samples},
+    imported::{all_samples, attributes, is_golden, sample},
+    value_table::{Sample, are_same, samples},
 };
 
 /// The folder of the samples in the corpus.
@@ -75,11 +75,8 @@ fn problems(expected: &Sample) -> Vec<String> {
         problems.push(format!("{name}: {:?}", imported.skipped.problems()));
     }
     for (series, expected) in &expected.series {
-        let found = values(&imported, series);
-        let is_same = |(found, expected): (&f64, &f64)| {
-            (found - expected).abs() <= 1e-9 * expected.abs() || (found.is_nan() && expected.is_nan())
-        };
-        if found.len() != expected.len() || !found.iter().zip(expected).all(is_same) {
+        let found = imported.series(series);
+        if !are_same(&found, expected) {
             problems.push(format!("{series} of {name} is {found:?}, not {expected:?}"));
         }
     }
@@ -100,16 +97,7 @@ fn every_file_of_the_trainers_has_an_expectation() {
 
 #[test]
 fn trainers_page_is_up_to_date_with_the_sample_coverage() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("TRAINERS.md");
-    let expected = page();
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, &expected).expect("the page can be written");
-    }
-    let found = fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes the page");
-    assert!(
-        found == expected,
-        "TRAINERS.md is not up to date; UPDATE_GOLDEN=1 writes it"
-    );
+    is_golden(concat!(env!("CARGO_MANIFEST_DIR"), "/TRAINERS.md"), &page());
 }
 
 #[test]
@@ -167,17 +155,9 @@ fn nv_one_logger_configuration_becomes_run_options() {
 
 /// Returns `name=value` of an event with an option of the run.
 fn option(event: &serde_json::Value) -> Option<String> {
-    let attributes = event["attributes"].as_array()?;
-    let value = |name: &str| {
-        let attribute = attributes.iter().find(|attribute| attribute["key"] == name)?;
-        let value = attribute["value"].as_object()?.values().next()?;
-        Some(value.to_string().trim_matches('"').to_owned())
-    };
-    Some(format!(
-        "{}={}",
-        value("run.option.name")?,
-        value("run.option.value")?
-    ))
+    let attributes = attributes(event);
+    let [name, value] = ["run.option.name", "run.option.value"].map(|key| attributes.get(key));
+    Some(format!("{}={}", name?, value?))
 }
 
 /// The keys of a trainer, counted by their outcome.
@@ -228,34 +208,6 @@ fn has_samples(folder: &str) -> bool {
         let rest = sample.file.strip_prefix(folder);
         rest.is_some_and(|rest| rest.starts_with('/'))
     })
-}
-
-/// Returns the values of a series such as `rl.trajectory_reward{rl.statistic=mean}`; for a sum, the increases.
-fn values(imported: &Imported, series: &str) -> Vec<f64> {
-    let of_series = imported.points.iter().filter(|point| name_of(point) == series);
-    let mut before = 0.0;
-    let grown = |point: &Point| {
-        let growth = if point.is_sum {
-            point.value - before
-        } else {
-            point.value
-        };
-        before = point.value;
-        growth
-    };
-    of_series.map(grown).collect()
-}
-
-fn name_of(point: &Point) -> String {
-    let attributes: Vec<String> = point
-        .attributes
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    match attributes.is_empty() {
-        true => point.metric.clone(),
-        false => format!("{}{{{}}}", point.metric, attributes.join(",")),
-    }
 }
 
 /// Returns a page with the number of keys of each trainer that become metrics of the registry.

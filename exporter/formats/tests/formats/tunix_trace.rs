@@ -182,60 +182,6 @@ fn groups_contain_the_spans_that_started_in_them() {
     }
 }
 
-#[test]
-fn output_is_the_same_for_any_chunk_size() {
-    for run in RUNS {
-        for version in [1, 2] {
-            let name = name_of(version, run);
-            let complete = imported(version, run);
-            let bytes = sample(&name);
-            let format = pulsetrain_formats::detect(&name, &bytes).unwrap().0;
-            for size in [1, 17, 1 << 20] {
-                let (batches, counts, _) =
-                    crate::imported::read_in_chunks(format, &bytes, run.1 * 1_000_000_000, size);
-                assert_eq!(counts, complete.counts, "{size}");
-                assert!(
-                    crate::imported::json(&batches) == golden(&name),
-                    "{name} in pieces of {size}"
-                );
-            }
-        }
-    }
-}
-
-/// Checks the properties of the fuzz target `tunix_trace` on samples with changed bytes.
-#[test]
-fn damaged_traces_do_not_panic_at_any_chunk_size() {
-    let mut state = 20_261_121_u64;
-    let mut random = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as usize % below
-    };
-    for round in 0..400 {
-        let version = 1 + (round % 2) as u8;
-        let mut bytes = sample(&name_of(version, RUNS[round / 2 % 2]));
-        bytes.truncate(500 + random(3000));
-        for _ in 0..1 + random(8) {
-            let at = random(bytes.len());
-            bytes[at] = random(256) as u8;
-        }
-        for format in ["tunix-trace", "tunix-trace-v2"] {
-            let format = pulsetrain_formats::format_by_name(format).unwrap();
-            let read = |size| {
-                let (batches, counts, _) = crate::imported::read_in_chunks(format, &bytes, 1, size);
-                (crate::imported::json(&batches), counts)
-            };
-            let complete = read(bytes.len());
-            assert_eq!(complete, read(61), "round {round}, {}", format.name);
-        }
-    }
-}
-
-fn golden(name: &str) -> String {
-    let path = format!("{}/../../tests/golden/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).expect("the golden file can be read")
-}
-
 /// Names of spans with the step, host or device; each with begin and length in milliseconds.
 fn by_step(imported: &Imported, clock: &str) -> BTreeMap<(String, String), Vec<(f64, f64)>> {
     let mut found = BTreeMap::<_, Vec<_>>::new();

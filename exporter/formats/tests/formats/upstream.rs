@@ -1,4 +1,6 @@
-//! Event files and wandb files, decoded by the few lines that their formats need and by nothing of ours.
+//! Event files, wandb files and the protobuf of traces, decoded by the few lines that their formats need and by nothing of ours.
+
+use std::collections::BTreeMap;
 
 /// A field of a protobuf message: its number, and its value as the wire has it.
 type Field<'a> = (u64, Wire<'a>);
@@ -11,7 +13,7 @@ pub(crate) enum Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         let Self::Number(number) = self else {
             panic!("bytes where a number should be")
         };
@@ -25,7 +27,7 @@ impl<'a> Wire<'a> {
         bytes
     }
 
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         String::from_utf8(self.bytes().to_vec()).expect("text is UTF-8")
     }
 }
@@ -76,6 +78,11 @@ pub(crate) fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
     fields
 }
 
+/// The fields of a message by their numbers; of a repeated field, the last.
+pub(crate) fn message(bytes: &[u8]) -> BTreeMap<u64, Wire<'_>> {
+    fields(bytes).into_iter().collect()
+}
+
 /// A number under a tag.
 #[derive(Clone, Debug)]
 pub(crate) struct Scalar {
@@ -109,41 +116,32 @@ pub(crate) fn event_file(mut bytes: &[u8]) -> EventFile {
 
 fn take_event(event: &[u8], file: &mut EventFile) {
     file.events += 1;
-    let fields = fields(event);
-    let number = |wanted: u64| {
-        fields
-            .iter()
-            .find(|(field, _)| *field == wanted)
-            .map_or(0, |(_, value)| value.number())
-    };
+    let event = message(event);
+    let number = |field: u64| event.get(&field).map_or(0, |value| value.number());
     let seconds = f64::from_bits(number(1));
     let whole_seconds = seconds.floor();
     let time = whole_seconds as u64 * 1_000_000_000 + ((seconds - whole_seconds) * 1e9).round() as u64;
     let step = number(2) as i64;
-    for (_, summary) in fields.iter().filter(|(field, _)| *field == 5) {
-        for (_, value) in self::fields(summary.bytes()) {
-            let parts = self::fields(value.bytes());
-            let part = |wanted: u64| {
-                parts
-                    .iter()
-                    .find(|(field, _)| *field == wanted)
-                    .map(|(_, value)| *value)
-            };
-            let tag = part(1).expect("a value has a tag").text();
-            if let Some(bits) = part(2) {
-                let value = f32::from_bits(bits.number() as u32).into();
-                file.scalars.push(Scalar {
-                    tag,
-                    step,
-                    time,
-                    value,
-                });
-            } else {
-                let tensor = part(8).expect("what is no number is a tensor").bytes();
-                let text = self::fields(tensor).into_iter().find(|(field, _)| *field == 8);
-                file.texts
-                    .push((tag, text.expect("a text is a string tensor").1.text()));
-            }
+    let values = event
+        .get(&5)
+        .map_or_else(Vec::new, |summary| fields(summary.bytes()));
+    for (_, value) in values {
+        let parts = message(value.bytes());
+        let tag = parts[&1].text();
+        if let Some(bits) = parts.get(&2) {
+            let value = f32::from_bits(bits.number() as u32).into();
+            file.scalars.push(Scalar {
+                tag,
+                step,
+                time,
+                value,
+            });
+        } else {
+            let text = fields(parts[&8].bytes())
+                .into_iter()
+                .find(|(field, _)| *field == 8);
+            file.texts
+                .push((tag, text.expect("a text is a string tensor").1.text()));
         }
     }
 }

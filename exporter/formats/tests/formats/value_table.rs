@@ -44,3 +44,12 @@ fn number(text: &str) -> f64 {
     };
     number.parse::<f64>().expect("a value is a number") * factor
 }
+
+/// Returns whether the values of a series are the expected ones, apart from the last digits of increases.
+pub(crate) fn are_same(found: &[f64], expected: &[f64]) -> bool {
+    let is_same = |(found, expected): (&f64, &f64)| {
+        let is_near = (found - expected).abs() <= 1e-9 * expected.abs();
+        is_near || found == expected || (found.is_nan() && expected.is_nan())
+    };
+    found.len() == expected.len() && found.iter().zip(expected).all(is_same)
+}

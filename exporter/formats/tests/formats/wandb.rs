@@ -3,7 +3,7 @@
 use crate::{
     Imported,
     imported::{attributes, sample},
-    upstream::{self, Wire},
+    upstream,
 };
 
 const FILE: &str = "torchspec/perf.wandb";
@@ -13,12 +13,7 @@ const RUN: u64 = 17;
 /// The messages in `field` of the records.
 fn messages(field: u64) -> Vec<Vec<u8>> {
     let records = upstream::wandb_records(&sample(FILE));
-    let of_field = |record: &Vec<u8>| {
-        let found = upstream::fields(record)
-            .into_iter()
-            .find(|(number, _)| *number == field);
-        found.map(|(_, value): (u64, Wire<'_>)| value.bytes().to_vec())
-    };
+    let of_field = |record: &Vec<u8>| Some(upstream::message(record).get(&field)?.bytes().to_vec());
     records.iter().filter_map(of_field).collect()
 }
 
@@ -26,10 +21,7 @@ fn messages(field: u64) -> Vec<Vec<u8>> {
 fn wandb_configuration_becomes_one_option_per_key() {
     let imported = Imported::of("wandb", FILE);
     let runs = messages(RUN);
-    let config = upstream::fields(&runs[0])
-        .into_iter()
-        .find(|(number, _)| *number == 4);
-    let mut expected = upstream::items(config.expect("a run has a configuration").1.bytes(), 1);
+    let mut expected = upstream::items(upstream::message(&runs[0])[&4].bytes(), 1);
     expected.retain(|(key, _)| key != "_wandb");
     let mut options: Vec<_> = imported.events.iter().map(attributes).collect();
     // The environment is not an option, and the program did not set the labels of the run.

@@ -90,10 +90,6 @@ fn has_result(header: &Header) -> bool {
 }
 
 impl LineFormat for GenericLines {
-    fn signature(_: &str) -> Option<&'static str> {
-        None
-    }
-
     fn is_complete(text: &str) -> bool {
         TextLines::is_complete(text)
     }

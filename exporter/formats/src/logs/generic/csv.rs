@@ -186,10 +186,6 @@ impl CsvLines {
 }
 
 impl LineFormat for CsvLines {
-    fn signature(_: &str) -> Option<&'static str> {
-        None
-    }
-
     fn is_record_start(text: &str) -> bool {
         text.contains(DELIMITERS)
     }

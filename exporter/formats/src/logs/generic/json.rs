@@ -26,10 +26,6 @@ impl JsonLines {
 }
 
 impl LineFormat for JsonLines {
-    fn signature(_: &str) -> Option<&'static str> {
-        None
-    }
-
     fn is_complete(text: &str) -> bool {
         text.trim_end().ends_with('}')
     }

@@ -24,10 +24,6 @@ impl KeyValueLines {
 }
 
 impl LineFormat for KeyValueLines {
-    fn signature(_: &str) -> Option<&'static str> {
-        None
-    }
-
     fn is_record_start(text: &str) -> bool {
         text.contains(['=', ':'])
     }

@@ -308,10 +308,6 @@ fn is_one_of(metric: &Metric, all: &[&Metric]) -> bool {
 }
 
 impl LineFormat for TextLines {
-    fn signature(_: &str) -> Option<&'static str> {
-        None
-    }
-
     fn is_complete(text: &str) -> bool {
         text.trim_end().ends_with(['}', ']'])
     }

@@ -67,23 +67,12 @@ enum Progress {
     Done,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct StateParser {
     entries: Entries,
     totals: Totals,
     digest: HistoryDigest,
     progress: Progress,
-}
-
-impl Default for StateParser {
-    fn default() -> Self {
-        Self {
-            entries: Entries::default(),
-            totals: Totals::default(),
-            digest: HistoryDigest::default(),
-            progress: Progress::BeforeHistory,
-        }
-    }
 }
 
 impl LogParser for StateParser {

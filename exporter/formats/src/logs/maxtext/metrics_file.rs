@@ -7,8 +7,8 @@
 use pulsetrain_mapping::{CoverageRow, FieldValue, MetricMapper, ScalarMeta, trainer};
 use pulsetrain_semconv::{attribute, metric};
 
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, RunHeader, literal};
+use crate::logs::lines::{self, Line, LineFormat};
+use crate::logs::{LogFormat, RunHeader, literal};
 use crate::tags::{self, Scalars};
 use pulsetrain_record::{Recorder, SkipReason};
 
@@ -17,12 +17,10 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "maxtext-metrics",
     brief: "metrics_file and gcs_metrics of MaxText",
     framework: "maxtext",
-    continues_after_truncate: true,
     splits: true,
-    detect: lines::detect::<MetricsFile>,
     identify,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<MetricsFile>::default())),
     coverage,
+    ..lines::row::<MetricsFile>()
 };
 
 /// Fields that are not metrics: the name of the run is in the resource, and the step is that of the record.

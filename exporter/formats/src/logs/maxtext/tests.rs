@@ -1,7 +1,7 @@
 //! Lines as MaxText printed them, of this release and of older ones.
 
 use super::*;
-use crate::logs::sampled::Sampled;
+use crate::logs::sampled::{Sampled, reasons};
 
 #[test]
 fn maxtext_step_line_yields_values_and_a_span() {
@@ -89,7 +89,7 @@ fn unavailable_memory_statistics_are_counted_as_not_measured() {
          \nRAMstats: After params initialized:\n\tRAM stats unavailable, error: x\n",
     );
     assert_eq!(
-        read.skipped.counts().collect::<Vec<_>>(),
+        reasons(&read.skipped),
         [(pulsetrain_record::SkipReason::NotMeasured, 2)]
     );
     assert_eq!(read.counts.points, 0);

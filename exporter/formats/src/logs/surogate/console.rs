@@ -7,13 +7,14 @@ mod tables;
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
+use super::mapping::gpu;
 use crate::logs::delimited::Delimiters;
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, literal, spans};
+use crate::logs::lines::{self, Line, LineFormat};
+use crate::logs::{LogFormat, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of Surogate's console in the table of formats.
@@ -21,12 +22,8 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "surogate-console",
     brief: "standard output of Surogate",
     framework: "surogate",
-    continues_after_truncate: true,
-    splits: false,
-    detect: lines::detect::<Console>,
-    identify: lines::identify::<Console>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Console>::default())),
     coverage: coverage_table,
+    ..lines::row::<Console>()
 };
 
 const STEP: &str = ":: step";
@@ -121,10 +118,7 @@ impl Console {
 
     fn gpu(&mut self, gpu: i64, meta: RecordMeta, text: &str, recorder: &mut Recorder<'_>) {
         let id = gpu.to_string();
-        let attributes: [Attribute<'_>; 2] = [
-            (&attribute::GPU_ID, Out::Text(&id)),
-            (&attribute::GPU_INDEX, Out::Int(gpu)),
-        ];
+        let attributes = gpu::attributes(&id, gpu);
         let fields: Vec<Field<'_>> = text.split('|').map(str::trim).flat_map(gpu_part).collect();
         self.fields
             .record(&tables::GPU, meta, &fields, &attributes, recorder);
@@ -271,11 +265,7 @@ fn grpo(text: &str) -> Option<Vec<Field<'_>>> {
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            ":: step N",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step(":: step N", "line"),
         CoverageRow::rule(
             "norm !",
             metric::TRAIN_ANOMALIES.name,
@@ -294,16 +284,17 @@ fn coverage_table() -> Vec<CoverageRow> {
             "",
         ),
     ];
-    let mut all = RecordTable::coverage_of(&[
-        &tables::HEAD,
-        &tables::STEP,
-        &tables::EVAL,
-        &tables::GPU,
-        &tables::GRPO,
-        &tables::HEADING,
-    ]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(
+        &[
+            &tables::HEAD,
+            &tables::STEP,
+            &tables::EVAL,
+            &tables::GPU,
+            &tables::GRPO,
+            &tables::HEADING,
+        ],
+        rules,
+    )
 }
 
 #[cfg(test)]

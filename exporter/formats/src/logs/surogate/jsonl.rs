@@ -1,8 +1,6 @@
 //! Parses the JSON lines of Surogate's `report_to: surogate` (`surogate/train/metrics_writer.py`): flat objects with a time in
 //! seconds, appended and flushed one at a time.
 
-mod tables;
-
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordContext, RecordMeta, RecordTable,
 };
@@ -10,8 +8,8 @@ use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{mapping::gpu, tables::GPU};
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, literal, spans};
+use crate::logs::lines::{self, Line, LineFormat};
+use crate::logs::{LogFormat, literal, spans};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of Surogate's JSON lines in the table of formats.
@@ -20,12 +18,12 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "surogate_metrics.jsonl of Surogate",
     framework: "surogate",
     continues_after_truncate: false,
-    splits: false,
-    detect: lines::detect::<JsonLines>,
-    identify: lines::identify::<JsonLines>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<JsonLines>::default())),
     coverage: coverage_table,
+    ..lines::row::<JsonLines>()
 };
+
+/// The rows of steps and evaluations.
+static STEP: RecordTable = RecordTable::new("surogate", "jsonl");
 
 /// Parses the JSON lines.
 #[derive(Debug)]
@@ -154,7 +152,7 @@ impl<'l> JsonRecord<'l> {
         if let Some(phase) = phase {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
         }
-        let spans = known.record(&tables::STEP, meta, &self.values, &[], recorder);
+        let spans = known.record(&STEP, meta, &self.values, &[], recorder);
         let step = meta.step.unwrap_or_default();
         if let Some(ms) = literal::number(&self.values, "train/duration_ms") {
             spans::step(step, time, ms / 1e3, &spans.step, recorder);
@@ -197,11 +195,7 @@ impl<'l> JsonRecord<'l> {
 
 fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous line",
-        ),
+        CoverageRow::step("step", "line"),
         CoverageRow::rule(
             "train/phase",
             metric::TRAIN_PHASE.name,
@@ -218,9 +212,7 @@ fn coverage_table() -> Vec<CoverageRow> {
             "one event with all options",
         ),
     ];
-    let mut all = RecordTable::coverage_of(&[&tables::STEP, &GPU]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(&[&STEP, &GPU], rules)
 }
 
 #[cfg(test)]

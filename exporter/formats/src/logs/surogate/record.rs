@@ -46,7 +46,28 @@ pub(super) enum Value<'a> {
     Map(Vec<(&'a str, Value<'a>)>),
 }
 
-impl Value<'_> {
+/// Returns the first field with this key.
+pub(super) fn field<'r, 'a>(fields: &'r [(&'a str, Value<'a>)], key: &str) -> Option<&'r Value<'a>> {
+    let found = fields.iter().find(|(name, _)| *name == key);
+    found.map(|(_, value)| value)
+}
+
+/// Returns the first text with this key.
+pub(super) fn text<'a>(fields: &[(&'a str, Value<'a>)], key: &str) -> Option<&'a str> {
+    fields
+        .iter()
+        .find_map(|(name, value)| value.text().filter(|_| *name == key))
+}
+
+impl<'a> Value<'a> {
+    /// Returns the value if it is text.
+    pub(super) fn text(&self) -> Option<&'a str> {
+        match self {
+            Self::Text(text) => Some(*text),
+            _ => None,
+        }
+    }
+
     /// Returns the value as a number: a number, or the text of a non-finite one.
     pub(super) fn as_f64(&self) -> Option<f64> {
         match self {

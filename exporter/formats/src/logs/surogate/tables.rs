@@ -67,7 +67,5 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule("option", event::RUN_OPTION.name, "one event an option"),
         CoverageRow::rule("info", event::RUN_MESSAGE.name, "one event a message"),
     ];
-    let mut all = RecordTable::coverage_of(&[&STEP, &MOE, &EVAL, &DATASET, &SOL, &GPU]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(&[&STEP, &MOE, &EVAL, &DATASET, &SOL, &GPU], rules)
 }

@@ -1,7 +1,10 @@
 //! Tests of special cases on small texts; complete files are in the workspace's tests.
 
 use super::{super::LogReader, *};
-use crate::logs::{ReadLimits, sampled::Sampled};
+use crate::logs::{
+    ReadLimits,
+    sampled::{Sampled, read_in_chunks, reasons},
+};
 use numbers::{Kind, Numbers};
 use pulsetrain_mapping::FieldValue;
 use pulsetrain_otlp::UnixNanos;
@@ -12,17 +15,8 @@ fn fields(text: &str) -> Vec<(&str, Value<'_>)> {
     parse(text).unwrap().fields
 }
 
-fn read_in_pieces(text: &[u8], piece: usize, limits: ReadLimits) -> (Counts, ParseReport) {
-    let mut recorder = Recorder::new(Run::default(), |_| {});
-    let mut reader = LogReader::new(&FORMAT, limits);
-    text.chunks(piece)
-        .for_each(|piece| reader.push(piece, &mut recorder));
-    reader.finish(&mut recorder);
-    recorder.finish()
-}
-
 fn read(text: &str) -> (Counts, ParseReport) {
-    read_in_pieces(text.as_bytes(), 7, ReadLimits::default())
+    read_in_chunks(&FORMAT, text.as_bytes(), 7)
 }
 
 const TIME: &str = r#""time": "2026-11-21 00:18:40.978996216""#;
@@ -101,7 +95,7 @@ fn deep_nesting_is_refused() {
 fn text_before_the_array_is_not_a_record_at_any_chunk_size() {
     let text = format!("x{}{}", " ".repeat(20), record("step", r#", "loss": 2.5"#));
     for piece in 1..=text.len() {
-        let (counts, _) = read_in_pieces(text.as_bytes(), piece, ReadLimits::default());
+        let (counts, _) = read_in_chunks(&FORMAT, text.as_bytes(), piece);
         assert_eq!(counts, Counts::default(), "in pieces of {piece}");
     }
 }
@@ -117,10 +111,7 @@ fn malformed_record_does_not_affect_its_neighbours() {
     ]);
     let (counts, skipped) = read(&text);
     assert_eq!(counts.records, 3);
-    assert_eq!(
-        skipped.counts().collect::<Vec<_>>(),
-        [(SkipReason::MalformedRecord, 1)]
-    );
+    assert_eq!(reasons(&skipped), [(SkipReason::MalformedRecord, 1)]);
     assert_eq!(skipped.problems()[0].position.line, 3);
 }
 
@@ -133,10 +124,7 @@ fn a_file_that_is_still_being_written_ends_in_an_incomplete_record() {
     let cut = text.find("2.25").unwrap();
     let (counts, skipped) = read(&text[..cut]);
     assert_eq!(counts.records, 1);
-    assert_eq!(
-        skipped.counts().collect::<Vec<_>>(),
-        [(SkipReason::IncompleteRecord, 1)]
-    );
+    assert_eq!(reasons(&skipped), [(SkipReason::IncompleteRecord, 1)]);
 }
 
 #[test]
@@ -156,11 +144,11 @@ fn chunk_size_does_not_change_the_result_for_surogate_logs() {
         ),
         record("step", r#", "loss": 1.5, "duration_ms": 12"#),
     ]);
-    let complete = read_in_pieces(text.as_bytes(), text.len(), ReadLimits::default());
+    let complete = read_in_chunks(&FORMAT, text.as_bytes(), text.len());
     assert_eq!(complete.0.records, 3);
     for piece in 1..text.len() {
         assert_eq!(
-            read_in_pieces(text.as_bytes(), piece, ReadLimits::default()),
+            read_in_chunks(&FORMAT, text.as_bytes(), piece),
             complete,
             "pieces of {piece}"
         );
@@ -171,10 +159,15 @@ fn chunk_size_does_not_change_the_result_for_surogate_logs() {
 fn oversized_surogate_record_is_skipped_once_and_the_next_is_parsed() {
     let long = record("info", &format!(r#", "message": "{}""#, "x".repeat(20_000)));
     let text = file(&[record("step", ""), long, record("step", "")]);
-    let (counts, skipped) = read_in_pieces(text.as_bytes(), 512, ReadLimits { record_bytes: 4096 });
+    let mut recorder = Recorder::new(Run::default(), |_| {});
+    let mut reader = LogReader::new(&FORMAT, ReadLimits { record_bytes: 4096 });
+    let pieces = text.as_bytes().chunks(512);
+    pieces.for_each(|piece| reader.push(piece, &mut recorder));
+    reader.finish(&mut recorder);
+    let (counts, skipped) = recorder.finish();
     assert_eq!(counts.records, 2);
-    let reasons: Vec<_> = skipped.counts().map(|(reason, _)| reason).collect();
-    assert_eq!(reasons, [SkipReason::RecordTooLong]);
+    let found: Vec<_> = skipped.counts().map(|(reason, _)| reason).collect();
+    assert_eq!(found, [SkipReason::RecordTooLong]);
 }
 
 #[test]
@@ -199,7 +192,7 @@ fn invalid_utf8_does_not_shift_offsets() {
         let strange = bytes.iter_mut().filter(|byte| **byte == b'@');
         strange.for_each(|byte| *byte = 0xff);
         let end = bytes.len() as u64;
-        let (counts, skipped) = read_in_pieces(&bytes, 7, ReadLimits::default());
+        let (counts, skipped) = read_in_chunks(&FORMAT, &bytes, 7);
         assert_eq!((counts.records, skipped.problems().len()), (records, problems));
         assert!(
             skipped
@@ -213,7 +206,7 @@ fn invalid_utf8_does_not_shift_offsets() {
         .bytes()
         .map(|byte| if byte == b'@' { 0xe5 } else { byte })
         .collect();
-    let (_, skipped) = read_in_pieces(&bytes, bytes.len(), ReadLimits::default());
+    let (_, skipped) = read_in_chunks(&FORMAT, &bytes, bytes.len());
     assert_eq!(skipped.counts().map(|(_, count)| count).sum::<u64>(), 1);
 }
 

@@ -4,7 +4,7 @@
 use pulsetrain_mapping::{Field, FieldValue};
 use std::collections::VecDeque;
 
-use super::seconds;
+use super::SECONDS;
 
 /// The sizes of the pool at the last steps.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ const LIMIT: &str = "pool_size limit";
 /// Parses `1.5s, pool_size=60/64`: the duration of the wait and the size of the pool.
 fn waited(over: &str) -> Vec<Field<'_>> {
     let (secs, rest) = over.split_once(',').unwrap_or((over, ""));
-    let mut fields = vec![("available after".into(), seconds(secs))];
+    let mut fields = vec![("available after".into(), FieldValue::measured(secs, SECONDS))];
     if rest.contains("pool_size=") {
         fields.extend(sizes(rest));
     }

@@ -21,11 +21,7 @@ pub(super) static BACKPRESSURE: RecordTable = RecordTable::new("torchspec", "bac
 /// Returns the coverage rows of all numbers and lines.
 pub(super) fn coverage() -> Vec<CoverageRow> {
     let rules = [
-        CoverageRow::rule(
-            "n of n/total",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous bar",
-        ),
+        CoverageRow::step("n of n/total", "bar"),
         CoverageRow::rule(
             "I, T, wait",
             metric::PERF_BOTTLENECK.name,
@@ -76,7 +72,5 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
             "",
         ),
     ];
-    let mut all = RecordTable::coverage_of(&[&BAR, &TIMING, &BREAKDOWN, &EVAL, &BACKPRESSURE]);
-    all.extend(rules);
-    all
+    RecordTable::coverage_of(&[&BAR, &TIMING, &BREAKDOWN, &EVAL, &BACKPRESSURE], rules)
 }

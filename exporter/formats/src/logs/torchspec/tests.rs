@@ -1,7 +1,7 @@
 //! Bars and lines as TorchSpec drew and printed them.
 
 use super::*;
-use crate::logs::sampled::Sampled;
+use crate::logs::sampled::{Sampled, reasons};
 
 const BAR: &str = "Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, acc=0.713, acc_len=2.45, thru=44.3, \
                    I=91.7, T=86.7, wait=0.1s, pool=0, epoch=1/2]";
@@ -207,7 +207,7 @@ fn progress_bar_truncated_by_the_terminal_is_parsed_up_to_the_edge() {
     assert_eq!(read.values("train.accuracy"), [0.713]);
     assert_eq!(read.values("train.elapsed_time"), [3.0]);
     assert_eq!(
-        read.skipped.counts().collect::<Vec<_>>(),
+        reasons(&read.skipped),
         [(SkipReason::Ignored("cut_by_the_terminal"), 1)]
     );
 }

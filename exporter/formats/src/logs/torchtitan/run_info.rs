@@ -4,10 +4,11 @@
 use pulsetrain_mapping::{CoverageRow, number_text, record_option};
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, SpanParts, Value as Out},
+    write::{Attribute, Value as Out},
 };
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
+use crate::logs::spans;
 use pulsetrain_record::{Recorder, ids};
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -128,19 +129,9 @@ fn record(span: &'static semconv::Span, secs: f64, end_unix_nanos: UnixNanos, re
         recorder.record(&metric::PERF_CHECKPOINT_TIME, end_unix_nanos, secs, &[]);
     }
     let run = recorder.run();
-    let (trace_id, span_id) = (
-        ids::lifecycle_trace(run),
-        ids::work_span(run, "console", span.name, end_unix_nanos.0, 0),
-    );
-    recorder.record_span(&SpanParts {
-        span,
-        trace_id,
-        span_id,
-        parent_span_id: None,
-        start_unix_nanos: end_unix_nanos.minus_secs(secs),
-        end_unix_nanos,
-        attributes: &[],
-    });
+    let span_id = ids::work_span(run, "console", span.name, end_unix_nanos.0, 0);
+    let ids = (ids::lifecycle_trace(run), span_id);
+    spans::ended(span, ids, (end_unix_nanos, secs), &[], recorder);
 }
 
 pub(super) fn coverage() -> [CoverageRow; 7] {

@@ -5,11 +5,11 @@ mod spans;
 
 use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
-use pulsetrain_semconv::{attribute, event, metric, span};
+use pulsetrain_semconv::{attribute, event, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};
-use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, literal};
+use crate::logs::lines::{self, Line, LineFormat};
+use crate::logs::{LogFormat, literal};
 use pulsetrain_record::{Rank, Recorder, SkipReason};
 
 /// The row of torchtitan's structured log in the table of formats.
@@ -18,11 +18,8 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "structured log of torchtitan",
     framework: "torchtitan",
     continues_after_truncate: false,
-    splits: false,
-    detect: lines::detect::<Structured>,
-    identify: lines::identify::<Structured>,
-    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Structured>::default())),
     coverage: coverage_table,
+    ..lines::row::<Structured>()
 };
 
 /// The rows of the values.
@@ -161,11 +158,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         .iter()
         .map(|(theirs, ours)| CoverageRow::rule(theirs, ours.name, "a span; its `value` is in milliseconds"));
     let others = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous value",
-        ),
+        CoverageRow::step("step", "value"),
         CoverageRow::rule("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
         CoverageRow::rule(
             "every other *_end",
@@ -200,9 +193,5 @@ fn coverage_table() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule("*_start", "(left out: the end has its duration)", ""),
     ];
-    RecordTable::coverage_of(&[&VALUES])
-        .into_iter()
-        .chain(spans)
-        .chain(others)
-        .collect()
+    RecordTable::coverage_of(&[&VALUES], spans.chain(others))
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::logs::{
     LogFormat, LogParser, ParserFactory, RunHeader, Window,
     parser::Positions,
-    python_json::{self, number},
+    python_json::{self, list, number},
 };
 use crate::tags;
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
@@ -189,10 +189,6 @@ fn either<'v>(value: &'v Value, one: &str, other: &str) -> Option<&'v Value> {
     value.get(one).or_else(|| value.get(other))
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
 fn coverage() -> Vec<CoverageRow> {
     let rules = [
         CoverageRow::rule(
@@ -298,12 +294,8 @@ mod tests {
         assert!(read.values("train.loss")[0].is_nan());
         assert_eq!(read.values("rl.score"), [f64::NEG_INFINITY]);
         for cut in 1..text.len() {
-            let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
-            let mut reader = crate::logs::LogReader::new(&FORMAT, crate::logs::ReadLimits::default());
-            reader.push(&text.as_bytes()[..cut], &mut recorder);
-            reader.push(&text.as_bytes()[cut..], &mut recorder);
-            reader.finish(&mut recorder);
-            assert_eq!(recorder.finish().0.records, 2, "{cut}");
+            let (counts, _) = read_in_chunks(&FORMAT, text.as_bytes(), cut);
+            assert_eq!(counts.records, 2, "{cut}");
         }
         let read = Sampled::read(&FORMAT, &nan[..nan.len() - 3]);
         assert_eq!(read.counts.records, 0);

@@ -1,6 +1,8 @@
-//! Parses a trace in plain code: protobuf by hand, one stack a track.
+//! Parses a trace in plain code, with one stack a track.
 
 use std::collections::BTreeMap;
+
+use crate::upstream::{fields, message};
 
 /// A slice of the file.
 #[derive(Clone, Debug)]
@@ -18,16 +20,16 @@ pub(crate) fn read(trace: &[u8]) -> Vec<Slice> {
     let (mut names, mut fragment) = (BTreeMap::new(), 0);
     let mut events = Vec::new();
     for (_, packet) in fields(trace) {
-        let packet: BTreeMap<u64, Field<'_>> = fields(packet.bytes()).collect();
+        let packet = message(packet.bytes());
         if let Some(track) = packet.get(&60) {
-            let track: BTreeMap<u64, Field<'_>> = fields(track.bytes()).collect();
+            let track = message(track.bytes());
             fragment += usize::from(!track.contains_key(&5));
-            names.insert(track[&1].number(), text(&track[&2]));
+            names.insert(track[&1].number(), track[&2].text());
         }
         if let Some(event) = packet.get(&11) {
-            let event: BTreeMap<u64, Field<'_>> = fields(event.bytes()).collect();
+            let event = message(event.bytes());
             let (kind, track) = (event[&9].number(), event[&11].number());
-            let name = event.get(&23).map(text);
+            let name = event.get(&23).map(|name| name.text());
             events.push((packet[&8].number(), track, kind, name, fragment));
         }
     }
@@ -54,64 +56,4 @@ pub(crate) fn read(trace: &[u8]) -> Vec<Slice> {
     }
     assert!(slices.iter().all(|slice| slice.end >= slice.start));
     slices
-}
-
-fn text(field: &Field<'_>) -> String {
-    String::from_utf8(field.bytes().to_vec()).expect("names are text")
-}
-
-#[derive(Clone, Copy)]
-enum Field<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
-impl<'a> Field<'a> {
-    fn number(&self) -> u64 {
-        match self {
-            Self::Number(number) => *number,
-            Self::Bytes(_) => panic!("no number"),
-        }
-    }
-
-    fn bytes(&self) -> &'a [u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Number(_) => panic!("no bytes"),
-        }
-    }
-}
-
-/// The fields of a message of numbers and bytes.
-fn fields(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Field<'_>)> {
-    std::iter::from_fn(move || {
-        if bytes.is_empty() {
-            return None;
-        }
-        let tag = varint(&mut bytes);
-        let field = match tag & 7 {
-            0 => Field::Number(varint(&mut bytes)),
-            2 => {
-                let length = varint(&mut bytes) as usize;
-                let (field, rest) = bytes.split_at(length);
-                bytes = rest;
-                Field::Bytes(field)
-            }
-            other => panic!("wire type {other}"),
-        };
-        Some((tag >> 3, field))
-    })
-}
-
-fn varint(bytes: &mut &[u8]) -> u64 {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let (byte, rest) = bytes.split_first().expect("a complete varint");
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            return number;
-        }
-    }
 }

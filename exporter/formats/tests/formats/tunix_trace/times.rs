@@ -22,12 +22,7 @@ fn computed(imported: &Imported, upstream: &str) -> Vec<f64> {
         ["perf", statistic, name] => (name, Some(("perf.statistic", statistic))),
         _ => panic!("{upstream}"),
     };
-    let sums = imported.values_with(&format!("perf.{name}"), statistic.as_slice());
-    let before = std::iter::once(0.0).chain(sums.iter().copied());
-    sums.iter()
-        .zip(before)
-        .map(|(sum, before)| sum - before)
-        .collect()
+    imported.values_with(&format!("perf.{name}"), statistic.as_slice())
 }
 
 /// Tunix stores times in seconds and truncates them to nanoseconds for the trace, a few times a step.

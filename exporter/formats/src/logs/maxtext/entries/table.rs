@@ -15,11 +15,7 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
              of Cloud Logging or alone, one a line or in a list, oldest or newest first",
         ),
         CoverageRow::rule("job_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
-        CoverageRow::rule(
-            "step_count",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by the steps since the previous entry",
-        ),
+        CoverageRow::step("step_count", "entry"),
         CoverageRow::rule(
             "step_start_time",
             span::TRAIN_STEP.name,
@@ -67,8 +63,5 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
             "",
         ),
     ];
-    RecordTable::coverage_of(&[&COUNTS])
-        .into_iter()
-        .chain(rules)
-        .collect()
+    RecordTable::coverage_of(&[&COUNTS], rules)
 }

@@ -1,10 +1,11 @@
 //! Parses the lines before the first step: devices, data sets and the speed of light, under headings in brackets.
 
 use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text};
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event};
 
 use super::tables;
+use crate::logs::surogate::mapping::gpu;
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The current heading.
@@ -89,15 +90,11 @@ impl Heading {
             Section::SpeedOfLight => one(key, scaled(value)),
             _ => return false,
         };
-        let gpu = self.device.map(|device| (device, device.to_string()));
-        let attributes: Vec<Attribute<'_>> = match &gpu {
-            Some((index, id)) if self.section == Section::System => vec![
-                (&attribute::GPU_ID, Out::Text(id)),
-                (&attribute::GPU_INDEX, Out::Int(*index)),
-            ],
-            _ => Vec::new(),
-        };
-        fields.record(&tables::HEADING, meta(), &facts, &attributes, recorder);
+        let device = self.device.filter(|_| self.section == Section::System);
+        let id = device.map(|index| index.to_string()).unwrap_or_default();
+        let attributes = device.map(|index| gpu::attributes(&id, index));
+        let attributes = attributes.as_slice().as_flattened();
+        fields.record(&tables::HEADING, meta(), &facts, attributes, recorder);
         !facts.is_empty()
     }
 

@@ -5,7 +5,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    super::record::{Record, Value},
+    super::record::{self, Record, Value},
     plan::Plan,
     unmapped_fields::UnmappedFields,
 };
@@ -17,19 +17,13 @@ pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
     let stats = unmapped.take("stats");
     for segment in stats.iter().flat_map(|stats| list(stats)) {
         let Value::Map(fields) = segment else { continue };
-        let name = fields.iter().find_map(|(key, value)| match value {
-            Value::Text(name) if *key == "name" => Some(*name),
-            _ => None,
-        });
+        let name = record::text(fields, "name").unwrap_or_default();
         for (kind, bytes) in fields
             .iter()
             .filter_map(|(kind, value)| value.as_f64().map(|bytes| (*kind, bytes)))
         {
             let attributes = [
-                (
-                    &attribute::MEMORY_SEGMENT_NAME,
-                    Out::Text(name.unwrap_or_default()),
-                ),
+                (&attribute::MEMORY_SEGMENT_NAME, Out::Text(name)),
                 (&attribute::MEMORY_KIND, Out::Text(kind)),
             ];
             recorder.record(
@@ -65,12 +59,8 @@ pub(super) fn abs_maxes(record: &Record<'_>, recorder: &mut Recorder<'_>) {
 /// Converts `{"name": "x", "value": 1.5}` to an entry of a map.
 fn named_value<'a>(entry: &Value<'a>) -> Option<(&'a str, Out<'a>)> {
     let Value::Map(fields) = entry else { return None };
-    let name = fields.iter().find_map(|(key, value)| match value {
-        Value::Text(name) if *key == "name" => Some(*name),
-        _ => None,
-    })?;
-    let value = fields.iter().find(|(key, _)| *key == "value")?.1.as_f64()?;
-    Some((name, Out::Double(value)))
+    let value = record::field(fields, "value")?.as_f64()?;
+    Some((record::text(fields, "name")?, Out::Double(value)))
 }
 
 pub(super) fn command(record: &Record<'_>, recorder: &mut Recorder<'_>) {
@@ -79,13 +69,7 @@ pub(super) fn command(record: &Record<'_>, recorder: &mut Recorder<'_>) {
     let words: Vec<Out<'_>> = command
         .iter()
         .flat_map(|command| list(command))
-        .filter_map(|word| {
-            if let Value::Text(word) = word {
-                Some(Out::Text(word))
-            } else {
-                None
-            }
-        })
+        .filter_map(|word| word.text().map(Out::Text))
         .collect();
     let attributes = [(&attribute::RUN_COMMAND, Out::List(&words))];
     recorder.record_event(&event::RUN_COMMAND, record.time_unix_nanos, None, &attributes);

@@ -7,7 +7,7 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::{self as semconv, attribute, event, metric};
 
 use super::{
-    super::record::{Record, Value},
+    super::record::{self, Record, Value},
     unmapped_fields::UnmappedFields,
 };
 use pulsetrain_record::Recorder;
@@ -65,7 +65,7 @@ impl GpuNames {
         attributes.extend(uuid.as_deref().map(|uuid| (&attribute::GPU_ID, Out::Text(uuid))));
         recorder.record_event(&event::RUN_GPU_MODEL, record.time_unix_nanos, None, &attributes);
         unmapped.record(recorder);
-        let index = field(record, "id").and_then(Value::as_f64);
+        let index = record::field(&record.fields, "id").and_then(Value::as_f64);
         self.uuids.extend(index.map(|index| index as i64).zip(uuid));
     }
 
@@ -98,14 +98,6 @@ pub(in crate::logs::surogate) fn record_throttle(
     let reason = known.map_or(reason, |(_, term)| term);
     let (metric, attribute) = (&metric::GPU_THROTTLE_ACTIVE, &attribute::GPU_THROTTLE_REASON);
     recorder.record_state(metric, attribute, time_unix_nanos, reason, gpu);
-}
-
-fn field<'r, 'a>(record: &'r Record<'a>, key: &str) -> Option<&'r Value<'a>> {
-    record
-        .fields
-        .iter()
-        .find(|(name, _)| *name == key)
-        .map(|(_, value)| value)
 }
 
 /// Converts a value to the type of the attribute in the registry.

@@ -33,11 +33,8 @@ impl<'r, 'a> UnmappedFields<'r, 'a> {
         let position = self
             .fields
             .iter()
-            .position(|(name, value)| *name == key && matches!(value, Value::Text(_)))?;
-        match &self.fields.remove(position).1 {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+            .position(|(name, value)| *name == key && value.text().is_some())?;
+        self.fields.remove(position).1.text()
     }
 
     /// Records the remaining fields: numbers as `train.custom`, all others in one event.
