@@ -31,7 +31,7 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    /// Returns the series of the point, such as `rl.reward{rl.statistic=mean}`.
+    /// Returns the series of the point, such as `rl.trajectory_reward{rl.statistic=mean}`.
     fn series(&self) -> String {
         let attributes = self
             .attributes
@@ -155,7 +155,7 @@ impl Imported {
         self.values_with(metric, &[])
     }
 
-    /// Returns the values of a series such as `rl.reward{rl.statistic=mean}`.
+    /// Returns the values of a series such as `rl.trajectory_reward{rl.statistic=mean}`.
     pub(crate) fn series(&self, series: &str) -> Vec<f64> {
         increases(self.points.iter().filter(|point| point.series() == series))
     }
