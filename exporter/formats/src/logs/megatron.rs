@@ -1,9 +1,13 @@
 //! Parses Megatron-LM's training line: ` [time] iteration 10/ 100 | consumed samples: 1280 | ... | lm loss: 1.0E+01 |`
-//! (`megatron/training/training.py`), printed by the last rank. Megatron-Bridge prints the same line.
+//! (`megatron/training/training.py`), printed by the last rank, and its line of an evaluation. Megatron-Bridge prints the same
+//! lines.
 
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
+
+use pulsetrain_otlp::write::Value;
+use pulsetrain_semconv::attribute;
 
 use super::lines::{self, Line, LineFormat};
 use super::{LogFormat, literal, spans, time};
@@ -22,6 +26,7 @@ const ELAPSED: &str = "elapsed time per iteration (ms)";
 
 /// The rows of the line. Power and energy are means over unnamed GPUs, so no GPU metric takes them.
 static ITERATION: RecordTable = RecordTable::new("megatron", "iteration");
+static EVALUATION: RecordTable = RecordTable::new("megatron", "evaluation");
 
 /// Parses Megatron-LM's lines.
 #[derive(Debug)]
@@ -46,7 +51,7 @@ impl LineFormat for Megatron {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let Some(found) = iteration(line.text) else {
-            return false;
+            return self.evaluation(line, recorder);
         };
         let meta = RecordMeta {
             time_unix_nanos: match found.time {
@@ -68,6 +73,46 @@ impl LineFormat for Megatron {
     }
 }
 
+impl Megatron {
+    /// Records ` validation loss at iteration 1000 on test set | lm loss value: 2.5E+00 | lm loss PPL: 1.2E+01 | `
+    /// (`evaluate_and_print_results`). Without the name of a set, it is of the validation during training.
+    fn evaluation(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some((place, rest)) = line
+            .text
+            .trim_start()
+            .strip_prefix("validation loss at iteration ")
+            .and_then(|rest| rest.split_once('|'))
+        else {
+            return false;
+        };
+        let (step, set) = match place.split_once(" on ") {
+            Some((step, set)) => (step, set.trim().strip_suffix(" set")),
+            None => (place, None),
+        };
+        let Ok(step) = step.trim().parse() else {
+            return false;
+        };
+        let meta = RecordMeta {
+            time_unix_nanos: line.read_time(),
+            step: Some(step),
+            position: line.position(),
+        };
+        let set = set.map(|set| (&attribute::DATA_NAME, Value::Text(set)));
+        let fields: Vec<_> = fields(rest).collect();
+        self.fields
+            .record(&EVALUATION, meta, &fields, set.as_slice(), recorder);
+        true
+    }
+}
+
+/// Returns the fields between bars: `lm loss: 1.0E+01 | grad norm: 1.2 |`.
+fn fields(text: &str) -> impl Iterator<Item = Field<'_>> {
+    text.split('|').filter_map(|part| {
+        let (key, value) = part.rsplit_once(':')?;
+        Some((key.trim().into(), FieldValue::of(value.trim())))
+    })
+}
+
 struct Iteration<'a> {
     time: Option<LoggedTime>,
     step: i64,
@@ -84,20 +129,16 @@ fn iteration(text: &str) -> Option<Iteration<'_>> {
     let step: i64 = step.trim().parse().ok()?;
     let total = number_text::any(total.trim()).filter(|total| *total > 0.0);
     let progress = total.map(|total| ("iteration".into(), FieldValue::Number(step as f64 / total)));
-    let fields = rest.split('|').filter_map(|part| {
-        let (key, value) = part.rsplit_once(':')?;
-        Some((key.trim().into(), FieldValue::of(value.trim())))
-    });
     Some(Iteration {
         time: time::logged(before.trim().trim_start_matches('[').trim_end_matches(']')),
         step,
-        fields: progress.into_iter().chain(fields).collect(),
+        fields: progress.into_iter().chain(fields(rest)).collect(),
     })
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
     let step = CoverageRow::step("iteration n", "line");
-    RecordTable::coverage_of(&[&ITERATION], [step])
+    RecordTable::coverage_of(&[&ITERATION, &EVALUATION], [step])
 }
 
 #[cfg(test)]
@@ -125,5 +166,16 @@ mod tests {
         );
         assert_eq!(read.counts.spans, 1);
         assert!(!read.skipped.has_losses() && read.skipped.counts().next().is_none());
+    }
+
+    #[test]
+    fn evaluation_line_has_loss_perplexity_and_the_name_of_its_set() {
+        let evaluations = " validation loss at iteration 10 | lm loss value: 2.500000E+00 | lm loss PPL: 1.218249E+01 | \n \
+                           validation loss at iteration 10 on test set | lm loss value: 2.750000E+00 | mtp loss value: 0.5 | \n";
+        let read = Sampled::read(&FORMAT, &format!("{LINE}{evaluations}"));
+        assert_eq!(read.values("eval.loss"), [2.5, 2.75]);
+        assert_eq!(read.attributes("eval.loss"), ["", "data.name=test"]);
+        assert_eq!(read.values("eval.perplexity"), [12.18249]);
+        assert_eq!(read.values("train.custom"), [0.5]);
     }
 }
