@@ -11,7 +11,7 @@ use super::{
     clean::{CleanText, clean},
     leading_time::leading_time,
     line_clock::LineClock,
-    rank_prefix::RankedLine,
+    rank_prefix::{RankedLine, without_prefixes},
 };
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Rank, Recorder, Run, SkipReason, SourcePosition};
@@ -287,11 +287,12 @@ pub(super) fn detect<F: LineFormat>(head: &[u8]) -> Option<&'static str> {
     first_signature::<F>(head).map(|(_, signature)| signature)
 }
 
-/// Returns the header of a run: everything up to the first line with the format's signature.
+/// Returns the header of a run: everything up to the first line with the format's signature, without the prefixes of launchers, so
+/// that each rank has the id of the run.
 pub(super) fn identify<F: LineFormat>(head: &[u8]) -> RunHeader {
     let end = first_signature::<F>(head).map_or(0, |(end, _)| end);
     RunHeader {
-        first_record: text_of(head)[..end].to_vec(),
+        first_record: without_prefixes(&text_of(head)[..end]),
         ..RunHeader::default()
     }
 }
@@ -314,7 +315,7 @@ pub(super) fn identify_by(mut parser: Box<dyn LogParser>, head: &[u8]) -> RunHea
     let end = ends.find(|end| is_record(&head[std::mem::replace(&mut start, end + 1)..=*end], false));
     let end = end.or_else(|| is_record(&head[start..], true).then_some(head.len()));
     RunHeader {
-        first_record: head[..end.unwrap_or(0)].to_vec(),
+        first_record: without_prefixes(&head[..end.unwrap_or(0)]),
         ..RunHeader::default()
     }
 }

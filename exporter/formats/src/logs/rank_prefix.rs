@@ -39,6 +39,21 @@ pub(super) fn each_printed_line(log: &[u8], mut take: impl FnMut(&str)) {
     }
 }
 
+/// Returns lines without the prefixes of launchers. Without a prefix, they stay as they are: with control sequences, and text that is
+/// not UTF-8.
+pub(super) fn without_prefixes(lines: &[u8]) -> Vec<u8> {
+    let each = lines.split_inclusive(|byte| matches!(byte, b'\n' | b'\r'));
+    each.flat_map(|line| {
+        let printed = clean(line);
+        let text = RankedLine::parse(&printed).text;
+        match text.len() == printed.len() {
+            true => line.to_vec(),
+            false => text.as_bytes().to_vec(),
+        }
+    })
+    .collect()
+}
+
 /// Parses `[rank0]:`, `[default0]:` and `[Rank 0]`. The prefix of KempnerForge, `[rank 0]`, is part of its lines.
 fn in_brackets(line: &str) -> Option<RankedLine<'_>> {
     let (inside, rest) = line[1..].split_once(']')?;

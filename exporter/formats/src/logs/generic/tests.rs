@@ -253,6 +253,22 @@ records: {eval: [{key: loss, metric: eval.loss}]}
 }
 
 #[test]
+fn run_header_does_not_depend_on_the_prefix_of_the_launcher() {
+    let lines = ["\u{1b}[32mstarts\u{1b}[0m", "step=1 train.loss=2.5", ""];
+    let header = |prefix: &str| {
+        let text = lines.map(|line| format!("{prefix}{line}")).join("\n");
+        KEY_VALUE
+            .run_header(text.as_bytes(), &Arc::default())
+            .first_record
+    };
+    let first = header("[rank0]: ");
+    assert!(first.starts_with(b"starts\n"), "{first:?}");
+    for prefix in ["[rank3]: ", "0: ", "12: ", "[default1]:", "(Actor pid=7) "] {
+        assert_eq!(header(prefix), first, "{prefix}");
+    }
+}
+
+#[test]
 fn a_sentinel_is_not_measured() {
     let mapping = mapping("values: [{key: loss, metric: train.loss, sentinel: -1}]");
     let read = read(&JSON, mapping, "{\"loss\": -1}\n{\"loss\": 2}\n");
