@@ -38,7 +38,11 @@ fn detect(head: &[u8]) -> Option<&'static str> {
     if head == EMPTY_ARRAY {
         return Some("an array without records");
     }
-    framing::first_start(head, 0).map(|_| "records that begin with {\"log\":")
+    let start = framing::first_start(head, 0)?;
+    // Docker's `json-file` driver writes the lines of a container with the same first key.
+    let record = framing::next(head, start, true).map(|frame| &head[frame.start..frame.end])?;
+    let is_of_docker = memchr::memmem::find(record, b"\"stream\":\"std").is_some();
+    (!is_of_docker).then_some("records that begin with {\"log\":")
 }
 
 fn identify(head: &[u8]) -> RunHeader {

@@ -171,6 +171,12 @@ fn oversized_surogate_record_is_skipped_once_and_the_next_is_parsed() {
 }
 
 #[test]
+fn lines_of_a_container_are_not_records_of_surogate() {
+    let line = r#"{"log":"step 10 | loss 2.5\n","stream":"stdout","time":"2026-11-21T12:00:00.123456789Z"}"#;
+    assert_eq!((FORMAT.detect)(line.as_bytes()), None);
+}
+
+#[test]
 fn the_first_record_and_an_option_identify_the_run() {
     let text = file(&[
         record("cmd", r#", "cmd": []"#),
