@@ -77,9 +77,25 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
             measure,
             number: number.0,
         });
-        (at, label_start) = (end, end);
+        let is_own = label.is_empty() || before.trim_end().ends_with([':', '=']);
+        let next = &line[end..];
+        let rest = next
+            .trim_start()
+            .strip_prefix(measure)
+            .filter(|_| is_own && measure.contains('/'));
+        let taken = rest
+            .filter(|rest| begins_with_measured(rest))
+            .map_or(0, |rest| next.len() - rest.len());
+        (at, label_start) = (end + taken, end + taken);
     }
     found
+}
+
+/// Returns whether the text begins with a number that has a measure of its own, as the second one in `250 ms/step 4096 tok/s`. The
+/// words before it are then those of the previous number.
+fn begins_with_measured(text: &str) -> bool {
+    let text = text.trim_start();
+    number(text).is_some_and(|(_, len)| !measure(&text[len..]).is_empty())
 }
 
 /// Returns whether a number is progress, given the text after it.
@@ -416,6 +432,19 @@ mod tests {
                 "step→100 loss→2.31 lr→0.0003 tok/s→1200",
             ),
             ("step=10, loss=2.5, lr=[0.25]", "step→10 loss→2.5 lr→0.25"),
+            (
+                "lr 3e-4 1250.5 samples/sec 31250 tokens/sec 12.5 updates/sec",
+                "lr→0.0003 samples/sec→1250.5 tokens/sec→31250 updates/sec→12.5",
+            ),
+            (
+                "Speed: 1250.5 samples/sec 31250 tokens/sec 12.5 updates/sec",
+                "Speed→1250.5 tokens/sec→31250 updates/sec→12.5",
+            ),
+            (
+                "loss 2.5 (250 ms/step 4096 tok/s 41.5% mfu)",
+                "loss→2.5 ms/step→250 tok/s→4096 mfu→41.5%",
+            ),
+            ("step: 5 tok/s 1200", "step→5 tok/s→1200"),
             (
                 "iter 100: loss 2.4567, time 234.56ms, mfu 12.34%",
                 "iter→100 loss→2.4567 time→234.56ms mfu→12.34%",
