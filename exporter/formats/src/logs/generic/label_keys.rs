@@ -27,7 +27,9 @@ const SPEEDS: [&str; 8] = [
 const AGGREGATES: [&str; 5] = ["avg", "average", "mean", "total", "smoothed"];
 
 /// Fields that distinguish records of training from those of an evaluation.
-const SPLITS: [&str; 8] = ["split", "mode", "phase", "stage", "type", "subset", "set", "kind"];
+const SPLITS: [&str; 9] = [
+    "split", "mode", "phase", "stage", "type", "subset", "set", "kind", "event",
+];
 
 /// The most words of a label that no rule knows.
 const MAX_WORDS: usize = 3;

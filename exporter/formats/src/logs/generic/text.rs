@@ -59,6 +59,8 @@ pub(super) struct TextLines {
     epochs: EpochSteps,
     /// The section of indented lines.
     section: Section,
+    /// Whether the last numbers are of an evaluation.
+    is_in_evaluation: bool,
 }
 
 impl TextLines {
@@ -69,6 +71,7 @@ impl TextLines {
             blocks: Blocks::default(),
             epochs: EpochSteps::default(),
             section: Section::Training,
+            is_in_evaluation: false,
         }
     }
 
@@ -115,8 +118,12 @@ impl TextLines {
         Some(fields)
     }
 
-    /// Returns the section in which a line begins: that of the heading above indented lines.
+    /// Returns the section in which a line begins: that of the heading above indented lines, or of the numbers that a line such as
+    /// ` * Acc@1 71.2 Acc@5 90.1` sums up.
     fn section_of(&mut self, text: &str) -> Section {
+        if text.trim_start().starts_with("* ") && self.is_in_evaluation {
+            return Section::Evaluation;
+        }
         if text.starts_with(char::is_whitespace) {
             return self.section;
         }
@@ -165,6 +172,9 @@ impl TextLines {
                 LabelledNumber::Value(..) | LabelledNumber::Clock(_) => None,
             });
             fields.push(field);
+        }
+        if !numbers.is_empty() {
+            self.is_in_evaluation = section != Section::Training;
         }
         self.name_epoch(fields);
         let keys = &mut self.keys;

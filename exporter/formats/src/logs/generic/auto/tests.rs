@@ -284,6 +284,17 @@ fn evaluation_with_its_own_counter_or_heading_is_not_training() {
 }
 
 #[test]
+fn summary_after_an_evaluation_is_of_the_evaluation() {
+    let text = "Epoch: [0][ 10/50] Loss 2.5 Acc@1 10.5\nTest: [10/20] Loss 3.5 Acc@1 9.5\n *   Acc@1 9.25 loss 3.25\n\
+                Epoch: [1][ 10/50] Loss 2.25 Acc@1 12.5\n * Acc@1 11.5\n";
+    let read = Sampled::read(&FORMAT, text);
+    assert_eq!(read.values("train.loss"), [2.5, 2.25]);
+    let training = read.values("train.accuracy");
+    assert_eq!(training.len(), 3, "{training:?}");
+    assert_eq!(read.values("eval.loss"), [3.5, 3.25]);
+}
+
+#[test]
 fn results_that_are_fractions_do_not_begin_an_evaluation_loop() {
     for (accuracies, expected) in [("Test accuracy: 7500/10000 (75%)", 0.75), ("val acc 75%|", 0.75)] {
         let line = |epoch: u32| format!("Epoch {epoch}: train loss 2.{epoch}, {accuracies}, lr 0.1\n");
