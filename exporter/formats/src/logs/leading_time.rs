@@ -10,12 +10,39 @@ const DATE: usize = 11;
 /// Returns the time at the beginning of a line, or `None` for another beginning.
 #[inline]
 pub(super) fn leading_time(line: &str) -> Option<LoggedTime> {
-    let text = line.strip_prefix('[').unwrap_or(line);
+    let Some(inside) = line.strip_prefix('[') else {
+        return of_date(line);
+    };
+    // ESPnet writes the host in brackets before the time. Transformers writes `[INFO|trainer.py:2409]` before that of its own
+    // messages; its records have no time, and must not follow those of the messages.
+    let after_host = || inside.split_once("] ").filter(|(host, _)| !host.contains('|'));
+    of_date(inside).or_else(|| of_date(after_host()?.1))
+}
+
+#[inline]
+fn of_date(text: &str) -> Option<LoggedTime> {
     match text.as_bytes() {
         [b'0'..=b'9', _, _, _, b'-' | b'/', ..] => read(text),
         [b'0'..=b'9', _, b'/', _, _, b'/', ..] => read_month_first(text),
         _ => None,
     }
+}
+
+/// Returns the message of a line after the place in the source, whose line number is no value: after `train:main:42 - ` of loguru,
+/// and after `(trainer:737) INFO: `.
+pub(super) fn without_source_line(line: &str) -> &str {
+    let ends_with_number = |place: &str| {
+        let number = place.rsplit_once(':').map(|(_, number)| number);
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let of_loguru = line.split_once(" - ");
+    if let Some((_, message)) = of_loguru.filter(|(head, _)| head.contains("| ") && ends_with_number(head)) {
+        return message;
+    }
+    let of_level = line.split_once(") ").filter(|(head, _)| ends_with_number(head));
+    let message =
+        of_level.and_then(|(_, rest)| rest.split_once(": ").filter(|(level, _)| LEVELS.contains(level)));
+    message.map_or(line, |(_, message)| message)
 }
 
 /// The levels of Python's logging.
@@ -38,8 +65,14 @@ fn read_month_first(text: &str) -> Option<LoggedTime> {
 #[inline(never)]
 fn read(text: &str) -> Option<LoggedTime> {
     let clock = text.get(DATE..)?;
-    let len = clock.find([' ', '\t', ']', '|']).unwrap_or(clock.len());
-    generic::date(text[..DATE + len].trim_end_matches([',', ':']))
+    let is_of_clock = |letter: char| letter.is_ascii_digit() || ":.,+-Z".contains(letter);
+    let len = clock.find(|letter| !is_of_clock(letter)).unwrap_or(clock.len());
+    let clock = clock[..len].trim_end_matches([',', ':']);
+    // open_clip writes `2026-01-02,12:00:00`, Sockeye `2026-01-02:12:00:00`.
+    match text.as_bytes()[DATE - 1] {
+        b',' | b':' => generic::date(&[&text[..DATE - 1], " ", clock].concat()),
+        _ => generic::date(&text[..DATE + clock.len()]),
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +95,9 @@ mod tests {
             ("2026-01-02 12:00:00|step=1", 0),
             ("2026-01-02 12:00:00", 0),
             ("[2026/01/02 12:00:00] step=1", 0),
+            ("2026-01-02,12:00:00 | INFO | step=1", 0),
+            ("[2026-01-02:12:00:00:INFO:root:log] step=1", 0),
+            ("[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: step=1", 123),
             ("01/02/2026 12:00:00 - INFO - __main__ - step=1", 0),
         ] {
             assert_eq!(

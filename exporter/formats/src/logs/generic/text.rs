@@ -14,6 +14,7 @@ use super::{
     record::Records,
     section::{Section, is_evaluation},
 };
+use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
 use crate::logs::literal;
 use pulsetrain_record::Recorder;
@@ -88,7 +89,7 @@ impl TextLines {
             return None;
         }
         let object = object(body);
-        let printed = object.as_ref().map_or(body, |(start, _)| &body[..*start]);
+        let printed = without_source_line(object.as_ref().map_or(body, |(start, _)| &body[..*start]));
         let numbers = labelled(printed);
         let mut totals = self.add_labelled(&numbers, section, &mut fields);
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));

@@ -284,6 +284,19 @@ fn evaluation_with_its_own_counter_or_heading_is_not_training() {
 }
 
 #[test]
+fn line_of_the_source_is_no_value() {
+    for prefix in [
+        "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
+        "[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: ",
+    ] {
+        let line = |step: u32| format!("{prefix}step=1{step} loss=2.{step}\n");
+        let read = Sampled::read(&FORMAT, &(1..4).map(line).collect::<String>());
+        assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3], "{prefix}");
+        assert!(read.values("train.custom").is_empty(), "{prefix}");
+    }
+}
+
+#[test]
 fn summary_after_an_evaluation_is_of_the_evaluation() {
     let text = "Epoch: [0][ 10/50] Loss 2.5 Acc@1 10.5\nTest: [10/20] Loss 3.5 Acc@1 9.5\n *   Acc@1 9.25 loss 3.25\n\
                 Epoch: [1][ 10/50] Loss 2.25 Acc@1 12.5\n * Acc@1 11.5\n";
