@@ -1,13 +1,10 @@
 //! Acknowledged data arrives: through outages, full queues and reloads.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::{Ipv4Addr, TcpStream},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
-use pulsetrain_tests::{Answer, FakeEndpoint, SurogateRun, free_port, repeat_for, wait_until};
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, SurogateRun, free_port, http::post_json, repeat_for, wait_until,
+};
 use serde_json::json;
 
 use crate::world::{Setup, World, imported};
@@ -18,16 +15,7 @@ const GIVE_UP: Duration = Duration::from_secs(1);
 pub(crate) fn post(port: u16, text: &str) -> Option<u16> {
     let record = json!({"timeUnixNano": "1", "body": {"stringValue": text}});
     let body = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).to_string();
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
-    let head = format!(
-        "POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).ok()?;
-    stream.write_all(body.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split(' ').nth(1)?.parse().ok()
+    post_json(port, "/v1/logs", &body).map(|(status, _)| status)
 }
 
 /// Writes a configuration with a receiver at this port and a sink named `o` for this endpoint.

@@ -1,11 +1,6 @@
 //! The third-party programs themselves, before they check our output: the output equals the input.
 
-use std::{
-    io::{Read, Write},
-    net::TcpStream,
-    path::Path,
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
 use pulsetrain_tests::{
     Collector, Folder, Items, Judge, Process, Prometheus, free_port, http, some_or_return,
@@ -17,7 +12,8 @@ fn collector_judge_returns_the_items_it_received() {
     let program = some_or_return!(Judge::Collector.require_or_skip());
     let collector = Collector::start(&program);
     let sent = one_point("0102030405060708090a0b0c0d0e0f10");
-    assert_eq!(post(&collector.http(), "/v1/metrics", &sent), "200");
+    let [_, port] = collector.ports();
+    assert_eq!(post(port, "/v1/metrics", &sent), 200);
     let received = collector.stop();
     assert_eq!(
         received.points_by_metric().into_iter().collect::<Vec<_>>(),
@@ -62,8 +58,7 @@ fn alertmanager_judge_returns_the_alert_it_received() {
     let mut alertmanager = Process::start("alertmanager", &mut command);
     alertmanager.wait_until_ready(|| http::answers_ok(port, "/-/ready"));
     let alert = json!([{"labels": {"alertname": "TrainStalled"}}]).to_string();
-    let sent = post(&format!("127.0.0.1:{port}"), "/api/v2/alerts", &alert);
-    assert_eq!(sent, "200");
+    assert_eq!(post(port, "/api/v2/alerts", &alert), 200);
     let (_, alerts) = http::request(port, "GET", "/api/v2/alerts", "", &[]).expect("Alertmanager answers");
     let alerts: Value = serde_json::from_slice(&alerts).expect("the answer is JSON");
     assert_eq!(alerts[0]["labels"]["alertname"], "TrainStalled");
@@ -198,15 +193,7 @@ fn one_point(trace_id: &str) -> String {
 }
 
 /// Returns the status of a plain HTTP POST of JSON.
-fn post(address: &str, path: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("the server listens");
-    write!(
-        stream,
-        "POST {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .expect("the server reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("the server answers");
-    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+fn post(port: u16, path: &str, body: &str) -> u16 {
+    let answer = http::post_json(port, path, body);
+    answer.expect("the server answers").0
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Certificates, Items, Process, command, free_port, wait_until};
+use pulsetrain_tests::{Certificates, Items, Process, command, free_port, http::is_open, wait_until};
 use tempfile::TempDir;
 
 /// A running agent and its files.
@@ -73,7 +73,7 @@ health: {{listen: 127.0.0.1:{health}, {}}}
             command(["agent", "--config"]).arg(folder.path().join("agent.yaml")),
         );
         let log = process.log();
-        process.wait_until_ready(|| TcpStream::connect((Ipv4Addr::LOCALHOST, receiver)).is_ok());
+        process.wait_until_ready(|| is_open(receiver));
         let agent = Self {
             receiver,
             page,

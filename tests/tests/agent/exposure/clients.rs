@@ -7,7 +7,9 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Certificates, Judge, Process, free_port, http::request, some_or_return, wait_until};
+use pulsetrain_tests::{
+    Certificates, Judge, Process, free_port, http::post_json, some_or_return, wait_until,
+};
 
 use crate::exposure::agent::{Agent, basic, bearer, secrets, tls};
 
@@ -255,10 +257,8 @@ fn the_collector_sends_by_grpc_with_a_token_and_by_http_with_a_password() {
             );
             let scratch = tempfile::tempdir().expect("a temporary folder can be made");
             let (collector, port) = collector(&program, scratch.path(), &text);
-            let json = "Content-Type: application/json\r\n";
-            let (status, _) =
-                request(port, "POST", "/v1/traces", json, SPAN.as_bytes()).expect("the Collector answers");
-            assert_eq!(status, 200);
+            let answer = post_json(port, "/v1/traces", SPAN);
+            assert_eq!(answer.expect("the Collector answers").0, 200);
             if is_right {
                 wait_until("the span has come through", || agent.spans() == 1);
             } else {

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use pulsetrain_pipeline::clock;
-use pulsetrain_tests::{Certificates, Judge, Prometheus, http::request, some_or_return, wait_until};
+use pulsetrain_tests::{Certificates, Judge, Prometheus, http::post_json, some_or_return, wait_until};
 use serde_json::Value;
 
 use crate::exposure::agent::{Agent, Keys, basic, bearer, get, secrets, tls};
@@ -189,20 +189,12 @@ fn the_status_names_each_source_and_sink_with_its_state() {
         let found = list.iter().find(|part| part["name"] == name);
         found.expect("every part is listed").clone()
     };
-    let json = "Content-Type: application/json\r\n";
-    let (status_of_post, _) = request(
-        agent.receiver,
-        "POST",
-        "/v1/traces",
-        json,
-        crate::exposure::clients::SPAN.as_bytes(),
-    )
-    .expect("the receiver answers");
-    assert_eq!(status_of_post, 200);
+    let answer = post_json(agent.receiver, "/v1/traces", crate::exposure::clients::SPAN);
+    assert!(matches!(answer, Some((200, _))), "{answer:?}");
     let now = clock::unix_now().as_nanos();
     let record =
         format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"timeUnixNano":"{now}"}}]}}]}}]}}"#);
-    let answer = request(agent.receiver, "POST", "/v1/logs", json, record.as_bytes());
+    let answer = post_json(agent.receiver, "/v1/logs", &record);
     assert!(matches!(answer, Some((200, _))), "{answer:?}");
     let mut status = Value::Null;
     wait_until("the dead sinks fail", || {

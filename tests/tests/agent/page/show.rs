@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::GzDecoder;
-use pulsetrain_tests::{Finished, Folder, Process, command, corpus, free_port, wait_until};
+use pulsetrain_tests::{Finished, Folder, Process, command, corpus, free_port, http::is_open, wait_until};
 use serde_json::Value;
 
 use crate::page::world::{HOSTILE, get, hostile_run, run_of};
@@ -222,7 +222,7 @@ fn several_runs_are_shown_in_one_view() {
             .arg(format!("127.0.0.1:{port}"))
             .arg(folder.root()),
     );
-    shown.wait_until_ready(|| std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    shown.wait_until_ready(|| is_open(port));
     let overview = get(port, "/api/overview", "").json();
     assert_eq!(
         (overview["runs"].as_array().map(Vec::len), &overview["live"]),
@@ -325,7 +325,7 @@ fn url_is_printed_when_no_browser_is_available() {
         .arg(format!("127.0.0.1:{port}"))
         .arg(corpus("surogate/training_dense.json"));
     let mut shown = Process::start("pulsetrain show", &mut command);
-    shown.wait_until_ready(|| std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    shown.wait_until_ready(|| is_open(port));
     wait_until("the address and the reason are printed", || {
         let log = shown.log();
         log.contains(&format!("http://127.0.0.1:{port}/")) && log.contains("cannot open a browser")

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Import, Items, Judge, Process, command, corpus, free_port, some_or_return, wait_until,
+    Import, Items, Judge, Process, command, corpus, free_port, http::answers_ok, some_or_return, wait_until,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -124,7 +124,7 @@ impl Sent {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let [port, health] = [free_port(), free_port()];
         let mut agent = agent(folder.path(), port, health, more);
-        agent.wait_until_ready(|| is_ready(health));
+        agent.wait_until_ready(|| answers_ok(health, "/readyz"));
         let output = Command::new(python)
             .arg(Judge::PythonSdk.folder().join("send_tunix.py"))
             .args([protocol, &format!("http://127.0.0.1:{port}")])
@@ -165,18 +165,4 @@ health: {{listen: 127.0.0.1:{health}}}
     );
     fs::write(&config, text).expect("a temporary file can be written");
     Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config))
-}
-
-fn is_ready(health: u16) -> bool {
-    use std::{
-        io::{Read, Write},
-        net::{Ipv4Addr, TcpStream},
-    };
-    let mut answer = String::new();
-    TcpStream::connect((Ipv4Addr::LOCALHOST, health))
-        .and_then(|mut stream| {
-            stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
-            stream.read_to_string(&mut answer)
-        })
-        .is_ok_and(|_| answer.contains(" 200 "))
 }

@@ -1,13 +1,8 @@
 //! The trainer continues, also if its telemetry cannot be delivered.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::{TcpListener, TcpStream},
-    process::Stdio,
-};
+use std::{fs, io::Write, net::TcpListener, process::Stdio};
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Items, command, corpus, free_port, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, Items, command, corpus, free_port, http::request, wait_until};
 
 use crate::run::world::{folder, run, sent};
 
@@ -82,11 +77,8 @@ fn the_page_and_the_metrics_are_served_without_a_configuration() {
     ours.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = ours.spawn().unwrap();
     let get = |path: &str| {
-        let mut stream = TcpStream::connect(&address).ok()?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
+        let (_, body) = request(port, "GET", path, "", &[])?;
+        String::from_utf8(body).ok()
     };
     wait_until("the metrics have the loss", || {
         get("/metrics").is_some_and(|text| text.contains("\ntrain_loss{"))

@@ -3,8 +3,8 @@
 use pulsetrain_pipeline::clock;
 use pulsetrain_semconv::metric;
 use pulsetrain_tests::{
-    AmdModel, FakeSysfs, Folder, GpuMetrics, Judge, Process, command, free_port, promtool_check,
-    some_or_return, wait_until,
+    AmdModel, FakeSysfs, Folder, GpuMetrics, Judge, Process, command, free_port, http::is_open,
+    promtool_check, some_or_return, wait_until,
 };
 
 use crate::gpu_faults::{
@@ -37,7 +37,7 @@ fn start(machine: &FakeSysfs, folder: &Folder, page: u16, keys: &str) -> Process
     );
     let config = folder.file(CONFIG, config);
     let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config));
-    agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+    agent.wait_until_ready(|| is_open(page));
     agent
 }
 

@@ -1,11 +1,8 @@
 //! Our names in Prometheus: a second implementation, independent of the translator under test.
 
-use std::{
-    collections::BTreeMap,
-    io::{Read, Write},
-    net::{Ipv4Addr, TcpStream},
-    time::Duration,
-};
+use std::collections::BTreeMap;
+
+use pulsetrain_tests::http::metrics;
 
 use crate::gpu_faults::point::Point;
 
@@ -54,19 +51,7 @@ pub(crate) fn label(attribute: &str) -> String {
 
 /// Returns the page in text, over a new connection, as in Prometheus' first scrape.
 pub(crate) fn fetch(port: u16) -> String {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the page is served");
-    let deadline = Some(Duration::from_secs(10));
-    stream.set_read_timeout(deadline).expect("a deadline can be set");
-    stream
-        .write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n")
-        .expect("the page can be asked for");
-    let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .expect("the page is answered in time");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-    assert!(head.contains(" 200 "), "{head}");
-    body.to_owned()
+    metrics(port).expect("the page is answered in time")
 }
 
 /// Returns the samples of a page in text: name and labels, and the value.

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use pulsetrain_tests::{FakeNvml, Judge, Process, Prometheus, command, free_port, wait_until};
+use pulsetrain_tests::{FakeNvml, Judge, Process, Prometheus, command, free_port, http::is_open, wait_until};
 use tempfile::TempDir;
 
 use crate::gpu_faults::{
@@ -159,6 +159,6 @@ health: {{listen: 127.0.0.1:{health}}}
     let path = folder.join("agent.yaml");
     fs::write(&path, configuration).expect("a temporary file can be written");
     let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(&path));
-    agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+    agent.wait_until_ready(|| is_open(page));
     agent
 }

@@ -3,13 +3,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{Read, Write},
-    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use pulsetrain_tests::{FakeNvml, Process, command, free_port, wait_until};
+use pulsetrain_tests::{
+    FakeNvml, Process, command, free_port,
+    http::{is_open, metrics},
+    wait_until,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -181,7 +182,7 @@ impl World {
             "pulsetrain agent",
             command(["agent", "--config"]).arg(&path).env("TZ", "UTC"),
         );
-        agent.wait_until_ready(|| TcpStream::connect((Ipv4Addr::LOCALHOST, page)).is_ok());
+        agent.wait_until_ready(|| is_open(page));
         let world = Self {
             driver,
             folder,
@@ -246,7 +247,7 @@ impl World {
 
     /// Returns the samples on the page with this prefix, without labels if a name has only one series.
     fn page(&self, begin: &str) -> BTreeMap<String, f64> {
-        let page = fetch(self.page);
+        let page = metrics(self.page).expect("the page is answered in time");
         let lines = page.lines().filter(|line| line.starts_with(begin));
         let samples = lines.filter_map(|line| line.rsplit_once(' '));
         samples
@@ -299,19 +300,4 @@ health: {{listen: 127.0.0.1:{}}}
         folder.join("telemetry.jsonl").display(),
         free_port()
     )
-}
-
-/// Returns the page, over a new connection.
-fn fetch(page: u16) -> String {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, page)).expect("the page is served");
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .expect("a deadline can be set");
-    let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n");
-    asked.expect("the page can be asked for");
-    let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .expect("the page is answered in time");
-    answer
 }

@@ -124,8 +124,7 @@ fn prometheus_config_serves_metrics_and_writes_traces_and_events_to_files() {
     agent.env("PROMETHEUS_LISTEN", format!("127.0.0.1:{port}"));
     let agent = Process::start("agent", &mut agent);
     wait_until("the page has the loss", || {
-        let page = http::request(port, "GET", "/metrics", "", &[]);
-        page.is_some_and(|(_, page)| String::from_utf8_lossy(&page).contains("\ntrain_loss{"))
+        http::metrics(port).is_some_and(|page| page.contains("\ntrain_loss{"))
     });
     agent.stop();
     let traces = fs::read_dir(folder.path("traces")).expect("there is a folder of traces");

@@ -9,7 +9,6 @@ use pulsetrain_tests::{
 use serde_json::Value;
 
 use crate::prometheus::{
-    endpoint::page,
     following::{Agent, Following, Written},
     samples::samples,
 };
@@ -25,8 +24,8 @@ fn agent_scrapes_have_the_latest_step_and_otlp_has_every_step() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let receiver = format!("  receiver:\n    otlp:\n      endpoint: {}\n", endpoint.url());
     let mut following = Following::start("", &receiver);
-    let address = following.agent().address();
-    let prometheus = Prometheus::start(&program, &[("ours", address.clone())], &[]);
+    let target = [("ours", following.agent().address())];
+    let prometheus = Prometheus::start(&program, &target, &[]);
     let mut steps: Vec<Written> = Vec::new();
     wait_until("Prometheus has stored enough losses, numbers and others", || {
         // Every third loss is NaN, and all others are different.
@@ -42,7 +41,7 @@ fn agent_scrapes_have_the_latest_step_and_otlp_has_every_step() {
     });
     assert_stored_are_the_last_before(&prometheus, &steps);
 
-    let output = promtool_check(&program, &page(&address, "text/plain"));
+    let output = promtool_check(&program, following.agent().page().as_bytes());
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && printed.is_empty(), "{printed}");
     assert!(following.stop().success());

@@ -2,15 +2,18 @@
 
 use std::{
     fs,
-    net::TcpStream,
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
 };
 
-use pulsetrain_tests::{Process, SurogateWriter, command, corpus, free_port, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Process, SurogateWriter, command, corpus, free_port,
+    http::{is_open, metrics},
+    surogate_records, wait_until,
+};
 use tempfile::TempDir;
 
-use crate::prometheus::{endpoint::page, otlp::now};
+use crate::prometheus::otlp::now;
 
 /// An agent with a page that follows `training.json` or other logs in its folder.
 pub(crate) struct Agent {
@@ -64,7 +67,7 @@ health:
         let mut program: Command = command(["agent", "--config"]);
         program.arg(file).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
         let mut process = Process::start("pulsetrain agent", &mut program);
-        process.wait_until_ready(|| TcpStream::connect(("127.0.0.1", page)).is_ok());
+        process.wait_until_ready(|| is_open(page));
         self.process = Some(process);
     }
 
@@ -90,7 +93,7 @@ health:
 
     /// Returns its page as text.
     pub(crate) fn page(&self) -> String {
-        String::from_utf8(page(&self.address(), "text/plain")).expect("the page is text")
+        metrics(self.page).expect("the agent answers")
     }
 
     /// Returns its process.

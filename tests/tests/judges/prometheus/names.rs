@@ -4,8 +4,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::{Read, Write},
-    net::TcpStream,
     path::Path,
     process::Command,
 };
@@ -16,7 +14,11 @@ use pulsetrain_otlp::{
     write::{Attribute, Envelope, HistogramParts, MetricsWriter, PointParts, Value as OtlpValue},
 };
 use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric, prometheus_label};
-use pulsetrain_tests::{Judge, Process, Prometheus, free_port, wait_until};
+use pulsetrain_tests::{
+    Judge, Process, Prometheus, free_port,
+    http::{is_open, push_otlp},
+    wait_until,
+};
 
 use crate::prometheus::{endpoint::Endpoint, otlp::now};
 
@@ -49,7 +51,7 @@ fn every_registry_metric_has_the_same_series_via_scrape_and_collector() {
     let prometheus = Prometheus::start(&program, &targets, &keys);
     for batch in one_of_each(&RESOURCE) {
         endpoint.take(&batch);
-        post(receiver, &batch);
+        push_otlp(receiver, "/v1/metrics", "", &batch);
         prometheus.push(&batch);
     }
     let expected = metric::ALL.len();
@@ -271,24 +273,6 @@ service:
     );
     fs::write(&config, text).expect("a temporary file can be written");
     let mut process = Process::start("collector", Command::new(program).arg("--config").arg(&config));
-    process.wait_until_ready(|| {
-        [receiver, page]
-            .iter()
-            .all(|port| TcpStream::connect(("127.0.0.1", *port)).is_ok())
-    });
+    process.wait_until_ready(|| [receiver, page].into_iter().all(is_open));
     (process, receiver, page)
-}
-
-fn post(port: u16, body: &[u8]) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the Collector listens");
-    write!(
-        stream,
-        "POST /v1/metrics HTTP/1.0\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    )
-    .and_then(|()| stream.write_all(body))
-    .expect("the Collector reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("the Collector answers");
-    assert_eq!(answer.split(' ').nth(1), Some("200"), "{answer}");
 }
