@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use pulsetrain_tests::http::metrics;
 
-use crate::gpu_faults::point::Point;
+use crate::point::Point;
 
 /// Returns the Prometheus name of a point's metric.
 pub(crate) fn name_of(point: &Point) -> String {
     let mut name = point.name.replace('.', "_");
     let unit = match point.unit.as_str() {
         // Only gauges have the suffix `ratio` in Prometheus.
-        "1" if point.is_sum || point.histogram.is_some() => "",
+        "1" if point.instrument != "gauge" => "",
         "1" => "ratio",
         "W" => "watts",
         "J" => "joules",
@@ -30,7 +30,7 @@ pub(crate) fn name_of(point: &Point) -> String {
     if point.histogram.is_some() {
         name.push_str("_count");
     }
-    if point.counts && !name.ends_with("_total") {
+    if point.instrument == "counter" && !name.ends_with("_total") {
         name.push_str("_total");
     }
     name

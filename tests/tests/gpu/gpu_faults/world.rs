@@ -9,8 +9,8 @@ use std::{
 use pulsetrain_tests::{FakeNvml, Judge, Process, Prometheus, command, free_port, http::is_open, wait_until};
 use tempfile::TempDir;
 
-use crate::gpu_faults::{
-    page::{name_of, selector},
+use crate::{
+    gpu_faults::page::{name_of, selector},
     point::{self, Point},
 };
 
@@ -78,7 +78,7 @@ impl World {
         wanted: impl Fn(f64) -> bool,
     ) -> Point {
         let last = self.wait_last(name, attributes, "as it should be", |last| {
-            !last.ends && last.value.is_some_and(&wanted)
+            !last.ends && wanted(last.value)
         });
         let selector = selector(&name_of(&last), attributes);
         wait_until(&format!("Prometheus has {selector} as it should be"), || {
