@@ -18,6 +18,8 @@ use serde_json::{Map, Value};
 
 use canonical::{canonical, is_default};
 
+use crate::otlp::{list, text_of, time};
+
 /// The names of the nested lists in OTLP/JSON (resource, scope, item), and the name of one item here.
 const SIGNALS: [[&str; 4]; 3] = [
     ["resourceSpans", "scopeSpans", "spans", "span"],
@@ -103,7 +105,7 @@ impl Items {
             .into_iter()
             .filter(|item| item["metric"]["name"] == metric);
         let mut values: Vec<_> = points
-            .map(|item| (time(&item["point"]), number(&item["point"])))
+            .map(|item| (time(&item["point"], "timeUnixNano"), number(&item["point"])))
             .collect();
         values.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         values
@@ -111,11 +113,7 @@ impl Items {
 
     /// Returns the items of one service, and those of all others.
     pub fn divide_by_service(self, service: &str) -> (Self, Self) {
-        let of_service = |item: &Value| {
-            list(&item["resource"], "attributes").iter().any(|attribute| {
-                attribute["key"] == "service.name" && attribute["value"]["stringValue"] == service
-            })
-        };
+        let of_service = |item: &Value| text_of(&item["resource"], "service.name") == Some(service);
         let (these, others) = self.0.into_iter().partition(of_service);
         (Self(these), Self(others))
     }
@@ -230,10 +228,10 @@ fn flatten(message: &Value, items: &mut Vec<Value>) {
         );
     }
     for [resources, scopes, records, kind] in SIGNALS {
-        for resource in list(message, resources) {
-            for scope in list(resource, scopes) {
+        for resource in list(&message[resources]) {
+            for scope in list(&resource[scopes]) {
                 let around = Around::of(resource, scope);
-                for record in list(scope, records) {
+                for record in list(&scope[records]) {
                     match kind {
                         "point" => around.push_points(record, items),
                         _ => items.push(around.item([(kind, canonical(record))])),
@@ -259,7 +257,7 @@ impl Around {
 
     fn push_points(&self, metric: &Value, items: &mut Vec<Value>) {
         for kind in POINT_KINDS {
-            let points = list(&metric[kind], "dataPoints");
+            let points = list(&metric[kind]["dataPoints"]);
             if points.is_empty() {
                 continue;
             }
@@ -294,34 +292,10 @@ fn head(metric: &Value, kind: &str) -> Value {
     canonical(&Value::Object(head))
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value
-        .get(key)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-fn time(point: &Value) -> u64 {
-    let text = point["timeUnixNano"]
-        .as_str()
-        .unwrap_or_else(|| panic!("no time in {point}"));
-    text.parse().unwrap_or_else(|error| panic!("{error}: {point}"))
-}
-
 fn number(point: &Value) -> f64 {
     let text = ["asDouble", "asInt", "sum"]
         .iter()
         .find_map(|key| point[key].as_str());
     text.and_then(|text| text.parse().ok())
         .unwrap_or_else(|| panic!("no number in {point}"))
-}
-
-/// Returns the number of spans in a trace that a backend returned in OTLP/JSON.
-pub fn spans_in_trace(trace: &Value) -> usize {
-    let lists = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let resources = lists(trace, "resourceSpans");
-    let scopes = resources
-        .iter()
-        .flat_map(|resource| lists(resource, "scopeSpans"));
-    scopes.map(|scope| lists(&scope, "spans").len()).sum()
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use fastrand::Rng;
-use pulsetrain_tests::{FakeNvml, Items, Process, SurogateRun, wait_until};
+use pulsetrain_tests::{FakeNvml, Items, Process, SurogateRun, otlp::text_of, wait_until};
 use serde_json::Value;
 
 use crate::{
@@ -98,7 +98,7 @@ fn claims(world: &World) -> usize {
         .iter()
         .filter(|item| item["metric"]["name"] == "gpu.energy");
     energies
-        .filter_map(|item| attribute(&item["point"], "train.run.id"))
+        .filter_map(|item| text_of(&item["point"], "train.run.id"))
         .collect::<BTreeSet<_>>()
         .len()
 }
@@ -118,8 +118,8 @@ fn reported(items: &Items) -> Vec<(String, String)> {
     let reported = points.filter(|item| item["metric"]["name"] == "gpu.steps");
     reported
         .map(|item| {
-            let status = attribute(&item["point"], "gpu.step.energy_status");
-            assert!(matches!(status.as_deref(), Some("complete" | "coarse")), "{item}");
+            let status = text_of(&item["point"], "gpu.step.energy_status");
+            assert!(matches!(status, Some("complete" | "coarse")), "{item}");
             of_run(item, &item["point"]["timeUnixNano"])
         })
         .collect()
@@ -138,14 +138,17 @@ fn lines_with(world: &World, words: &str) -> Items {
 }
 
 fn of_run(item: &Value, time: &Value) -> (String, String) {
-    let run = attribute(&item["resource"], "train.run.id").expect("an item of a run");
-    (run, time.as_str().expect("an item has a time").to_owned())
+    let run = text_of(&item["resource"], "train.run.id").expect("an item of a run");
+    (
+        run.to_owned(),
+        time.as_str().expect("an item has a time").to_owned(),
+    )
 }
 
 /// Returns the items of the logs without everything that was derived from them.
 fn without_energy(items: Items) -> Items {
     let is_of_log = |item: &Value| {
-        attribute(&item["resource"], "train.run.id").is_some() && item["scope"]["name"] != "pulsetrain.derive"
+        text_of(&item["resource"], "train.run.id").is_some() && item["scope"]["name"] != "pulsetrain.derive"
     };
     items.changed(is_of_log, |item| {
         let attributes = item.pointer_mut("/span/attributes");
@@ -156,10 +159,4 @@ fn without_energy(items: Items) -> Items {
             });
         }
     })
-}
-
-fn attribute(of: &Value, name: &str) -> Option<String> {
-    let attributes = of["attributes"].as_array()?;
-    let attribute = attributes.iter().find(|attribute| attribute["key"] == name)?;
-    attribute["value"]["stringValue"].as_str().map(str::to_owned)
 }

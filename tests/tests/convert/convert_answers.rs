@@ -1,10 +1,9 @@
 //! Responses of a real Tempo and a real Jaeger, recorded in `tests/corpus/backends`, as inputs of `pulsetrain convert`: the
 //! result is the spans of `sent.json`, except for the known losses of each store.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, path::PathBuf};
 
-use flate2::{Compression, write::GzEncoder};
-use pulsetrain_tests::{Finished, Items, convert, corpus};
+use pulsetrain_tests::{Finished, Items, convert, corpus, otlp::gzip};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -119,9 +118,7 @@ fn saved(text: &[u8], name: &str) -> (TempDir, PathBuf) {
 #[test]
 fn compressed_response_without_a_file_extension_is_read() {
     let text = fs::read(corpus("backends/tempo_api_traces.json")).unwrap();
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(&text).unwrap();
-    let (_folder, path) = saved(&encoder.finish().unwrap(), "answer");
+    let (_folder, path) = saved(&gzip(&text), "answer");
     let (finished, items) = read(&[path]);
     finished.expect_code(0);
     items.assert_same(&sent(Some(TRACE), without_flags));

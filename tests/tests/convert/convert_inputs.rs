@@ -9,13 +9,12 @@ use std::{
     thread,
 };
 
-use flate2::{Compression, write::GzEncoder};
 use pulsetrain_otlp::{
     frames::{FrameReader, append_binary},
     limits::Limits,
     write::Buffer,
 };
-use pulsetrain_tests::{Finished, Folder, Items, command, convert, corpus};
+use pulsetrain_tests::{Finished, Folder, Items, command, convert, corpus, otlp::gzip};
 use serde_json::Value;
 
 /// Returns the items of inputs that must be read completely.
@@ -74,12 +73,6 @@ fn forms(folder: &Folder) -> Vec<(&'static str, Vec<u8>)> {
     forms.push(("all.json", pretty.join("\n").into_bytes()));
     forms.push(("all.jsonl", lines));
     forms
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).expect("memory can be written");
-    encoder.finish().expect("memory can be written")
 }
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {

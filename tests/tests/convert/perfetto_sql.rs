@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus, some_or_return};
+use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus, otlp::number, some_or_return};
 use serde_json::{Value, json};
 
 const RANKS: usize = 4;
@@ -17,15 +17,6 @@ const CRITICAL_PATH: &str = "include perfetto module pulsetrain.critical_path";
 
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/convert/sql/pulsetrain")
-}
-
-/// Parses a number; trace_processor prints numbers that JavaScript cannot represent as strings.
-fn number(value: &Value) -> i64 {
-    let text = value
-        .as_str()
-        .map(str::to_owned)
-        .unwrap_or_else(|| value.to_string());
-    text.parse().expect("a number")
 }
 
 /// Simulates and converts a job.

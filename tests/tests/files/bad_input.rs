@@ -3,12 +3,11 @@
 use std::{
     fs,
     fs::Permissions,
-    io::Write as _,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Finished, Import, Items, as_unprivileged, corpus};
+use pulsetrain_tests::{Finished, Import, Items, as_unprivileged, corpus, otlp::gzip};
 use tempfile::TempDir;
 
 const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
@@ -249,12 +248,6 @@ fn broken_record_is_skipped_alone() {
 /// Creates an import for tests that check only the messages.
 fn import(path: &Path) -> Import {
     Import::of(path).to("-")
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).expect("memory can be written to");
-    encoder.finish().expect("memory can be written to")
 }
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Import, Items, SurogateLog, corpus};
+use pulsetrain_tests::{Import, Items, SurogateLog, corpus, otlp::text_of};
 use serde_json::{Value, json};
 
 const LOG: &str = "surogate/training_dense.json";
@@ -146,7 +146,5 @@ fn import(options: &[&str]) -> Items {
 }
 
 fn resource<'a>(item: &'a Value, key: &str) -> Option<&'a str> {
-    let attributes = item["resource"]["attributes"].as_array()?;
-    let found = attributes.iter().find(|attribute| attribute["key"] == key)?;
-    found["value"]["stringValue"].as_str()
+    text_of(&item["resource"], key)
 }

@@ -7,7 +7,7 @@ use prost::Message;
 use pulsetrain_derive::{SignalsConfig, SignalsStage};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Stage, clock};
-use pulsetrain_tests::{Import, Items, command, convert, corpus};
+use pulsetrain_tests::{Import, Items, command, convert, corpus, otlp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -199,13 +199,14 @@ fn per_rank_files_derive_the_same_signals_as_one_file() {
     .status();
     assert!(demo.unwrap().success());
 
-    let mut by_rank: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut by_rank: BTreeMap<Option<i64>, Vec<Value>> = BTreeMap::new();
     for line in std::fs::read_to_string(path("all.jsonl")).unwrap().lines() {
         let message: Value = serde_json::from_str(line).unwrap();
         for (signal, resources) in message.as_object().unwrap() {
             for resource in resources.as_array().unwrap() {
                 let message = json!({ signal: [resource] });
-                by_rank.entry(rank(resource)).or_default().push(message);
+                let rank = otlp::integer(&resource["resource"], "train.rank");
+                by_rank.entry(rank).or_default().push(message);
             }
         }
     }
@@ -216,9 +217,9 @@ fn per_rank_files_derive_the_same_signals_as_one_file() {
         by_rank.keys()
     );
     let mut files = Vec::new();
-    for (rank, messages) in by_rank {
+    for (number, messages) in by_rank.values().enumerate() {
         let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
-        files.push(path(&format!("rank-{rank}.jsonl")));
+        files.push(path(&format!("{number}.jsonl")));
         std::fs::write(files.last().unwrap(), lines.join("\n")).unwrap();
     }
 
@@ -233,18 +234,6 @@ fn per_rank_files_derive_the_same_signals_as_one_file() {
         (25..=35).contains(&slow),
         "one rank is slow from step 10 on: {slow} of {scores:?}"
     );
-}
-
-/// Returns the rank of a resource, or `None`.
-fn rank(resource: &Value) -> String {
-    let attributes = resource["resource"]["attributes"].as_array();
-    let rank = attributes
-        .into_iter()
-        .flatten()
-        .find(|attribute| attribute["key"] == "train.rank");
-    rank.map_or_else(String::new, |rank| {
-        rank["value"]["intValue"].as_str().unwrap_or_default().to_owned()
-    })
 }
 
 #[test]
@@ -397,8 +386,7 @@ fn points_by_scope(items: &Items, scope: &str) -> BTreeMap<String, usize> {
 }
 
 fn time(item: &Value) -> u64 {
-    let time = item["point"]["timeUnixNano"].as_str();
-    time.and_then(|time| time.parse().ok()).expect("a time")
+    otlp::time(&item["point"], "timeUnixNano")
 }
 
 fn count(item: &Value) -> u64 {

@@ -2,8 +2,8 @@
 //!
 //! The expected values are computed from the log with plain serde_json, independently of our code.
 
-use pulsetrain_tests::{Finished, Import, Items, SurogateLog, corpus};
-use serde_json::{Value, json};
+use pulsetrain_tests::{Finished, Import, Items, SurogateLog, corpus, otlp::attribute};
+use serde_json::json;
 
 #[test]
 fn every_step_has_one_loss_with_its_own_timestamp() {
@@ -40,11 +40,11 @@ fn every_timed_step_is_a_span_that_ends_at_its_record_time() {
             assert_eq!(span["startTimeUnixNano"], (step.time() - nanos).to_string());
             assert_eq!(
                 attribute(span, "train.step"),
-                json!({"intValue": step.number("step").to_string()})
+                Some(&json!({"intValue": step.number("step").to_string()}))
             );
             assert_eq!(
                 attribute(span, "train.loss"),
-                json!({"doubleValue": format!("{:?}", step.number("loss"))})
+                Some(&json!({"doubleValue": format!("{:?}", step.number("loss"))}))
             );
         }
     }
@@ -76,12 +76,6 @@ fn import(name: &str) -> (Finished, Items) {
     let out = folder.path().join("out.jsonl");
     let finished = Import::of(corpus(name)).to(&out).run().expect_code(0);
     (finished, Items::read(&out))
-}
-
-fn attribute(span: &Value, key: &str) -> Value {
-    let attributes = span["attributes"].as_array().expect("a step has attributes");
-    let found = attributes.iter().find(|attribute| attribute["key"] == key);
-    found.unwrap_or_else(|| panic!("no {key} in {span}"))["value"].clone()
 }
 
 #[test]

@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path};
 
-use pulsetrain_tests::{Import, command, semconv};
+use pulsetrain_tests::{
+    Import, command,
+    otlp::{list, messages},
+    semconv,
+};
 use serde_json::Value;
 
 /// Returns the code blocks below a heading of the page, with their languages.
@@ -46,11 +50,7 @@ fn imported(heading: &str, format: &str) -> Vec<String> {
 
 /// Returns the points of a file of OTLP/JSON.
 fn points_of(out: &Path) -> Vec<String> {
-    let text = fs::read_to_string(out).expect("the output can be read");
-    let messages = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line is JSON"));
-    messages.flat_map(|message| points(&message)).collect()
+    messages(out).iter().flat_map(points).collect()
 }
 
 fn points(message: &Value) -> Vec<String> {
@@ -73,10 +73,6 @@ fn points(message: &Value) -> Vec<String> {
         }
     }
     found
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn has_all(points: &[String], expected: &[&str]) {

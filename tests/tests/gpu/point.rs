@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use pulsetrain_tests::otlp::{below, list, metrics};
 use serde_json::Value;
 
 /// A point or an event.
@@ -74,17 +75,14 @@ pub(crate) fn read(path: &Path, from: usize) -> (Vec<Point>, usize) {
 /// Returns the points and events of a message.
 pub(crate) fn points_of(message: &Value) -> Vec<Point> {
     let mut points = Vec::new();
-    for metric in each(&message["resourceMetrics"])
-        .flat_map(|resource| each(&resource["scopeMetrics"]))
-        .flat_map(|scope| each(&scope["metrics"]))
-    {
+    for metric in metrics(message) {
         for kind in ["gauge", "sum", "histogram"] {
             let instrument = match (kind, metric[kind]["isMonotonic"] == true) {
                 ("sum", true) => "counter",
                 ("sum", false) => "updowncounter",
                 (kind, _) => kind,
             };
-            points.extend(each(&metric[kind]["dataPoints"]).map(|point| Point {
+            points.extend(list(&metric[kind]["dataPoints"]).iter().map(|point| Point {
                 unit: text(&metric["unit"]),
                 instrument,
                 histogram: (kind == "histogram").then(|| histogram_of(point)),
@@ -92,9 +90,7 @@ pub(crate) fn points_of(message: &Value) -> Vec<Point> {
             }));
         }
     }
-    let records = each(&message["resourceLogs"])
-        .flat_map(|resource| each(&resource["scopeLogs"]))
-        .flat_map(|scope| each(&scope["logRecords"]));
+    let records = below(message, ["resourceLogs", "scopeLogs", "logRecords"]);
     points.extend(records.map(|record| point_of(text(&record["eventName"]), record)));
     points
 }
@@ -112,7 +108,7 @@ fn point_of(name: String, point: &Value) -> Point {
     let time = |field: &str| text(&point[field]).parse().unwrap_or_default();
     Point {
         name,
-        attributes: each(&point["attributes"]).map(attribute).collect(),
+        attributes: list(&point["attributes"]).iter().map(attribute).collect(),
         unit: String::new(),
         instrument: "",
         value_type: match (point.get("asInt"), point.get("asDouble")) {
@@ -134,13 +130,9 @@ fn point_of(name: String, point: &Value) -> Point {
 fn histogram_of(point: &Value) -> Histogram {
     let number = |value: &Value| text(value).parse().expect("a histogram is of numbers");
     Histogram {
-        bounds: each(&point["explicitBounds"]).map(number).collect(),
-        counts: each(&point["bucketCounts"]).map(number).collect(),
+        bounds: list(&point["explicitBounds"]).iter().map(number).collect(),
+        counts: list(&point["bucketCounts"]).iter().map(number).collect(),
     }
-}
-
-fn each(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
 }
 
 fn text(value: &Value) -> String {

@@ -7,9 +7,10 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Import, Items, Judge, Process, command, corpus, free_port, http::answers_ok, some_or_return, wait_until,
+    Import, Items, Judge, Process, command, corpus, free_port, http::answers_ok, otlp::attribute,
+    some_or_return, wait_until,
 };
-use serde_json::Value;
+use serde_json::json;
 use tempfile::TempDir;
 
 const SAMPLE: &str = "written/tunix_otel.jsonl";
@@ -80,28 +81,19 @@ fn the_rest_is_as_it_was(items: &Items) {
     assert_eq!(log["log"]["body"]["stringValue"], "weights are loaded");
     for item in items.of_kind("point") {
         let is_ours = item["metric"]["name"] != "app.requests";
-        assert_eq!(
-            attribute(item, "service.name"),
-            r#"{"stringValue":"post-training"}"#
-        );
-        assert_eq!(attribute(item, "host.cpus"), r#"{"intValue":"96"}"#);
-        assert_eq!(attribute(item, "train.run.id"), r#"{"stringValue":"grpo-1"}"#);
-        let framework = attribute(item, "train.framework");
-        assert_eq!(
-            framework,
-            if is_ours {
-                r#"{"stringValue":"tunix"}"#
-            } else {
-                "null"
-            }
-        );
+        let expected = [
+            ("service.name", Some(json!({"stringValue": "post-training"}))),
+            ("host.cpus", Some(json!({"intValue": "96"}))),
+            ("train.run.id", Some(json!({"stringValue": "grpo-1"}))),
+            (
+                "train.framework",
+                is_ours.then(|| json!({"stringValue": "tunix"})),
+            ),
+        ];
+        for (key, value) in expected {
+            assert_eq!(attribute(&item["resource"], key), value.as_ref(), "{key}");
+        }
     }
-}
-
-fn attribute(item: &Value, key: &str) -> String {
-    let attributes = item["resource"]["attributes"].as_array();
-    let found = attributes.and_then(|all| all.iter().find(|pair| pair["key"] == key));
-    found.map_or_else(|| "null".to_owned(), |pair| pair["value"].to_string())
 }
 
 fn imported(file: &Path) -> Items {

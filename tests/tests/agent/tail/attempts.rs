@@ -7,7 +7,11 @@ use std::{
     path::Path,
 };
 
-use pulsetrain_tests::{Import, Items, SurogateWriter, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Import, Items, SurogateWriter, corpus,
+    otlp::{integer, text_of},
+    surogate_records, wait_until,
+};
 use serde_json::Value;
 
 use crate::tail::world::World;
@@ -35,22 +39,14 @@ fn traces(items: &Items) -> Traces {
 }
 
 fn attempt(item: &Value) -> i64 {
-    let attributes = item["resource"]["attributes"].as_array();
-    let mut attributes = attributes.expect("a resource has attributes").iter();
-    let attempt = attributes.find(|attribute| attribute["key"] == "train.attempt");
-    let value = &attempt.expect("a run has an attempt")["value"]["intValue"];
-    let number = value.as_str().map(|text| text.parse().expect("a number"));
-    number.or_else(|| value.as_i64()).expect("an attempt is a number")
+    integer(&item["resource"], "train.attempt").expect("a run has an attempt")
 }
 
-fn runs(items: &Items) -> BTreeSet<String> {
-    let resources = items
-        .of_kind("span")
-        .into_iter()
-        .map(|item| &item["resource"]["attributes"]);
-    let ids = resources.flat_map(|attributes| attributes.as_array().expect("they are a list").clone());
-    let ids = ids.filter(|attribute| attribute["key"] == "train.run.id");
-    ids.map(|id| id["value"]["stringValue"].to_string()).collect()
+fn runs(items: &Items) -> BTreeSet<&str> {
+    let spans = items.of_kind("span").into_iter();
+    spans
+        .filter_map(|item| text_of(&item["resource"], "train.run.id"))
+        .collect()
 }
 
 fn sizes(traces: &Traces) -> Vec<(i64, usize)> {

@@ -7,7 +7,7 @@ use std::{
     process::Stdio,
 };
 
-use pulsetrain_tests::{Finished, Folder, command, convert};
+use pulsetrain_tests::{Finished, Folder, command, convert, otlp::gzip};
 
 use crate::large::input::{TRACES, steps};
 
@@ -21,11 +21,7 @@ fn binary_gzip_and_split_inputs_give_the_same_trace() {
     let expected = fs::read(&plain).unwrap();
     let binary = folder.path("steps.binpb");
     convert(&[&input], &binary, &[]).expect_code(0);
-    let gzip = {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(text.as_bytes()).unwrap();
-        folder.file("steps.jsonl.gz", encoder.finish().unwrap())
-    };
+    let gzip = folder.file("steps.jsonl.gz", gzip(text.as_bytes()));
     let (first, rest) = text.split_once('\n').unwrap();
     let parts = [folder.file("first.jsonl", first), folder.file("rest.jsonl", rest)];
     let output = folder.path("other.pftrace");

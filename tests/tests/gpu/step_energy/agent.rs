@@ -9,13 +9,13 @@ use std::{
 use pulsetrain_tests::{
     FakeNvml, Process, command, free_port,
     http::{is_open, metrics},
+    otlp::{double, messages, steps, sums, text_of, time},
     wait_until,
 };
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::step_energy::{
-    otlp::{messages, number, steps, sums, text_of, time},
     power::joules,
     trainer::{OnGpu, log_steps, on_gpus},
 };
@@ -33,8 +33,8 @@ fn step_energies_of_a_growing_log_add_up_to_the_gpu_counters() {
     let mut sum = 0.0;
     for (pair, span) in BORDERS.windows(2).zip(&spans) {
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("rank"));
-        let reported = number(span, "gpu.step.energy").expect("it is known");
-        let error = number(span, "gpu.step.energy_error").expect("it has a bound");
+        let reported = double(span, "gpu.step.energy").expect("it is known");
+        let error = double(span, "gpu.step.energy_error").expect("it has a bound");
         // Steps of a few milliseconds are shorter than the update period of a counter; a busy machine may read the counter late
         // for longer ones.
         let status = if error <= 0.5 * reported {
@@ -48,10 +48,10 @@ fn step_energies_of_a_growing_log_add_up_to_the_gpu_counters() {
             (reported - truth).abs() <= error + 0.01,
             "{pair:?}: {reported} J, not {truth} J within {error} J"
         );
-        let watts = number(span, "gpu.step.mean_power").expect("it is complete");
+        let watts = double(span, "gpu.step.mean_power").expect("it is complete");
         assert!((179.0..1401.0).contains(&watts), "two GPUs do not draw {watts} W");
-        assert!(number(span, "gpu.step.busy_ratio").is_some_and(|busy| (0.0..=1.0).contains(&busy)));
-        let throttled = number(span, "gpu.step.throttle_time").expect("the driver counts it");
+        assert!(double(span, "gpu.step.busy_ratio").is_some_and(|busy| (0.0..=1.0).contains(&busy)));
+        let throttled = double(span, "gpu.step.throttle_time").expect("the driver counts it");
         assert!(
             (0.0..=pair[1] - pair[0]).contains(&throttled),
             "{throttled} s of {pair:?}"
@@ -118,7 +118,7 @@ fn only_the_first_of_ranks_logging_the_same_steps_gets_the_energy() {
     );
     let sum: f64 = spans
         .iter()
-        .filter_map(|span| number(span, "gpu.step.energy"))
+        .filter_map(|span| double(span, "gpu.step.energy"))
         .sum();
     let counted = world.counted(BORDERS[0], BORDERS[STEPS]);
     assert!(
@@ -142,9 +142,9 @@ fn energy_of_a_gpu_shared_by_two_runs_is_not_attributed() {
     let spans = world.wait_for_steps(6);
     for span in &spans {
         assert_eq!(text_of(span, "gpu.step.energy_status"), Some("shared"), "{span}");
-        assert_eq!(number(span, "gpu.step.energy"), None);
+        assert_eq!(double(span, "gpu.step.energy"), None);
         assert!(
-            number(span, "gpu.step.mean_power").is_some(),
+            double(span, "gpu.step.mean_power").is_some(),
             "the power of the GPU is known: {span}"
         );
     }

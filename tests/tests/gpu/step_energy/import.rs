@@ -1,11 +1,11 @@
 //! `pulsetrain import`: steps of a finished run, with recorded readings.
 
-use pulsetrain_tests::{Import, SurogateWriter};
-
-use crate::step_energy::{
-    otlp::{messages, number, steps, text_of, time},
-    trainer::record,
+use pulsetrain_tests::{
+    Import, SurogateWriter,
+    otlp::{double, messages, steps, text_of, time},
 };
+
+use crate::step_energy::trainer::record;
 
 #[test]
 fn import_computes_step_energy_from_recorded_gpu_readings() {
@@ -51,7 +51,7 @@ fn import_computes_step_energy_from_recorded_gpu_readings() {
     assert_eq!(derived.len(), known.len());
     for span in &derived {
         let secs = (time(span, "endTimeUnixNano") - time(span, "startTimeUnixNano")) as f64 / 1e9;
-        let reported = number(span, "gpu.step.energy").expect("every step lies among the readings");
+        let reported = double(span, "gpu.step.energy").expect("every step lies among the readings");
         assert!((reported - WATTS * secs).abs() < 1e-6, "{reported} J in {secs} s");
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("host"));
     }

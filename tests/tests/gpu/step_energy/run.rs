@@ -1,11 +1,11 @@
 //! `pulsetrain run`: the steps of its trainer, and the GPUs that the trainer uses.
 
-use pulsetrain_tests::{FakeNvml, command};
-
-use crate::step_energy::{
-    otlp::{messages, number, steps, sums, text_of},
-    power::ALONE,
+use pulsetrain_tests::{
+    FakeNvml, command,
+    otlp::{double, messages, steps, sums, text_of},
 };
+
+use crate::step_energy::power::ALONE;
 
 /// Prints ten steps of a quarter of a second each, as Surogate does.
 const TRAINER: &str = r#"
@@ -58,7 +58,7 @@ fn run_reports_the_step_energy_of_the_gpus_of_its_trainer() {
     assert!(reported.len() >= 7, "{steps:#?}");
     for step in reported {
         assert_eq!(text_of(step, "gpu.step.attribution"), Some("rank"));
-        let watts = number(step, "gpu.step.mean_power").expect("a complete step has its power");
+        let watts = double(step, "gpu.step.mean_power").expect("a complete step has its power");
         // If the trainer starts slowly, its steps may coincide with the lowest power.
         assert!(
             (89.0..701.0).contains(&watts),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_tests::{Jaeger, Judge, Tempo, spans_in_trace, wait_until};
+use pulsetrain_tests::{Jaeger, Judge, Tempo, otlp, wait_until};
 use serde_json::Value;
 
 use crate::collector_config::otelcol::{Otelcol, config, send_demo};
@@ -22,7 +22,7 @@ fn tempo_has_every_span_and_answers_traceql() {
         wait_until("Tempo has the trace", || {
             tempo
                 .trace(&id)
-                .is_some_and(|trace| spans_in_trace(&trace) == spans)
+                .is_some_and(|trace| otlp::spans(&trace).count() == spans)
         });
     }
     wait_until("a step is found by its number", || {

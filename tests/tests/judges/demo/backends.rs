@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pulsetrain_tests::{
-    Folder, Jaeger, Judge, Prometheus, Tempo, free_port, some_or_return, spans_in_trace, wait_until,
+    Folder, Jaeger, Judge, Prometheus, Tempo, free_port, otlp, some_or_return, wait_until,
 };
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ fn tempo_has_every_span() {
         wait_until("Tempo has the trace", || {
             tempo
                 .trace(&id)
-                .is_some_and(|trace| spans_in_trace(&trace) == spans)
+                .is_some_and(|trace| otlp::spans(&trace).count() == spans)
         });
         found += spans as u64;
     }

@@ -2,7 +2,10 @@
 
 use std::{fs, net::TcpListener};
 
-use pulsetrain_tests::{Finished, Folder, Items, Process, command, free_port};
+use pulsetrain_tests::{
+    Finished, Folder, Items, Process, command, free_port,
+    otlp::{integer, time},
+};
 use serde_json::Value;
 
 use crate::demo::world::{Counts, demo, run};
@@ -103,18 +106,8 @@ fn interrupted_demo_leaves_complete_files() {
 
 /// Returns the start and end times of the steps of rank 0.
 fn steps(items: &Items) -> Vec<(u64, u64)> {
-    let nanos = |span: &Value, key: &str| {
-        let text = span[key].as_str().expect("a span has times");
-        text.parse::<u64>().expect("a time is a number")
-    };
     let is_step_of_zero = |item: &&&Value| {
-        let attributes = item["resource"]["attributes"]
-            .as_array()
-            .expect("a resource has attributes");
-        item["span"]["name"] == "train.step"
-            && attributes
-                .iter()
-                .any(|pair| pair["key"] == "train.rank" && pair["value"]["intValue"] == "0")
+        item["span"]["name"] == "train.step" && integer(&item["resource"], "train.rank") == Some(0)
     };
     let spans = items.of_kind("span");
     let mut steps: Vec<_> = spans
@@ -122,7 +115,7 @@ fn steps(items: &Items) -> Vec<(u64, u64)> {
         .filter(is_step_of_zero)
         .map(|item| {
             let span = &item["span"];
-            (nanos(span, "startTimeUnixNano"), nanos(span, "endTimeUnixNano"))
+            (time(span, "startTimeUnixNano"), time(span, "endTimeUnixNano"))
         })
         .collect();
     steps.sort_unstable();

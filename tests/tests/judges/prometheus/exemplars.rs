@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Items, Judge, Prometheus, some_or_return, wait_until};
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, Items, Judge, Prometheus, otlp::time, some_or_return, wait_until,
+};
 use serde_json::Value;
 
 use crate::prometheus::following::Following;
@@ -58,8 +60,7 @@ fn sent(items: &Items) -> BTreeSet<[String; 4]> {
     spans
         .map(|item| {
             let text = |key: &str| item["span"][key].as_str().expect("a span has it").to_owned();
-            let nanos = |key: &str| text(key).parse::<u64>().expect("a time is a number");
-            let (start, end) = (nanos("startTimeUnixNano"), nanos("endTimeUnixNano"));
+            let [start, end] = ["startTimeUnixNano", "endTimeUnixNano"].map(|key| time(&item["span"], key));
             let secs = (end - start) as f64 / 1e9;
             [
                 text("traceId"),
