@@ -7,6 +7,7 @@
 mod alertmanager;
 mod cargo_build;
 mod certificates;
+mod clock;
 mod collector;
 mod corpus;
 mod document;
@@ -39,6 +40,7 @@ mod wait;
 
 pub use alertmanager::Alertmanager;
 pub use certificates::Certificates;
+pub use clock::unix_nanos;
 pub use collector::Collector;
 pub use corpus::corpus;
 pub use document::{workspace_path, write_table};
@@ -58,7 +60,7 @@ pub use pulsetrain::{Finished, Import, command, convert, semconv, send_traces, w
 pub use small_disk::SmallDisk;
 pub use surogate_log::{Record, SurogateLog};
 pub use surogate_run::SurogateRun;
-pub use surogate_writer::{SurogateWriter, surogate_records};
+pub use surogate_writer::{SurogateWriter, record_at, surogate_records, surogate_time};
 pub use tempo::Tempo;
 pub use terminal::{Terminal, on_terminal};
 pub use tls_front::TlsFront;

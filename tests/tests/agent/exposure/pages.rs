@@ -2,8 +2,9 @@
 
 use std::{fs, path::Path};
 
-use pulsetrain_pipeline::clock;
-use pulsetrain_tests::{Certificates, Judge, Prometheus, http::post_json, some_or_return, wait_until};
+use pulsetrain_tests::{
+    Certificates, Judge, Prometheus, http::post_json, some_or_return, unix_nanos, wait_until,
+};
 use serde_json::Value;
 
 use crate::exposure::agent::{Agent, Keys, basic, bearer, get, secrets, tls};
@@ -191,7 +192,7 @@ fn the_status_names_each_source_and_sink_with_its_state() {
     };
     let answer = post_json(agent.receiver, "/v1/traces", crate::exposure::clients::SPAN);
     assert!(matches!(answer, Some((200, _))), "{answer:?}");
-    let now = clock::unix_now().as_nanos();
+    let now = unix_nanos();
     let record =
         format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"timeUnixNano":"{now}"}}]}}]}}]}}"#);
     let answer = post_json(agent.receiver, "/v1/logs", &record);

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pulsetrain_otlp::{json, limits::Limits};
-use pulsetrain_pipeline::clock;
-use pulsetrain_tests::{Finished, Items, command};
+use pulsetrain_tests::{Finished, Items, command, unix_nanos};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -24,7 +23,7 @@ impl Steps {
     /// Creates steps; the last one has just ended. Each has a duration of a tenth of a second, with a forward and a
     /// backward pass.
     pub(crate) fn new(service: &str, count: u64) -> Self {
-        let now = clock::unix_now().as_nanos() as u64;
+        let now = unix_nanos();
         let first = now - now % SECOND - (count + 2) * SECOND;
         let resources: Vec<Value> = (0..RANKS)
             .map(|rank| {

@@ -8,11 +8,9 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
-use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, FakeNvml, Folder, Process, SurogateWriter, command, corpus, free_port,
-    surogate_records,
+    Answer, FakeEndpoint, FakeNvml, Folder, Process, SurogateWriter, command, corpus, free_port, record_at,
+    surogate_records, unix_nanos,
 };
 
 /// A healthy agent whose environment fails and recovers.
@@ -518,9 +516,8 @@ impl TrainingLog {
 
 /// Returns the record with a time at an offset from the current time.
 fn at(record: &str, seconds_from_now: i64) -> String {
-    let nanos = clock::unix_now().as_nanos() as i128 + i128::from(seconds_from_now) * 1_000_000_000;
-    let time = Timestamp::from_nanosecond(nanos).expect("a time of today");
-    let text = time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();
-    let begin = record.find("2026-11-21 ").expect("a record has a time");
-    format!("{}{text}{}", &record[..begin], &record[begin + text.len()..])
+    record_at(
+        record,
+        unix_nanos().saturating_add_signed(seconds_from_now * 1_000_000_000),
+    )
 }

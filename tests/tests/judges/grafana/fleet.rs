@@ -7,11 +7,9 @@ use std::{
     process::Command,
 };
 
-use jiff::Timestamp;
-use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{
     FakeNvml, Folder, Judge, Process, Prometheus, SurogateWriter, Tempo, command, corpus, free_port,
-    surogate_records, wait_until,
+    record_at, surogate_records, unix_nanos, wait_until,
 };
 
 /// An SFT job: a rank is slow, a gradient spikes, a GPU reports an error, another GPU is lost, and the job restarts.
@@ -154,7 +152,7 @@ impl Fleet {
 
 /// Returns the current time in Unix seconds.
 pub(crate) fn seconds() -> u64 {
-    clock::unix_now().as_nanos() as u64 / 1_000_000_000
+    unix_nanos() / 1_000_000_000
 }
 
 /// Returns the text of a file in `collector-config/`.
@@ -236,18 +234,13 @@ health: {{listen: '127.0.0.1:{health}'}}
 fn write_log(path: &Path) {
     let mut writer = SurogateWriter::create(path);
     let records = surogate_records(&corpus("surogate/training_moe.json"));
-    let end = clock::unix_now().as_nanos() as i128;
+    let end = unix_nanos();
     for (place, record) in records.iter().enumerate() {
-        writer.append(&at(record, end - 200_000_000 * (records.len() - place) as i128));
+        writer.append(&record_at(
+            record,
+            end - 200_000_000 * (records.len() - place) as u64,
+        ));
     }
     writer.append(r#"{"log": "step", "step": "none"}"#);
-    writer.append(&at(&records[records.len() - 1], end));
-}
-
-/// Returns the record with another time, in Unix nanoseconds.
-fn at(record: &str, unix_nanos: i128) -> String {
-    let time = Timestamp::from_nanosecond(unix_nanos).expect("a time of today");
-    let text = time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();
-    let begin = record.find("2026-11-21 ").expect("a record has a time");
-    format!("{}{text}{}", &record[..begin], &record[begin + text.len()..])
+    writer.append(&record_at(&records[records.len() - 1], end));
 }

@@ -9,11 +9,9 @@ use std::{
 use pulsetrain_tests::{
     Process, SurogateWriter, command, corpus, free_port,
     http::{is_open, metrics},
-    surogate_records, wait_until,
+    surogate_records, unix_nanos, wait_until,
 };
 use tempfile::TempDir;
-
-use crate::prometheus::otlp::now;
 
 /// An agent with a page that follows `training.json` or other logs in its folder.
 pub(crate) struct Agent {
@@ -205,5 +203,5 @@ fn begin(path: &Path, second: usize) -> SurogateWriter {
 }
 
 fn seconds_now() -> f64 {
-    now() as f64 / 1e9
+    unix_nanos() as f64 / 1e9
 }

@@ -17,10 +17,10 @@ use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric, prometheus_l
 use pulsetrain_tests::{
     Judge, Process, Prometheus, free_port,
     http::{is_open, push_otlp},
-    wait_until,
+    unix_nanos, wait_until,
 };
 
-use crate::prometheus::{endpoint::Endpoint, otlp::now};
+use crate::prometheus::endpoint::Endpoint;
 
 const RESOURCE: [(&str, &str); 5] = [
     ("service.namespace", "lab"),
@@ -159,11 +159,11 @@ fn write(metric: &'static Metric, resource: &[(&str, &'static str)], writer: &mu
     let sum = metric.instrument != Instrument::Gauge;
     let point = PointParts {
         start_unix_nanos: if sum {
-            UnixNanos(now() - 60_000_000_000)
+            UnixNanos(unix_nanos() - 60_000_000_000)
         } else {
             UnixNanos::UNKNOWN
         },
-        time_unix_nanos: UnixNanos(now()),
+        time_unix_nanos: UnixNanos(unix_nanos()),
         attributes: &attributes,
     };
     if metric.instrument == Instrument::Histogram {
