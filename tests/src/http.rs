@@ -1,7 +1,8 @@
 //! A plain HTTP client for servers on loopback: one request per connection.
 
 use std::{
-    io::{Read, Write},
+    fs,
+    io::{ErrorKind, Read, Write},
     net::{Ipv4Addr, TcpStream},
     time::Duration,
 };
@@ -69,4 +70,33 @@ pub fn encoded(text: &str) -> String {
             _ => format!("%{byte:02X}"),
         })
         .collect()
+}
+
+/// Returns the number of connections to a port that the server has not closed, from the system's table.
+pub fn connections(port: u16) -> usize {
+    const ESTABLISHED: &str = "01";
+    let table = fs::read_to_string("/proc/net/tcp").expect("Linux lists its connections");
+    let is_one = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, state) = (fields.next(), fields.nth(1));
+        local.is_some_and(|local| local.ends_with(&format!(":{port:04X}"))) && state == Some(ESTABLISHED)
+    };
+    table.lines().filter(is_one).count()
+}
+
+/// Returns the number of remaining bytes of a connection; panics if the server has not closed it.
+pub fn rest(mut stream: TcpStream) -> usize {
+    let timeout = stream.set_read_timeout(Some(MAX_SILENCE));
+    timeout.expect("a timeout can be set");
+    let (mut all, mut buffer) = (0, vec![0; 64 << 10]);
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return all,
+            Ok(bytes) => all += bytes,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset, "still open: {error}");
+                return all;
+            }
+        }
+    }
 }
