@@ -65,5 +65,6 @@ fn jaeger_has_every_span() {
         stored.iter().map(|trace| (id(trace), spans(trace))).collect()
     };
     let sent = sent.spans_by_trace();
+    assert_eq!(sent.len(), 61, "one for each step, and one for the run");
     wait_until("Jaeger has every span", || stored() == sent);
 }
