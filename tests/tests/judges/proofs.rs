@@ -113,12 +113,8 @@ fn dashboard_linter_rejects_a_panel_without_a_unit() {
 
 #[test]
 fn perses_panels_render_data_and_show_errors() {
-    let (Some(perses), Some(prometheus)) = (
-        Judge::Perses.require_or_skip(),
-        Judge::Prometheus.require_or_skip(),
-    ) else {
-        return;
-    };
+    let perses = some_or_return!(Judge::Perses.require_or_skip());
+    let prometheus = some_or_return!(Judge::Prometheus.require_or_skip());
     let prometheus = Prometheus::start(&prometheus, &[], &[]);
     let queries = [
         ("data", "vector(1)"),

@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_tests::{Jaeger, Judge, Tempo, otlp, wait_until};
+use pulsetrain_tests::{Jaeger, Judge, Tempo, otlp, some_or_return, wait_until};
 use serde_json::Value;
 
 use crate::collector_config::otelcol::{Otelcol, config, send_demo};
 
 #[test]
 fn tempo_has_every_span_and_answers_traceql() {
-    let (Some(collector), Some(program)) =
-        (Judge::Collector.require_or_skip(), Judge::Tempo.require_or_skip())
-    else {
-        return;
-    };
+    let collector = some_or_return!(Judge::Collector.require_or_skip());
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start_file(&program, &config("backends/tempo.yaml"));
     let collector = Otelcol::start(&collector, "tempo.yaml", &[("TEMPO_ENDPOINT", tempo.otlp())]);
     let sent = send_demo(&format!("traces={}", collector.target()), &[]);
@@ -48,12 +45,8 @@ fn tempo_has_every_span_and_answers_traceql() {
 
 #[test]
 fn jaeger_has_every_span() {
-    let (Some(collector), Some(program)) = (
-        Judge::Collector.require_or_skip(),
-        Judge::Jaeger.require_or_skip(),
-    ) else {
-        return;
-    };
+    let collector = some_or_return!(Judge::Collector.require_or_skip());
+    let program = some_or_return!(Judge::Jaeger.require_or_skip());
     let jaeger = Jaeger::start_file(&program, &config("backends/jaeger.yaml"));
     let collector = Otelcol::start(&collector, "jaeger.yaml", &[("JAEGER_ENDPOINT", jaeger.otlp())]);
     let sent = send_demo(&format!("traces={}", collector.target()), &[]);

@@ -17,7 +17,7 @@ use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric, prometheus_l
 use pulsetrain_tests::{
     Judge, Process, Prometheus, free_port,
     http::{is_open, push_otlp},
-    unix_nanos, wait_until,
+    some_or_return, unix_nanos, wait_until,
 };
 
 use crate::prometheus::endpoint::Endpoint;
@@ -35,12 +35,8 @@ type Series = BTreeMap<String, String>;
 
 #[test]
 fn every_registry_metric_has_the_same_series_via_scrape_and_collector() {
-    let (Some(program), Some(collector)) = (
-        Judge::Prometheus.require_or_skip(),
-        Judge::Collector.require_or_skip(),
-    ) else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
+    let collector = some_or_return!(Judge::Collector.require_or_skip());
     let keys = RESOURCE.map(|(key, _)| key);
     let mut endpoint = Endpoint::start(&keys);
     let (collector, receiver, page) = start_collector(&collector);
