@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Answer, Certificates, Collector, FakeEndpoint, FakeNvml, Judge, Prometheus, command, free_port,
+    Answer, Certificates, Collector, FakeEndpoint, FakeNvml, Finished, Judge, Prometheus, command, free_port,
     some_or_return,
 };
 use serde_json::Value;
@@ -46,12 +46,11 @@ pub(crate) fn findings_of(mut command: Command) -> Findings {
     {
         command.env_remove(name);
     }
-    let output = command.output().expect("pulsetrain can be started");
-    let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
-    let report: Value = serde_json::from_str(&text)
-        .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+    let finished = Finished::of(&mut command);
+    let report: Value =
+        serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     let findings = Findings {
-        code: output.status.code(),
+        code: finished.code,
         all: report["findings"].as_array().expect("a list").clone(),
     };
     assert_eq!(report["wrong"], findings.at("wrong").len(), "{report}");

@@ -28,8 +28,7 @@ fn standard_output_on_a_full_disk_is_reported() {
         .write(true)
         .open("/dev/full")
         .expect("/dev/full can be opened");
-    let output = command.stdout(full).output().expect("pulsetrain can be started");
-    Finished::new(output)
+    Finished::of(command.stdout(full))
         .expect_code(1)
         .expect_words(&["No space left"]);
 }

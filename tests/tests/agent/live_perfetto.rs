@@ -8,7 +8,7 @@ use pulsetrain_tests::{
     surogate_records, wait_until,
 };
 
-use crate::world::{Setup, World, check, stderr_of};
+use crate::world::{Setup, World, check};
 
 /// The number of steps in the log.
 const STEPS: usize = 30;
@@ -266,7 +266,7 @@ fn an_agent_without_a_recorder_reports_it() {
 #[test]
 fn config_check_rejects_a_trace_path_without_a_trace_extension() {
     let world = world("  traces: {perfetto: {path: FOLDER/run.json}}\n", "");
-    let printed = stderr_of(&check(&world), 2);
+    let printed = check(&world).expect_code(2).stderr;
     assert!(
         printed.contains("agent.yaml:11:") && printed.contains("name it .pftrace"),
         "{printed}"

@@ -4,7 +4,7 @@ use std::fs;
 
 use pulsetrain_tests::{Process, wait_until};
 
-use crate::world::{Setup, World, check, stderr_of};
+use crate::world::{Setup, World, check};
 
 /// Creates a world with two logs of a run, whose source has one more key.
 fn world(key: &str) -> World {
@@ -64,9 +64,9 @@ fn invalid_rank_setting_is_rejected_with_its_location() {
         ("      rank: {from: path, pattern: 'rank_3'}\n", "no group"),
         ("      rank: {from: host, pattern: '(3)'}\n", "host"),
     ] {
-        let reported = stderr_of(&check(&world(key)), 2);
+        let reported = check(&world(key)).expect_code(2).stderr;
         assert!(reported.contains(words), "{key}: {reported}");
         assert!(reported.contains("agent.yaml:9:"), "{key}: {reported}");
     }
-    stderr_of(&check(&world("      rank: 3\n")), 0);
+    check(&world("      rank: 3\n")).expect_code(0);
 }

@@ -5,10 +5,10 @@ use std::{
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Command,
 };
 
-use pulsetrain_tests::{Import, Items, Process, command, corpus, free_port};
+use pulsetrain_tests::{Finished, Import, Items, Process, command, corpus, free_port};
 use tempfile::TempDir;
 
 pub(crate) struct World {
@@ -189,19 +189,8 @@ pub(crate) fn imported(logs: &[impl AsRef<Path>]) -> Items {
     Items::parse(&text.collect::<String>())
 }
 
-pub(crate) fn check(world: &World) -> Output {
-    world
-        .command()
-        .arg("--check")
-        .output()
-        .expect("pulsetrain can be started")
-}
-
-#[track_caller]
-pub(crate) fn stderr_of(output: &Output, code: i32) -> String {
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{text}");
-    text
+pub(crate) fn check(world: &World) -> Finished {
+    Finished::of(world.command().arg("--check"))
 }
 
 /// Returns the values of a metric on the page at a port, by its name and a part of its labels.

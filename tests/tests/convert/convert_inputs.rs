@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::Write,
     path::{Path, PathBuf},
-    process::Stdio,
-    thread,
 };
 
 use pulsetrain_otlp::{
@@ -27,20 +24,8 @@ fn items_of(folder: &Folder, inputs: &[&Path]) -> Items {
 /// Converts bytes from standard input; returns the process output and the items.
 fn through_stdin(folder: &Folder, bytes: &[u8]) -> (Finished, Items) {
     let output = folder.path("out.jsonl");
-    let mut child = command(["convert", "--json", "-", "-o"])
-        .arg(&output)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("pulsetrain can be started");
-    let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
-    let output_of = thread::scope(|scope| {
-        // A process that exits early breaks the pipe; its exit code shows that.
-        scope.spawn(move || stdin.write_all(bytes));
-        child.wait_with_output().expect("a child can be waited for")
-    });
-    (Finished::new(output_of), Items::read(&output))
+    let finished = Finished::with_input(command(["convert", "--json", "-", "-o"]).arg(&output), bytes);
+    (finished, Items::read(&output))
 }
 
 /// Returns the corpus in each telemetry format, uncompressed: a name and its bytes.
@@ -107,8 +92,7 @@ fn every_otlp_encoding_is_read_compressed_or_plain_from_file_or_stdin() {
 fn dash_writes_otlp_json_lines_to_stdout() {
     let folder = Folder::new();
     let input = corpus("otlp/everything.jsonl");
-    let output = command(["convert", "--json", "-o", "-"]).arg(&input).output();
-    let finished = Finished::new(output.expect("pulsetrain can be started")).expect_code(0);
+    let finished = Finished::of(command(["convert", "--json", "-o", "-"]).arg(&input)).expect_code(0);
     Items::parse(&finished.stdout).assert_same(&items_of(&folder, &[&input]));
     assert_eq!(finished.summary()["bytes"], finished.stdout.len());
 }

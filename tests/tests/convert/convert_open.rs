@@ -6,7 +6,7 @@ use std::{
     net::{TcpListener, TcpStream},
 };
 
-use pulsetrain_tests::{Folder, Process, command, corpus, free_port, wait_until};
+use pulsetrain_tests::{Finished, Folder, Process, command, corpus, free_port, wait_until};
 
 /// Sends a request, and returns the head and the body of the response.
 fn ask(port: u16, request: &str) -> Option<(String, Vec<u8>)> {
@@ -73,13 +73,11 @@ fn open_with_a_used_port_or_a_non_trace_output_fails_before_converting() {
         ("run.jsonl", 2, "--open is for Perfetto traces only"),
     ] {
         let out = folder.path(name);
-        let finished = command(["convert", "--open", "--open-port", &port, "-o"])
-            .args([&out, &corpus("perfetto/rich.json")])
-            .output()
-            .expect("pulsetrain can be started");
-        let stderr = String::from_utf8_lossy(&finished.stderr);
-        assert_eq!(finished.status.code(), Some(code), "{stderr}");
-        assert!(stderr.contains(words), "{stderr}");
+        let mut convert = command(["convert", "--open", "--open-port", &port, "-o"]);
+        convert.args([&out, &corpus("perfetto/rich.json")]);
+        Finished::of(&mut convert)
+            .expect_code(code)
+            .expect_words(&[words]);
         assert!(!out.exists());
     }
 }

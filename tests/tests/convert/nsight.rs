@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Folder, TraceProcessor, command, convert, corpus,
+    Finished, Folder, TraceProcessor, command, convert, corpus,
     otlp::{gzip, list, messages, number},
     some_or_return,
 };
@@ -313,12 +313,8 @@ fn nsight_export_is_read_compressed_and_from_stdin() {
     )
     .expect_code(0);
     assert_eq!(spans(&output).len(), spans(&expected).len());
-    let piped = command(["convert", "-", "-o"])
-        .arg(&output)
-        .stdin(fs::File::open(&plain).expect("the copy can be opened"))
-        .output()
-        .expect("pulsetrain can be started");
-    assert!(piped.status.success(), "{piped:?}");
+    let input = fs::File::open(&plain).expect("the copy can be opened");
+    Finished::of(command(["convert", "-", "-o"]).arg(&output).stdin(input)).expect_code(0);
     assert_eq!(spans(&output).len(), spans(&expected).len());
     let left: Vec<_> = fs::read_dir(folder.root())
         .expect("the folder can be read")

@@ -261,9 +261,7 @@ fn foreign_instants_flows_and_threads_become_logs_links_and_attributes() {
     for note in ["1 slices never end", "1 flow endpoints outside any slice"] {
         assert!(notes.contains(note), "{notes}");
     }
-    let mut for_people = command(["convert"]);
-    for_people.arg(&input).arg("-o").arg(&back);
-    let printed = Finished::new(for_people.output().expect("pulsetrain can be started"));
+    let printed = Finished::of(command(["convert"]).arg(&input).arg("-o").arg(&back));
     printed.expect_words(&[
         "bytes): spans 4, logs 2",
         "foreign.pftrace: note: 1 slices never end",

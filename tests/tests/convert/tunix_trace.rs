@@ -22,9 +22,7 @@ fn sample(name: &str) -> PathBuf {
 }
 
 fn convert(arguments: &[&str]) -> Finished {
-    let mut command = command(["convert"]);
-    command.args(arguments);
-    Finished::new(command.output().expect("pulsetrain can be started"))
+    Finished::of(command(["convert"]).args(arguments))
 }
 
 fn text(path: &std::path::Path) -> &str {
@@ -56,9 +54,7 @@ fn import_and_convert_of_a_tunix_trace_agree_and_are_repeatable() {
         let back = folder.path("back.jsonl");
         convert(&[text(&binary), "-o", text(&back)]).expect_code(0);
         Items::read(&back).assert_same(&Items::read(&imported));
-        let mut check = command(["semconv", "check"]);
-        let checked = check.arg(&imported).output().expect("pulsetrain can be started");
-        Finished::new(checked).expect_code(0);
+        Finished::of(command(["semconv", "check"]).arg(&imported)).expect_code(0);
     }
 }
 

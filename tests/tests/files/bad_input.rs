@@ -226,8 +226,7 @@ fn unreadable_file_is_reported_with_its_name() {
     let log = file(&folder, "secret.json", b"[\n]\n");
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
     let mut command = as_unprivileged(&import(&log).into_command(), folder.path());
-    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
-    finished
+    Finished::of(&mut command)
         .expect_code(1)
         .expect_words(&["secret.json", "Permission denied"]);
 }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use pulsetrain_tests::{
-    Import, command,
+    Finished, Import, command,
     otlp::{list, messages},
     semconv,
 };
@@ -182,11 +182,9 @@ fn run_parses_trainer_output_with_a_mapping() {
         "-c",
         "echo starting; echo it=1 l=2.5; echo it=2 l=2.25",
     ]);
-    let output = run.output().expect("pulsetrain can be started");
-    assert!(output.status.success(), "{output:?}");
-    let points = points_of(&out);
+    Finished::of(&mut run).expect_code(0);
     has_all(
-        &points,
+        &points_of(&out),
         &["train.loss{}=2.5", "train.loss{}=2.25", "train.steps{}=2"],
     );
 }
@@ -236,9 +234,7 @@ fn suggested_mapping_reads_its_log_like_automatic_detection() {
         logs.push(log);
     }
     for log in &logs {
-        let mut suggest = command(["import", "--suggest-mapping"]);
-        let suggested = suggest.arg(log).output().expect("pulsetrain can be started");
-        assert!(suggested.status.success(), "{suggested:?}");
+        let suggested = Finished::of(command(["import", "--suggest-mapping"]).arg(log)).expect_code(0);
         fs::write(&mapping, &suggested.stdout).expect("the mapping can be written");
         let import = || Import::of(log).arg("--run-id").arg("same");
         import()
@@ -256,12 +252,7 @@ fn suggested_mapping_reads_its_log_like_automatic_detection() {
         let [alone, mapped] =
             [&alone, &mapped].map(|out| fs::read_to_string(out).expect("the output can be read"));
         assert!(alone.contains("train."), "{}", log.display());
-        assert!(
-            alone == mapped,
-            "{}: {}",
-            log.display(),
-            String::from_utf8_lossy(&suggested.stdout)
-        );
+        assert!(alone == mapped, "{}: {}", log.display(), suggested.stdout);
     }
     assert!(logs.len() > 10);
 }
@@ -273,8 +264,7 @@ fn run_parses_the_output_of_a_python_script_without_configuration() {
     let script = "import time\nprint('starting')\nfor step in (10, 20, 30, 40):\n    print(f'step {step} | loss {25 / step} | lr 3e-4')\n";
     let mut run = command(["run", "--to"]);
     run.arg(&out).args(["--", "python3", "-c", script]);
-    let output = run.output().expect("pulsetrain can be started");
-    assert!(output.status.success(), "{output:?}");
+    Finished::of(&mut run).expect_code(0);
     has_all(
         &points_of(&out),
         &["train.loss{}=2.5", "train.loss{}=0.625", "train.global_step{}=40"],

@@ -152,7 +152,7 @@ fn run_rank(folder: &Folder, rank: usize, variables: &[(&str, &str)]) -> (Finish
         .arg(log);
     command.env("RANK", rank.to_string()).env("WORLD_SIZE", "4");
     command.envs(variables.iter().copied());
-    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
+    let finished = Finished::of(&mut command);
     (finished.expect_code(0), Items::read(&out))
 }
 

@@ -161,7 +161,7 @@ fn output_of_run_is_read_in_the_timezone_of_its_environment() {
         .arg("--")
         .arg("cat")
         .arg(&log);
-    let finished = Finished::new(run.output().expect("pulsetrain can be started")).expect_code(0);
+    let finished = Finished::of(&mut run).expect_code(0);
     finished.expect_words(&["times without a zone read in America/New_York (from the clock"]);
     assert_eq!(instants(&Items::read(&out)), expected);
 }
@@ -179,9 +179,7 @@ fn unknown_timezone_is_rejected_with_an_example() {
     let text = "sources: {a: {logs: {paths: [train.log], timezone: Mars/Olympus}}}\n";
     fs::write(&config, text).expect("a configuration can be written");
     let mut check = command(["agent", "--check"]);
-    check.arg("--config").arg(&config);
-    let refused = Finished::new(check.output().expect("pulsetrain can be started"));
-    refused
+    Finished::of(check.arg("--config").arg(&config))
         .expect_code(2)
         .expect_words(&["pulsetrain.yaml:1:", "timezone", "Mars/Olympus"]);
 }

@@ -3,7 +3,7 @@
 use std::{path::Path, process::Command};
 
 use pulsetrain_tests::{
-    Collector, Folder, Items, Judge, Process, Prometheus, free_port, http, some_or_return,
+    Collector, Finished, Folder, Items, Judge, Process, Prometheus, free_port, http, some_or_return,
 };
 use serde_json::{Value, json};
 
@@ -26,18 +26,17 @@ fn collector_judge_returns_the_items_it_received() {
 fn python_otlp_classes_round_trip_their_input() {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let sent = one_point("0102030405060708090a0b0c0d0e0f10");
-    let (success, out, errors) = read_by(&python, &sent);
-    assert!(success, "{errors}");
-    Items::parse(&out).assert_same(&Items::parse(&sent));
+    let read = read_by(&python, &sent).expect_code(0);
+    Items::parse(&read.stdout).assert_same(&Items::parse(&sent));
 }
 
 #[test]
 fn python_otlp_classes_reject_an_unknown_field() {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let odd = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"nom":"train.loss"}]}]}]}"#;
-    let (success, out, errors) = read_by(&python, odd);
-    assert!(!success, "{out}");
-    assert!(errors.contains("nom"), "{errors}");
+    let read = read_by(&python, odd);
+    assert_ne!(read.code, Some(0), "{}", read.stdout);
+    read.expect_words(&["nom"]);
 }
 
 #[test]
@@ -159,17 +158,12 @@ fn perses_panels_render_data_and_show_errors() {
     assert!(shot.exists());
 }
 
-/// Returns whether the Python classes can parse some OTLP/JSON, the parsed content, and their output.
-fn read_by(python: &Path, text: &str) -> (bool, String, String) {
+/// Parses some OTLP/JSON with the Python classes, which print the parsed content.
+fn read_by(python: &Path, text: &str) -> Finished {
     let folder = Folder::new();
-    let output = Command::new(python)
-        .arg(Judge::PythonSdk.folder().join("read_otlp.py"))
-        .arg(folder.file("in.jsonl", text))
-        .output()
-        .expect("python can be started");
-    let [out, errors] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    (output.status.success(), out, errors)
+    let mut read = Command::new(python);
+    read.arg(Judge::PythonSdk.folder().join("read_otlp.py"));
+    Finished::of(read.arg(folder.file("in.jsonl", text)))
 }
 
 /// Returns one message on one line: a NaN point with an exemplar.

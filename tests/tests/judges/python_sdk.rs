@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pulsetrain_tests::{Import, Items, Judge, corpus, some_or_return};
+use pulsetrain_tests::{Finished, Import, Items, Judge, corpus, some_or_return};
 
 #[test]
 fn python_otlp_classes_read_the_output_of_a_dense_model_log() {
@@ -49,16 +49,6 @@ fn both_files_are_read(log: &str) {
 
 fn read(python: &Path, file: &Path) -> Items {
     let script = Judge::PythonSdk.folder().join("read_otlp.py");
-    let output = Command::new(python)
-        .arg(script)
-        .arg(file)
-        .output()
-        .expect("python can be started");
-    assert!(
-        output.status.success(),
-        "{}: {}",
-        file.display(),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Items::parse(&String::from_utf8(output.stdout).expect("python prints UTF-8"))
+    let finished = Finished::of(Command::new(python).arg(script).arg(file));
+    Items::parse(&finished.expect_code(0).stdout)
 }

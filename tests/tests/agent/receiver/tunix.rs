@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Import, Items, Judge, Process, command, corpus, free_port, http::answers_ok, otlp::attribute,
+    Finished, Import, Items, Judge, Process, command, corpus, free_port, http::answers_ok, otlp::attribute,
     some_or_return, wait_until,
 };
 use serde_json::json;
@@ -117,17 +117,10 @@ impl Sent {
         let [port, health] = [free_port(), free_port()];
         let mut agent = agent(folder.path(), port, health, more);
         agent.wait_until_ready(|| answers_ok(health, "/readyz"));
-        let output = Command::new(python)
-            .arg(Judge::PythonSdk.folder().join("send_tunix.py"))
-            .args([protocol, &format!("http://127.0.0.1:{port}")])
-            .arg(corpus(SAMPLE))
-            .output()
-            .expect("python can be started");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let mut send = Command::new(python);
+        send.arg(Judge::PythonSdk.folder().join("send_tunix.py"))
+            .args([protocol, &format!("http://127.0.0.1:{port}")]);
+        Finished::of(send.arg(corpus(SAMPLE))).expect_code(0);
         let received = folder.path().join("received.jsonl");
         wait_until("the log record, which is the last, is written", || {
             !Items::read_complete_lines(&received).of_kind("log").is_empty()

@@ -116,7 +116,7 @@ impl Conversion {
         let mut command = command(["convert", "--json", "-o"]);
         command.arg(self.path(name)).args(&self.arguments);
         command.env_remove("PULSETRAIN_HEADERS");
-        Finished::new(command.output().expect("pulsetrain can be started"))
+        Finished::of(&mut command)
     }
 
     /// Returns the items of a conversion to OTLP, which must succeed.

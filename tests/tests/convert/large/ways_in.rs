@@ -2,9 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
     path::{Path, PathBuf},
-    process::Stdio,
 };
 
 use pulsetrain_tests::{Finished, Folder, command, convert, otlp::gzip};
@@ -31,17 +29,8 @@ fn binary_gzip_and_split_inputs_give_the_same_trace() {
         assert_eq!(summary["inputs"].as_array().unwrap().len(), inputs.len());
         assert_eq!(fs::read(&output).unwrap(), expected, "{inputs:?}");
     }
-    let mut child = command(["convert", "-", "-o"])
-        .arg(&output)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(text.as_bytes()).unwrap();
-    drop(stdin);
-    let printed = Finished::new(child.wait_with_output().unwrap()).expect_code(0);
+    let mut convert = command(["convert", "-", "-o"]);
+    let printed = Finished::with_input(convert.arg(&output), text.as_bytes()).expect_code(0);
     assert_eq!(fs::read(&output).unwrap(), expected);
     printed.expect_words(&["27 messages", "spans 10000", "flows 399"]);
 }

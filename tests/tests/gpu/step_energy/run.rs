@@ -1,7 +1,7 @@
 //! `pulsetrain run`: the steps of its trainer, and the GPUs that the trainer uses.
 
 use pulsetrain_tests::{
-    FakeNvml, command,
+    FakeNvml, Finished, command,
     otlp::{double, messages, steps, sums, text_of},
 };
 
@@ -30,20 +30,14 @@ fn run_reports_the_step_energy_of_the_gpus_of_its_trainer() {
     let section = format!("gpu: {{interval: 120ms, library: \"{}\"}}\n", library.display());
     std::fs::write(&config, section).expect("a file");
     let mut command = command(["run", "--run-id", "ours", "--drain", "10"]);
-    let finished = command
+    command
         .arg("--config")
         .arg(&config)
         .arg("--to")
         .arg(&out)
         .args(["--", "python3", "-c", TRAINER])
-        .envs([("TZ", "UTC"), ("PYTHONWARNINGS", "ignore")])
-        .output()
-        .expect("pulsetrain can be started");
-    assert!(
-        finished.status.success(),
-        "{}",
-        String::from_utf8_lossy(&finished.stderr)
-    );
+        .envs([("TZ", "UTC"), ("PYTHONWARNINGS", "ignore")]);
+    Finished::of(&mut command).expect_code(0);
     let sent = messages(&out);
     let steps = steps(&sent);
     assert_eq!(steps.len(), 10);

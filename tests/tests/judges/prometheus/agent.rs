@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fs, ops::RangeInclusive};
 
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, Judge, Prometheus, command, corpus, free_port, promtool_check, some_or_return,
-    wait_until,
+    Answer, FakeEndpoint, Finished, Judge, Prometheus, command, corpus, free_port, promtool_check,
+    some_or_return, wait_until,
 };
 use serde_json::Value;
 
@@ -96,9 +96,8 @@ fn doctor_finds_a_scrape_that_does_not_honor_labels() {
 
 /// Returns the level of the finding of `doctor` for a Prometheus, and the finding.
 fn doctor(url: &str) -> [String; 2] {
-    let output = command(["doctor", "--json", "--prometheus", url]).output();
-    let output = output.expect("pulsetrain can be started");
-    let answer: Value = serde_json::from_slice(&output.stdout).expect("doctor prints JSON");
+    let finished = Finished::of(&mut command(["doctor", "--json", "--prometheus", url]));
+    let answer: Value = serde_json::from_str(&finished.stdout).expect("doctor prints JSON");
     let place = format!("Prometheus {url}");
     let findings = answer["findings"].as_array().expect("doctor lists findings");
     let mut ours = findings.iter().filter(|finding| finding["place"] == *place);

@@ -4,8 +4,8 @@ use std::{fs, path::Path, process::Command};
 
 use pulsetrain_sinks::{PrometheusConfig, Translation};
 use pulsetrain_tests::{
-    Judge, Process, Prometheus, command, corpus, free_port, http::metrics, promtool_check, some_or_return,
-    wait_until,
+    Finished, Judge, Process, Prometheus, command, corpus, free_port, http::metrics, promtool_check,
+    some_or_return, wait_until,
 };
 use serde_json::json;
 
@@ -91,18 +91,12 @@ fn invalid_resource_attributes_variable_is_reported_and_the_trainer_runs() {
         run.arg(folder.path().join("sent.jsonl"))
             .env("OTEL_RESOURCE_ATTRIBUTES", odd)
             .args(["--", "echo", "trains"]);
-        let output = run.output().expect("pulsetrain can be started");
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            (output.status.code(), output.stdout.as_slice()),
-            (Some(0), &b"trains\n"[..]),
-            "{printed}"
-        );
-        assert!(
-            printed.contains("continues without it: OTEL_RESOURCE_ATTRIBUTES"),
-            "{printed}"
-        );
-        assert!(printed.contains("is not key=value"), "{printed}");
+        let finished = Finished::of(&mut run).expect_code(0);
+        assert_eq!(finished.stdout, "trains\n");
+        finished.expect_words(&[
+            "continues without it: OTEL_RESOURCE_ATTRIBUTES",
+            "is not key=value",
+        ]);
     }
 }
 
