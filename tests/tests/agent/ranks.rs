@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Process, wait_until};
+use pulsetrain_tests::wait_until;
 
 use crate::world::{Setup, World, check};
 
@@ -23,12 +23,6 @@ fn world(key: &str) -> World {
     world
 }
 
-fn stop(agent: Process) -> String {
-    let (status, log) = agent.stop_with_log();
-    assert!(status.success(), "{status}: {log}");
-    log
-}
-
 #[test]
 fn configured_path_pattern_sets_the_rank_of_each_log() {
     let world = world("      rank: {from: path, pattern: 'rank_(\\d+)'}\n");
@@ -38,7 +32,7 @@ fn configured_path_pattern_sets_the_rank_of_each_log() {
             world.scraped_where("train_loss", &format!("train_rank=\"{rank}\"")) == [loss]
         });
     }
-    assert!(!stop(agent).contains("collide"));
+    assert!(!agent.stop_well().contains("collide"));
 }
 
 #[test]
@@ -46,7 +40,7 @@ fn colliding_ranks_of_followed_logs_are_reported() {
     let world = world("");
     let agent = world.start();
     wait_until("the agent warns", || agent.log().contains("collide"));
-    let log = stop(agent);
+    let log = agent.stop_well();
     for word in ["rank_0.log", "rank_1.log", "job7", "rank 0", "from: path"] {
         assert!(log.contains(word), "{word} is missing: {log}");
     }

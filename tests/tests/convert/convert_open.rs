@@ -53,8 +53,7 @@ fn open_serves_the_trace_to_the_viewer_and_exits() {
         assert!(head.contains(line), "{head}");
     }
     assert!(body == expected, "{} bytes of {}", body.len(), expected.len());
-    let (status, stderr) = convert.wait_for_end();
-    assert!(status.success(), "{stderr}");
+    let stderr = convert.end_well();
     let address =
         format!("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/run.pftrace&startupCommands=");
     assert!(stderr.contains(&address), "{stderr}");

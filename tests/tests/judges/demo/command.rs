@@ -96,8 +96,7 @@ fn interrupted_demo_leaves_complete_files() {
     let mut demo = Process::start("demo", &mut pulsetrain_tests::with_default_signals(&demo));
     demo.wait_until_ready(|| !Items::read_complete_lines(&file).of_kind("span").is_empty());
     demo.interrupt();
-    let (status, log) = demo.wait_for_end();
-    assert!(status.success(), "{log}");
+    let log = demo.end_well();
     let summary: Value = serde_json::from_str(log.lines().last().expect("a summary")).unwrap();
     let counts = Counts::of_summary(&summary);
     assert_eq!(counts, Counts::of_items(&Items::read(&file)));

@@ -79,8 +79,7 @@ fn colliding_resource_attributes_reach_prometheus_in_one_label() {
     );
     assert_promtool_is_content(&program, port);
     fs::write(path("go"), "").expect("a temporary file can be written");
-    let (status, printed) = run.wait_for_end();
-    assert!(status.success(), "{printed}");
+    run.end_well();
 }
 
 #[test]
