@@ -88,6 +88,13 @@ impl Items {
         self.0.iter().filter(|item| item.get(kind).is_some()).collect()
     }
 
+    /// Returns the points of a metric, with their resource and scope.
+    pub fn points_of(&self, metric: &str) -> Vec<&Value> {
+        let mut points = self.of_kind("point");
+        points.retain(|item| item["metric"]["name"] == metric);
+        points
+    }
+
     /// Returns the number of spans of each trace, by its id.
     pub fn spans_by_trace(&self) -> BTreeMap<String, usize> {
         let mut traces = BTreeMap::new();
@@ -100,10 +107,7 @@ impl Items {
 
     /// Returns the points of a metric as (Unix nanoseconds, value), by time; the value of a histogram is its sum.
     pub fn values(&self, metric: &str) -> Vec<(u64, f64)> {
-        let points = self
-            .of_kind("point")
-            .into_iter()
-            .filter(|item| item["metric"]["name"] == metric);
+        let points = self.points_of(metric).into_iter();
         let mut values: Vec<_> = points
             .map(|item| (time(&item["point"], "timeUnixNano"), number(&item["point"])))
             .collect();

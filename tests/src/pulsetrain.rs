@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Answer, FakeEndpoint, Folder, Items, cargo_build::cargo_build, workspace_path};
+use crate::{Answer, FakeEndpoint, Items, cargo_build::cargo_build, workspace_path};
 
 /// A `pulsetrain import` that has not been started.
 #[derive(Debug)]
@@ -51,6 +51,12 @@ impl Import {
     /// Runs the import until it exits.
     pub fn run(mut self) -> Finished {
         Finished::of(&mut self.0)
+    }
+
+    /// Runs the import, which must succeed, and returns its items.
+    #[track_caller]
+    pub fn items(self) -> Items {
+        Items::parse(&self.to("-").run().expect_code(0).stdout)
     }
 
     /// Runs the import until it exits, with `input` on its standard input, which is closed after it.
@@ -162,10 +168,7 @@ pub fn send_traces(log: &Path, traces: &str) -> Items {
         )
         .run()
         .expect_code(0);
-    let folder = Folder::new();
-    let file = folder.path("sent.jsonl");
-    Import::of(log).to(&file).run().expect_code(0);
-    Items::read(&file)
+    Import::of(log).items()
 }
 
 /// Runs `pulsetrain semconv` with these arguments.

@@ -2,7 +2,7 @@
 //!
 //! The expected values are computed from the log with plain serde_json, independently of our code.
 
-use pulsetrain_tests::{Finished, Import, Items, SurogateLog, corpus, otlp::attribute};
+use pulsetrain_tests::{Finished, Folder, Import, Items, SurogateLog, corpus, otlp::attribute};
 use serde_json::json;
 
 #[test]
@@ -72,8 +72,8 @@ fn summary_counts_match_the_output_file() {
 }
 
 fn import(name: &str) -> (Finished, Items) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     let finished = Import::of(corpus(name)).to(&out).run().expect_code(0);
     (finished, Items::read(&out))
 }

@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Finished, TraceProcessor, command, corpus};
+use pulsetrain_tests::{Finished, Folder, TraceProcessor, command, corpus};
 
 fn picture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -69,8 +69,8 @@ fn expect_drawn(name: &str, make_trace: &mut Command, arguments: &[&str]) {
     if TraceProcessor::require_or_skip().is_none() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let trace = folder.path().join("steps.pftrace");
+    let folder = Folder::new();
+    let trace = folder.path("steps.pftrace");
     Finished::of(make_trace.arg(&trace)).expect_code(0);
     let mut check = Command::new("python3");
     check.arg(picture("draw.py")).arg(&trace).args(arguments);
