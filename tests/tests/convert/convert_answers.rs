@@ -3,15 +3,14 @@
 
 use std::{fs, path::PathBuf};
 
-use pulsetrain_tests::{Finished, Items, convert, corpus, otlp::gzip};
+use pulsetrain_tests::{Finished, Folder, Items, convert, corpus, otlp::gzip};
 use serde_json::Value;
-use tempfile::TempDir;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 fn read(inputs: &[PathBuf]) -> (Finished, Items) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let output = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let output = folder.path("out.jsonl");
     let finished = convert(inputs, &output, &[]);
     (finished, Items::read_complete_lines(&output))
 }
@@ -108,10 +107,9 @@ fn as_jaeger_has_it(span: &mut Value) {
 }
 
 /// Writes a file, and returns it with its folder.
-fn saved(text: &[u8], name: &str) -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let path = folder.path().join(name);
-    fs::write(&path, text).expect("a temporary file can be written");
+fn saved(text: &[u8], name: &str) -> (Folder, PathBuf) {
+    let folder = Folder::new();
+    let path = folder.file(name, text);
     (folder, path)
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pulsetrain_tests::{Finished, Import, Items, Judge, corpus, some_or_return};
+use pulsetrain_tests::{Finished, Folder, Import, Items, Judge, corpus, some_or_return};
 
 #[test]
 fn python_otlp_classes_read_the_output_of_a_dense_model_log() {
@@ -17,13 +17,12 @@ fn python_otlp_classes_read_the_output_of_a_mixture_of_experts_log() {
 #[test]
 fn python_otlp_classes_read_a_nan_loss_as_nan() {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [log, lines, frames] =
-        ["training.json", "out.jsonl", "out.binpb"].map(|name| folder.path().join(name));
+    let folder = Folder::new();
+    let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path(name));
     let text = fs::read_to_string(corpus("surogate/training_dense.json")).expect("the corpus can be read");
-    fs::write(&log, text.replacen(r#""loss": 4.23"#, r#""loss": nan"#, 1))
-        .expect("a temporary file can be written");
-    Import::of(&log).to(&lines).to(&frames).run().expect_code(0);
+    let text = text.replacen(r#""loss": 4.23"#, r#""loss": nan"#, 1);
+    let log = folder.file("training.json", text);
+    Import::of(log).to(&lines).to(&frames).run().expect_code(0);
     assert!(fs::read_to_string(&lines).is_ok_and(|text| text.contains(r#""asDouble":"NaN""#)));
     for items in [Items::read(&lines), read(&python, &lines), read(&python, &frames)] {
         let losses = items.values("train.loss");
@@ -34,8 +33,8 @@ fn python_otlp_classes_read_a_nan_loss_as_nan() {
 
 fn both_files_are_read(log: &str) {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path().join(name));
+    let folder = Folder::new();
+    let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path(name));
     Import::of(corpus(log))
         .to(&lines)
         .to(&frames)

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use pulsetrain_otlp::{json, limits::Limits};
-use pulsetrain_tests::{Finished, Items, command, unix_nanos};
+use pulsetrain_tests::{Finished, Folder, Items, command, unix_nanos};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// The number of ranks of each step, and the number of spans of each rank in it.
 pub(crate) const RANKS: u64 = 2;
@@ -95,20 +94,20 @@ pub(crate) fn protobuf(text: &str) -> Vec<u8> {
 
 /// A conversion, with a folder for its output.
 pub(crate) struct Conversion {
-    folder: TempDir,
+    folder: Folder,
     arguments: Vec<String>,
 }
 
 impl Conversion {
     pub(crate) fn of(arguments: &[&str]) -> Self {
         Self {
-            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            folder: Folder::new(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
         }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     /// Converts into a file of this name.

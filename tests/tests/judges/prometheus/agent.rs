@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, ops::RangeInclusive};
 
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, Finished, Judge, Prometheus, command, corpus, free_port, promtool_check,
+    Answer, FakeEndpoint, Finished, Folder, Judge, Prometheus, command, corpus, free_port, promtool_check,
     some_or_return, wait_until,
 };
 use serde_json::Value;
@@ -62,9 +62,9 @@ fn doctor_finds_a_scrape_that_does_not_honor_labels() {
     fs::copy(corpus("surogate/training_dense.json"), agent.log()).expect("a temporary file can be written");
     agent.start("", "");
     let prometheus = |jobs: &str| {
-        let data = tempfile::tempdir().expect("a temporary folder can be made");
+        let data = Folder::new();
         let configuration = format!("global: {{scrape_interval: 1s}}\nscrape_configs:\n{jobs}");
-        (Prometheus::start_on(&program, data.path(), &configuration), data)
+        (Prometheus::start_on(&program, data.root(), &configuration), data)
     };
     let job = |honors: bool| {
         format!(

@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::Path,
     process::Command,
 };
@@ -15,7 +14,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric, prometheus_label};
 use pulsetrain_tests::{
-    Judge, Process, Prometheus, free_port,
+    Folder, Judge, Process, Prometheus, free_port,
     http::{is_open, push_otlp},
     some_or_return, unix_nanos, wait_until,
 };
@@ -252,8 +251,7 @@ fn assert_same(ours: &BTreeSet<Series>, theirs: &BTreeSet<Series>, who: &str) {
 
 /// Starts a Collector with its Prometheus exporter: the process, the port of its OTLP receiver, and that of its page.
 fn start_collector(program: &Path) -> (Process, u16, u16) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let config = folder.path().join("config.yaml");
+    let folder = Folder::new();
     let [receiver, page] = [free_port(), free_port()];
     let text = format!(
         "receivers: {{otlp: {{protocols: {{http: {{endpoint: 127.0.0.1:{receiver}}}}}}}}}
@@ -267,8 +265,8 @@ service:
   pipelines: {{metrics: {{receivers: [otlp], exporters: [prometheus]}}}}
 "
     );
-    fs::write(&config, text).expect("a temporary file can be written");
-    let mut process = Process::start("collector", Command::new(program).arg("--config").arg(&config));
+    let config = folder.file("config.yaml", text);
+    let mut process = Process::start("collector", Command::new(program).arg("--config").arg(config));
     process.wait_until_ready(|| [receiver, page].into_iter().all(is_open));
     (process, receiver, page)
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use pulsetrain_sinks::{PrometheusConfig, Translation};
 use pulsetrain_tests::{
-    Finished, Judge, Process, Prometheus, command, corpus, free_port, http::metrics, promtool_check,
+    Finished, Folder, Judge, Process, Prometheus, command, corpus, free_port, http::metrics, promtool_check,
     some_or_return, wait_until,
 };
 use serde_json::json;
@@ -45,14 +45,12 @@ fn unusual_run_name_reaches_prometheus_unchanged() {
 #[test]
 fn colliding_resource_attributes_reach_prometheus_in_one_label() {
     let program = some_or_return!(Judge::Prometheus.require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let path = |name: &str| folder.path().join(name);
+    let folder = Folder::new();
     let port = free_port();
     let address = format!("127.0.0.1:{port}");
     let sink =
         "sinks: {page: {prometheus: {resource_labels: [train.run.name, team.name, team_name, odd], listen: ";
-    fs::write(path("run.yaml"), format!("{sink}\"{address}\"}}}}}}\n"))
-        .expect("a temporary file can be written");
+    let config = folder.file("run.yaml", format!("{sink}\"{address}\"}}}}}}\n"));
     let script = "cat \"$0\" >&2; while [ ! -e \"$1\" ]; do sleep 0.05; done";
     let mut run: Command = command([
         "run",
@@ -61,14 +59,14 @@ fn colliding_resource_attributes_reach_prometheus_in_one_label() {
         "--run-name=tuned",
         "--config",
     ]);
-    run.arg(path("run.yaml"))
+    run.arg(config)
         .env(
             "OTEL_RESOURCE_ATTRIBUTES",
             "team_name=b,team.name=a,odd=q%22b%5Cs%0An",
         )
         .args(["--", "sh", "-c", script])
         .arg(corpus("maxtext/demo.stderr"))
-        .arg(path("go"));
+        .arg(folder.path("go"));
     let run = Process::start("pulsetrain run", &mut run);
     let prometheus = Prometheus::start(&program, &[("ours", address)], &[]);
     assert_named(&prometheus, "tuned");
@@ -78,16 +76,16 @@ fn colliding_resource_attributes_reach_prometheus_in_one_label() {
         (&json!("a;b"), &json!("q\"b\\s\nn"))
     );
     assert_promtool_is_content(&program, port);
-    fs::write(path("go"), "").expect("a temporary file can be written");
+    folder.file("go", "");
     run.end_well();
 }
 
 #[test]
 fn invalid_resource_attributes_variable_is_reported_and_the_trainer_runs() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     for odd in ["team", "team=%FF"] {
         let mut run = command(["run", "--format=maxtext", "--no-gpu", "--to"]);
-        run.arg(folder.path().join("sent.jsonl"))
+        run.arg(folder.path("sent.jsonl"))
             .env("OTEL_RESOURCE_ATTRIBUTES", odd)
             .args(["--", "echo", "trains"]);
         let finished = Finished::of(&mut run).expect_code(0);
