@@ -95,6 +95,13 @@ impl Items {
         points
     }
 
+    /// Returns the spans with this name, with their resource and scope.
+    pub fn spans_of(&self, name: &str) -> Vec<&Value> {
+        let mut spans = self.of_kind("span");
+        spans.retain(|item| item["span"]["name"] == name);
+        spans
+    }
+
     /// Returns the number of spans of each trace, by its id.
     pub fn spans_by_trace(&self) -> BTreeMap<String, usize> {
         let mut traces = BTreeMap::new();

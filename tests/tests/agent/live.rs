@@ -73,12 +73,7 @@ fn opentelemetry_resource_variables_apply_to_all_telemetry() {
         has("train.loss") && has("pulsetrain.accepted_items")
     });
     assert!(agent.stop().success());
-    let resource_of = |name: &str| {
-        let items = out();
-        let is_of = |item: &&&serde_json::Value| item["metric"]["name"] == name;
-        let points = items.of_kind("point");
-        points.iter().find(is_of).unwrap()["resource"].to_string()
-    };
+    let resource_of = |name: &str| out().points_of(name)[0]["resource"].to_string();
     for name in ["train.loss", "pulsetrain.accepted_items"] {
         let resource = resource_of(name);
         for word in ["\"nightly\"", "\"team\"", "\"a b\""] {

@@ -93,20 +93,14 @@ fn configure(world: &World, driver: &FakeNvml) {
 /// Returns the number of runs to which a GPU is attributed so far.
 fn claims(world: &World) -> usize {
     let out = lines_with(world, "\"gpu.energy\"");
-    let energies = out.of_kind("point");
-    let energies = energies
-        .iter()
-        .filter(|item| item["metric"]["name"] == "gpu.energy");
-    energies
-        .filter_map(|item| text_of(&item["point"], "train.run.id"))
-        .collect::<BTreeSet<_>>()
-        .len()
+    let energies = out.points_of("gpu.energy").into_iter();
+    let runs = energies.filter_map(|item| text_of(&item["point"], "train.run.id"));
+    runs.collect::<BTreeSet<_>>().len()
 }
 
 /// Returns the run and the end time of each step.
 fn steps(items: &Items) -> BTreeSet<(String, String)> {
-    let spans = items.of_kind("span").into_iter();
-    let steps = spans.filter(|item| item["span"]["name"] == "train.step");
+    let steps = items.spans_of("train.step").into_iter();
     steps
         .map(|item| of_run(item, &item["span"]["endTimeUnixNano"]))
         .collect()
@@ -114,8 +108,7 @@ fn steps(items: &Items) -> BTreeSet<(String, String)> {
 
 /// Returns the run and the end time of each step whose energy is reported as complete.
 fn reported(items: &Items) -> Vec<(String, String)> {
-    let points = items.of_kind("point").into_iter();
-    let reported = points.filter(|item| item["metric"]["name"] == "gpu.steps");
+    let reported = items.points_of("gpu.steps").into_iter();
     reported
         .map(|item| {
             let status = text_of(&item["point"], "gpu.step.energy_status");

@@ -276,14 +276,7 @@ fn foreign_instants_flows_and_threads_become_logs_links_and_attributes() {
     };
     assert_eq!(integer(&log("garbage collected"), "freed"), Some(42));
     assert_eq!(integer(&log("marker"), "thread.id"), Some(18));
-    let span = |name: &str| {
-        let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
-        spans
-            .into_iter()
-            .find(|span| span["name"] == name)
-            .expect("the slice is a span")
-            .clone()
-    };
+    let span = |name: &str| items.spans_of(name)[0]["span"].clone();
     let (send, receive) = (span("send"), span("receive"));
     assert_eq!(send["events"][0]["name"], "queued");
     assert_eq!(integer(&send, "thread.id"), Some(17));
@@ -515,9 +508,7 @@ fn trace_id_is_searchable_in_a_lean_trace_and_converts_back() {
         ("render", json!(1), json!(null)),
         ("charge", json!(2), json!({"code": 2, "message": "card declined"})),
     ] {
-        let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
-        let span = spans.into_iter().find(|span| span["name"] == name);
-        let span = span.expect("the slice is a span");
+        let span = &items.spans_of(name)[0]["span"];
         assert_eq!(
             (&span["traceId"], &span["kind"]),
             (&json!(TRACE_ID), &kind),

@@ -156,11 +156,7 @@ fn real_run_has_a_counter_value_for_every_point() {
     );
     let read = pulsetrain_tests::Items::read(&otlp);
     assert_eq!(losses[0]["n"], read.values("train.loss").len());
-    let spans = read.of_kind("span");
-    let drawn = spans
-        .iter()
-        .filter(|item| item["span"]["name"] == "train.step")
-        .count();
+    let drawn = read.spans_of("train.step").len();
     assert_eq!(steps[0]["n"], drawn);
     assert!(drawn > 0 && mapped["counters"].as_u64() > Some(5), "{mapped}");
 }

@@ -256,14 +256,12 @@ fn run_derives_signals_of_its_trainer() {
 /// Returns the wall time in seconds by use.
 fn wall_time(items: &Items) -> BTreeMap<String, f64> {
     let mut uses: BTreeMap<String, f64> = BTreeMap::new();
-    for item in items.of_kind("point") {
+    for item in items.points_of("train.wall_time") {
         let secs = item["point"]["asDouble"].as_str();
-        let secs = secs.and_then(|secs| secs.parse::<f64>().ok());
-        let Some(secs) = secs.filter(|_| item["metric"]["name"] == "train.wall_time") else {
+        let Some(secs) = secs.and_then(|secs| secs.parse::<f64>().ok()) else {
             continue;
         };
-        let attributes = item["point"]["attributes"].as_array().expect("a use");
-        let parts: Vec<&str> = attributes
+        let parts: Vec<&str> = otlp::list(&item["point"]["attributes"])
             .iter()
             .filter_map(|attribute| attribute["value"]["stringValue"].as_str())
             .collect();

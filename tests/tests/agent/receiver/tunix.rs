@@ -35,7 +35,7 @@ fn tunix_metrics_keep_their_names_with_rename_disabled() {
 
 fn sent_is_as_imported(protocol: &str, more: &str) {
     let sent = some_or_return!(Sent::through(protocol, more));
-    let imported = imported(&corpus(SAMPLE));
+    let imported = Import::of(corpus(SAMPLE)).items();
     let names = |items: &Items| -> Vec<String> {
         let names = items.points_by_metric().into_keys();
         names
@@ -52,8 +52,7 @@ fn sent_is_as_imported(protocol: &str, more: &str) {
 
 /// Returns the values of a metric with their attributes, without their times, which are those of the exports.
 fn series(items: &Items, name: &str) -> Vec<String> {
-    let points = items.of_kind("point").into_iter();
-    let of_name = points.filter(|item| item["metric"]["name"] == name);
+    let of_name = items.points_of(name).into_iter();
     let mut series: Vec<String> = of_name
         .map(|item| {
             let mut point = item["point"].clone();
@@ -94,13 +93,6 @@ fn the_rest_is_as_it_was(items: &Items) {
             assert_eq!(attribute(&item["resource"], key), value.as_ref(), "{key}");
         }
     }
-}
-
-fn imported(file: &Path) -> Items {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("imported.jsonl");
-    Import::of(file).to(&out).run().expect_code(0);
-    Items::read(&out)
 }
 
 /// The output of an agent for the telemetry of the SDK.

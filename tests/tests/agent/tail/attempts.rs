@@ -21,8 +21,7 @@ type Traces = BTreeMap<i64, BTreeSet<String>>;
 
 /// Returns the attempt and the trace of each step span, including repeated deliveries.
 fn steps(items: &Items) -> Vec<(i64, String)> {
-    let spans = items.of_kind("span").into_iter();
-    let steps = spans.filter(|item| item["span"]["name"] == "train.step");
+    let steps = items.spans_of("train.step").into_iter();
     steps
         .map(|item| (attempt(item), item["span"]["traceId"].to_string()))
         .collect()

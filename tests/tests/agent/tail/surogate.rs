@@ -148,10 +148,7 @@ fn restarted_run_with_an_explicit_id_is_its_next_attempt() {
 /// Returns the attempt of each delivered loss.
 fn attempts(world: &World) -> Vec<i64> {
     let items = world.delivered();
-    let losses = items
-        .of_kind("point")
-        .into_iter()
-        .filter(|item| item["metric"]["name"] == "train.loss");
+    let losses = items.points_of("train.loss").into_iter();
     losses
         .map(|item| integer(&item["resource"], "train.attempt").expect("a run has an attempt"))
         .collect()

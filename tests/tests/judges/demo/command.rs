@@ -104,13 +104,9 @@ fn interrupted_demo_leaves_complete_files() {
 
 /// Returns the start and end times of the steps of rank 0.
 fn steps(items: &Items) -> Vec<(u64, u64)> {
-    let is_step_of_zero = |item: &&&Value| {
-        item["span"]["name"] == "train.step" && integer(&item["resource"], "train.rank") == Some(0)
-    };
-    let spans = items.of_kind("span");
-    let mut steps: Vec<_> = spans
-        .iter()
-        .filter(is_step_of_zero)
+    let steps = items.spans_of("train.step").into_iter();
+    let of_zero = steps.filter(|item| integer(&item["resource"], "train.rank") == Some(0));
+    let mut steps: Vec<_> = of_zero
         .map(|item| {
             let span = &item["span"];
             (time(span, "startTimeUnixNano"), time(span, "endTimeUnixNano"))
