@@ -8,11 +8,10 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Finished, Import, Items, Process, command, corpus, free_port};
-use tempfile::TempDir;
+use pulsetrain_tests::{Finished, Folder, Import, Items, Process, command, corpus, free_port};
 
 pub(crate) struct World {
-    folder: TempDir,
+    folder: Folder,
     page: u16,
     health: u16,
 }
@@ -47,7 +46,7 @@ impl World {
     /// Creates a world with one log, `training.json`, and a page.
     pub(crate) fn new() -> Self {
         let world = Self {
-            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            folder: Folder::new(),
             page: free_port(),
             health: free_port(),
         };
@@ -56,7 +55,7 @@ impl World {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     /// Writes a sample as the log of the trainer.
@@ -92,7 +91,7 @@ impl World {
 
     /// Writes the configuration.
     pub(crate) fn configure_as(&self, setup: &Setup<'_>) {
-        fs::write(self.path("agent.yaml"), self.yaml(setup)).expect("a temporary file can be written");
+        self.folder.file("agent.yaml", self.yaml(setup));
     }
 
     /// Returns the configuration as text.
@@ -180,12 +179,8 @@ derive:
 
 /// Returns the items of an import of each of the finished logs.
 pub(crate) fn imported(logs: &[impl AsRef<Path>]) -> Items {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("imported.jsonl");
-    let text = logs.iter().map(|log| {
-        Import::of(log.as_ref()).to(&out).run().expect_code(0);
-        fs::read_to_string(&out).expect("an import writes its file")
-    });
+    let imports = logs.iter().map(|log| Import::of(log.as_ref()).to("-").run());
+    let text = imports.map(|finished| finished.expect_code(0).stdout);
     Items::parse(&text.collect::<String>())
 }
 

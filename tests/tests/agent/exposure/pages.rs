@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use pulsetrain_tests::{
-    Certificates, Judge, Prometheus, http::post_json, some_or_return, unix_nanos, wait_until,
+    Certificates, Folder, Judge, Prometheus, http::post_json, some_or_return, unix_nanos, wait_until,
 };
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn prometheus_scrapes_only_with_certificates_and_credentials() {
     let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let [ours, others] = [Certificates::generate(), Certificates::generate()];
     let folder = secrets(&ours, "secret");
-    let root = folder.path().to_owned();
+    let root = folder.root().to_owned();
     let (mutual, tls_only) = (tls(&root, true), tls(&root, false));
     let (token, password) = (bearer(&root), basic(&root, "prometheus"));
     let by_token = Agent::start(
@@ -126,7 +126,7 @@ fn prometheus_scrapes_only_with_certificates_and_credentials() {
 #[test]
 fn health_and_traces_require_the_token_and_pages_a_local_host_header() {
     let folder = secrets(&Certificates::generate(), "secret");
-    let root: &Path = folder.path();
+    let root: &Path = folder.root();
     let auth = bearer(root);
     let recorder = format!(
         "  recorder: {{flight_recorder: {{path: {}}}}}",
@@ -167,7 +167,7 @@ fn health_and_traces_require_the_token_and_pages_a_local_host_header() {
 
 #[test]
 fn the_status_names_each_source_and_sink_with_its_state() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     let url = format!("http://127.0.0.1:{}", pulsetrain_tests::free_port());
     let dead = format!(
         "  dead: {{otlp: {{endpoint: '{url}'}}}}\n  forgetful: {{otlp: {{endpoint: '{url}', disk_queue: off}}}}"

@@ -1,17 +1,12 @@
 //! Tunix's own metrics, sent by OpenTelemetry's SDK to a real agent: the output equals that of an import of the same exports.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::process::Command;
 
 use pulsetrain_tests::{
-    Finished, Import, Items, Judge, Process, command, corpus, free_port, http::answers_ok, otlp::attribute,
-    some_or_return, wait_until,
+    Finished, Folder, Import, Items, Judge, Process, command, corpus, free_port, http::answers_ok,
+    otlp::attribute, some_or_return, wait_until,
 };
 use serde_json::json;
-use tempfile::TempDir;
 
 const SAMPLE: &str = "written/tunix_otel.jsonl";
 
@@ -98,22 +93,22 @@ fn the_rest_is_as_it_was(items: &Items) {
 /// The output of an agent for the telemetry of the SDK.
 struct Sent {
     items: Items,
-    _folder: TempDir,
+    _folder: Folder,
 }
 
 impl Sent {
     /// Starts an agent, lets the SDK send the sample, and stops the agent; returns `None` without an SDK.
     fn through(protocol: &str, more: &str) -> Option<Self> {
         let python = Judge::PythonSdk.require_or_skip()?;
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::new();
         let [port, health] = [free_port(), free_port()];
-        let mut agent = agent(folder.path(), port, health, more);
+        let mut agent = agent(&folder, port, health, more);
         agent.wait_until_ready(|| answers_ok(health, "/readyz"));
         let mut send = Command::new(python);
         send.arg(Judge::PythonSdk.folder().join("send_tunix.py"))
             .args([protocol, &format!("http://127.0.0.1:{port}")]);
         Finished::of(send.arg(corpus(SAMPLE))).expect_code(0);
-        let received = folder.path().join("received.jsonl");
+        let received = folder.path("received.jsonl");
         wait_until("the log record, which is the last, is written", || {
             !Items::read_complete_lines(&received).of_kind("log").is_empty()
         });
@@ -126,8 +121,7 @@ impl Sent {
     }
 }
 
-fn agent(folder: &Path, port: u16, health: u16, more: &str) -> Process {
-    let config: PathBuf = folder.join("agent.yaml");
+fn agent(folder: &Folder, port: u16, health: u16, more: &str) -> Process {
     let text = format!(
         "state_folder: {folder}/state
 sources: {{sdk: {{otlp: {{listen: [127.0.0.1:{port}]{more}}}}}}}
@@ -137,8 +131,8 @@ derive: {{energy: {{enabled: false}}, signals: {{enabled: false}}}}
 telemetry: {{enabled: false}}
 health: {{listen: 127.0.0.1:{health}}}
 ",
-        folder = folder.display()
+        folder = folder.root().display()
     );
-    fs::write(&config, text).expect("a temporary file can be written");
+    let config = folder.file("agent.yaml", text);
     Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config))
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Import, Items, SurogateWriter, corpus,
+    Folder, Import, Items, SurogateWriter, corpus,
     otlp::{integer, text_of},
     surogate_records, wait_until,
 };
@@ -223,16 +223,11 @@ fn rotated_log_remains_one_attempt() {
 
 #[test]
 fn import_of_a_log_with_two_runs_gives_them_distinct_attempts() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
+    let log = folder.path("train.log");
     append(&log, &script(1, 10));
     append(&log, &script(2, 10));
-    Import::of(&log)
-        .arg("--format=keyvalue")
-        .to(&out)
-        .run()
-        .expect_code(0);
-    let items = Items::read(&out);
+    let items = Import::of(log).arg("--format=keyvalue").items();
     assert_eq!(sizes(&traces(&items)), [(0, 10), (1, 10)]);
     assert_distinct(&items);
 }

@@ -41,7 +41,7 @@ fn page_of_each_gpu_model_is_valid_and_has_its_expected_series() {
             pulsetrain_tests::free_port(),
             pulsetrain_tests::free_port(),
         );
-        let agent = start_agent(folder.path("").as_path(), (page, health), &fake.library(), "both");
+        let agent = start_agent(&folder, (page, health), &fake.library(), "both");
         let mut text = String::new();
         let mut tables = Vec::new();
         wait_until(

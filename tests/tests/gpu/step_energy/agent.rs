@@ -7,13 +7,12 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    FakeNvml, Process, command, free_port,
+    FakeNvml, Folder, Process, command, free_port,
     http::{is_open, metrics},
     otlp::{double, messages, steps, sums, text_of, time},
     wait_until,
 };
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::step_energy::{
     power::joules,
@@ -164,7 +163,7 @@ fn energy_of_a_gpu_shared_by_two_runs_is_not_attributed() {
 /// A driver, logs, and an agent that reads both.
 struct World {
     driver: FakeNvml,
-    folder: TempDir,
+    folder: Folder,
     page: u16,
     _agent: Process,
 }
@@ -173,14 +172,13 @@ impl World {
     /// Starts a world with logs by their run, and with processes on each GPU.
     fn start(logs: &[(&str, &str)], processes: &[&[&OnGpu]]) -> Self {
         let driver = FakeNvml::with("uneven_power", &on_gpus(processes));
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::new();
         let page = free_port();
-        let path = folder.path().join("agent.yaml");
-        std::fs::write(&path, configuration(folder.path(), page, &driver.library(), logs))
-            .expect("a temporary file can be written");
+        let config = configuration(folder.root(), page, &driver.library(), logs);
+        let config = folder.file("agent.yaml", config);
         let mut agent = Process::start(
             "pulsetrain agent",
-            command(["agent", "--config"]).arg(&path).env("TZ", "UTC"),
+            command(["agent", "--config"]).arg(config).env("TZ", "UTC"),
         );
         agent.wait_until_ready(|| is_open(page));
         let world = Self {
@@ -212,7 +210,7 @@ impl World {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     fn file(&self) -> PathBuf {

@@ -1,7 +1,7 @@
 //! `pulsetrain run`: the steps of its trainer, and the GPUs that the trainer uses.
 
 use pulsetrain_tests::{
-    FakeNvml, Finished, command,
+    FakeNvml, Finished, Folder, command,
     otlp::{double, messages, steps, sums, text_of},
 };
 
@@ -24,15 +24,14 @@ for step in range(10):
 fn run_reports_the_step_energy_of_the_gpus_of_its_trainer() {
     let driver = FakeNvml::with("uneven_power", ALONE);
     driver.run_from(0.0);
-    let folder = tempfile::TempDir::new().expect("a folder");
-    let (config, out) = (folder.path().join("run.yaml"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
     let library = driver.library();
     let section = format!("gpu: {{interval: 120ms, library: \"{}\"}}\n", library.display());
-    std::fs::write(&config, section).expect("a file");
+    let (config, out) = (folder.file("run.yaml", section), folder.path("out.jsonl"));
     let mut command = command(["run", "--run-id", "ours", "--drain", "10"]);
     command
         .arg("--config")
-        .arg(&config)
+        .arg(config)
         .arg("--to")
         .arg(&out)
         .args(["--", "python3", "-c", TRAINER])
