@@ -7,8 +7,7 @@
 
 use std::{
     fs,
-    io::{Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
+    net::{Ipv4Addr, SocketAddr},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -16,7 +15,7 @@ use std::{
 use pulsetrain_gpu::{GpuConfig, GpuSource, NoAttribution};
 use pulsetrain_pipeline::{CancellationToken, Pipeline, run_sources};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
-use pulsetrain_tests::{FakeNvml, free_port, wait_until};
+use pulsetrain_tests::{FakeNvml, free_port, http::metrics, wait_until};
 
 const EVERY: Duration = Duration::from_millis(50);
 /// The limit of the 99th percentile of the scrape latency while the driver hangs.
@@ -76,7 +75,7 @@ fn scrape_both(hangs: &Watched, control: &Watched, until: Instant) -> [Scrapes; 
     while now() < until {
         for (scrapes, watched) in both.iter_mut().zip([hangs, control]) {
             let asked = now();
-            let bytes = fetch(watched.page).len();
+            let bytes = metrics(watched.page).expect("the page is answered").len();
             scrapes.millis.push((now() - asked).as_secs_f64() * 1e3);
             scrapes.kib.push(bytes / 1_024);
         }
@@ -134,7 +133,7 @@ impl Watched {
             move || watch(config, page, &stop)
         });
         wait_until("the page has the last GPU", || {
-            fetch(page).contains("gpu_index=\"7\"")
+            metrics(page).is_some_and(|page| page.contains("gpu_index=\"7\""))
         });
         Self {
             fake,
@@ -176,19 +175,6 @@ fn watch(config: GpuConfig, page: u16, stop: &CancellationToken) {
         pipeline.drain(Duration::from_secs(5)).await;
         server.await.expect("the server does not panic");
     });
-}
-
-fn fetch(page: u16) -> String {
-    let mut answer = String::new();
-    // Until the server listens, the page is empty.
-    if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, page)) {
-        let asked =
-            stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n");
-        asked
-            .and_then(|()| stream.read_to_string(&mut answer))
-            .expect("the page is answered");
-    }
-    answer
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a page takes is measured")]

@@ -2,15 +2,13 @@
 
 use std::{
     fs,
-    io::{Read, Write},
-    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
     process::Command,
 };
 
 use tempfile::TempDir;
 
-use crate::{Certificates, Items, Process, free_port};
+use crate::{Certificates, Items, Process, free_port, http::answers_ok};
 
 /// A running Collector.
 #[derive(Debug)]
@@ -83,7 +81,8 @@ impl Collector {
         fs::write(&config, configuration(&output(&folder), grpc, http, health, tls))
             .expect("a temporary file can be written");
         let mut process = Process::start("collector", Command::new(program).arg("--config").arg(config));
-        process.wait_until_ready(|| is_healthy(health));
+        // The health check responds with 503 until every pipeline has started.
+        process.wait_until_ready(|| answers_ok(health, "/"));
         Self {
             process,
             folder,
@@ -118,16 +117,4 @@ service:
     logs: {{receivers: [otlp], exporters: [file]}}
 "
     )
-}
-
-/// The health check responds with 200 after every pipeline has started; before that it refuses the connection or responds with
-/// 503.
-fn is_healthy(port: u16) -> bool {
-    let mut answer = String::new();
-    TcpStream::connect((Ipv4Addr::LOCALHOST, port))
-        .and_then(|mut stream| {
-            stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
-            stream.read_to_string(&mut answer)
-        })
-        .is_ok_and(|_| answer.split(' ').nth(1) == Some("200"))
 }

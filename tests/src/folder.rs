@@ -1,7 +1,8 @@
 //! A temporary folder for the files of one test.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -21,6 +22,14 @@ impl Folder {
     /// Creates a folder.
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary folder can be made"))
+    }
+
+    /// Creates a folder that every user may enter.
+    pub fn for_all() -> Self {
+        let folder = Self::new();
+        let permissions = Permissions::from_mode(0o755);
+        fs::set_permissions(folder.root(), permissions).expect("permissions can be set");
+        folder
     }
 
     /// Returns the path of the folder.

@@ -18,6 +18,8 @@ use serde_json::{Map, Value};
 
 use canonical::{canonical, is_default};
 
+use crate::otlp::{list, text_of, time};
+
 /// The names of the nested lists in OTLP/JSON (resource, scope, item), and the name of one item here.
 const SIGNALS: [[&str; 4]; 3] = [
     ["resourceSpans", "scopeSpans", "spans", "span"],
@@ -86,6 +88,20 @@ impl Items {
         self.0.iter().filter(|item| item.get(kind).is_some()).collect()
     }
 
+    /// Returns the points of a metric, with their resource and scope.
+    pub fn points_of(&self, metric: &str) -> Vec<&Value> {
+        let mut points = self.of_kind("point");
+        points.retain(|item| item["metric"]["name"] == metric);
+        points
+    }
+
+    /// Returns the spans with this name, with their resource and scope.
+    pub fn spans_of(&self, name: &str) -> Vec<&Value> {
+        let mut spans = self.of_kind("span");
+        spans.retain(|item| item["span"]["name"] == name);
+        spans
+    }
+
     /// Returns the number of spans of each trace, by its id.
     pub fn spans_by_trace(&self) -> BTreeMap<String, usize> {
         let mut traces = BTreeMap::new();
@@ -98,12 +114,9 @@ impl Items {
 
     /// Returns the points of a metric as (Unix nanoseconds, value), by time; the value of a histogram is its sum.
     pub fn values(&self, metric: &str) -> Vec<(u64, f64)> {
-        let points = self
-            .of_kind("point")
-            .into_iter()
-            .filter(|item| item["metric"]["name"] == metric);
+        let points = self.points_of(metric).into_iter();
         let mut values: Vec<_> = points
-            .map(|item| (time(&item["point"]), number(&item["point"])))
+            .map(|item| (time(&item["point"], "timeUnixNano"), number(&item["point"])))
             .collect();
         values.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         values
@@ -111,11 +124,7 @@ impl Items {
 
     /// Returns the items of one service, and those of all others.
     pub fn divide_by_service(self, service: &str) -> (Self, Self) {
-        let of_service = |item: &Value| {
-            list(&item["resource"], "attributes").iter().any(|attribute| {
-                attribute["key"] == "service.name" && attribute["value"]["stringValue"] == service
-            })
-        };
+        let of_service = |item: &Value| text_of(&item["resource"], "service.name") == Some(service);
         let (these, others) = self.0.into_iter().partition(of_service);
         (Self(these), Self(others))
     }
@@ -230,10 +239,10 @@ fn flatten(message: &Value, items: &mut Vec<Value>) {
         );
     }
     for [resources, scopes, records, kind] in SIGNALS {
-        for resource in list(message, resources) {
-            for scope in list(resource, scopes) {
+        for resource in list(&message[resources]) {
+            for scope in list(&resource[scopes]) {
                 let around = Around::of(resource, scope);
-                for record in list(scope, records) {
+                for record in list(&scope[records]) {
                     match kind {
                         "point" => around.push_points(record, items),
                         _ => items.push(around.item([(kind, canonical(record))])),
@@ -259,7 +268,7 @@ impl Around {
 
     fn push_points(&self, metric: &Value, items: &mut Vec<Value>) {
         for kind in POINT_KINDS {
-            let points = list(&metric[kind], "dataPoints");
+            let points = list(&metric[kind]["dataPoints"]);
             if points.is_empty() {
                 continue;
             }
@@ -294,34 +303,10 @@ fn head(metric: &Value, kind: &str) -> Value {
     canonical(&Value::Object(head))
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value
-        .get(key)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-fn time(point: &Value) -> u64 {
-    let text = point["timeUnixNano"]
-        .as_str()
-        .unwrap_or_else(|| panic!("no time in {point}"));
-    text.parse().unwrap_or_else(|error| panic!("{error}: {point}"))
-}
-
 fn number(point: &Value) -> f64 {
     let text = ["asDouble", "asInt", "sum"]
         .iter()
         .find_map(|key| point[key].as_str());
     text.and_then(|text| text.parse().ok())
         .unwrap_or_else(|| panic!("no number in {point}"))
-}
-
-/// Returns the number of spans in a trace that a backend returned in OTLP/JSON.
-pub fn spans_in_trace(trace: &Value) -> usize {
-    let lists = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let resources = lists(trace, "resourceSpans");
-    let scopes = resources
-        .iter()
-        .flat_map(|resource| lists(resource, "scopeSpans"));
-    scopes.map(|scope| lists(&scope, "spans").len()).sum()
 }

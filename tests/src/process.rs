@@ -88,6 +88,18 @@ impl Process {
         self.wait_for_end()
     }
 
+    /// Terminates the process, which must then succeed, and returns its output.
+    #[track_caller]
+    pub fn stop_well(self) -> String {
+        succeeded(self.stop_with_log())
+    }
+
+    /// Waits until the process exits by itself, which must succeed, and returns its output.
+    #[track_caller]
+    pub fn end_well(self) -> String {
+        succeeded(self.wait_for_end())
+    }
+
     /// Waits until the process exits by itself.
     pub fn wait_for_end(mut self) -> (ExitStatus, String) {
         let mut status = None;
@@ -145,6 +157,12 @@ impl Process {
     fn log_path(&self) -> PathBuf {
         self.folder.path().join("log")
     }
+}
+
+#[track_caller]
+fn succeeded((status, log): (ExitStatus, String)) -> String {
+    assert!(status.success(), "{status}: {log}");
+    log
 }
 
 impl Drop for Process {

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Answer, FakeEndpoint, Folder, Items, cargo_build::cargo_build, workspace_path};
+use crate::{Answer, FakeEndpoint, Items, cargo_build::cargo_build, workspace_path};
 
 /// A `pulsetrain import` that has not been started.
 #[derive(Debug)]
@@ -50,23 +50,18 @@ impl Import {
 
     /// Runs the import until it exits.
     pub fn run(mut self) -> Finished {
-        Finished::new(self.0.output().expect("pulsetrain can be started"))
+        Finished::of(&mut self.0)
+    }
+
+    /// Runs the import, which must succeed, and returns its items.
+    #[track_caller]
+    pub fn items(self) -> Items {
+        Items::parse(&self.to("-").run().expect_code(0).stdout)
     }
 
     /// Runs the import until it exits, with `input` on its standard input, which is closed after it.
     pub fn run_with_input(mut self, input: &[u8]) -> Finished {
-        self.0
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = self.0.spawn().expect("pulsetrain can be started");
-        let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
-        let output = thread::scope(|scope| {
-            // A pulsetrain that exits before the end of its input breaks the pipe; its exit code shows that.
-            scope.spawn(move || stdin.write_all(input));
-            child.wait_with_output().expect("a child can be waited for")
-        });
-        Finished::new(output)
+        Finished::with_input(&mut self.0, input)
     }
 
     /// Returns the command, for a test that needs its running process.
@@ -80,10 +75,10 @@ pub fn convert(inputs: &[impl AsRef<Path>], output: &Path, arguments: &[&str]) -
     let mut command = command(["convert", "--json"]);
     command.args(inputs.iter().map(AsRef::as_ref));
     command.arg("-o").arg(output).args(arguments);
-    Finished::new(command.output().expect("pulsetrain can be started"))
+    Finished::of(&mut command)
 }
 
-/// The exit code and the output of an import or a conversion.
+/// The exit code and the output of a program.
 #[derive(Debug)]
 pub struct Finished {
     /// The exit code; `None` if a signal ended the process.
@@ -102,6 +97,25 @@ impl Finished {
             stdout: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
             stderr: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
         }
+    }
+
+    /// Runs a program until it exits.
+    pub fn of(command: &mut Command) -> Self {
+        Self::new(command.output().expect("the program can be started"))
+    }
+
+    /// As [`of`](Self::of), with `input` on standard input, which is closed after it.
+    pub fn with_input(command: &mut Command, input: &[u8]) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program can be started");
+        let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
+        let output = thread::scope(|scope| {
+            // A program that exits before the end of its input breaks the pipe; its exit code shows that.
+            scope.spawn(move || stdin.write_all(input));
+            child.wait_with_output().expect("a child can be waited for")
+        });
+        Self::new(output)
     }
 
     /// Panics with the complete output if the exit code differs, or if a panic was printed.
@@ -154,16 +168,12 @@ pub fn send_traces(log: &Path, traces: &str) -> Items {
         )
         .run()
         .expect_code(0);
-    let folder = Folder::new();
-    let file = folder.path("sent.jsonl");
-    Import::of(log).to(&file).run().expect_code(0);
-    Items::read(&file)
+    Import::of(log).items()
 }
 
 /// Runs `pulsetrain semconv` with these arguments.
 pub fn semconv<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Finished {
-    let mut command = command(["semconv"]);
-    Finished::new(command.args(args).output().expect("pulsetrain can be started"))
+    Finished::of(command(["semconv"]).args(args))
 }
 
 /// Creates a `pulsetrain` command without standard input and without variables that configure OpenTelemetry.

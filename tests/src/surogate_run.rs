@@ -1,14 +1,10 @@
 //! An endless run of Surogate: the records of a real log, followed by steps without end.
 
-use std::{
-    path::Path,
-    thread,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{path::Path, thread};
 
 use fastrand::Rng;
 
-use crate::{SurogateWriter, corpus, surogate_records};
+use crate::{SurogateWriter, corpus, record_at, surogate_records, surogate_time, unix_nanos};
 
 /// A run that writes its log.
 #[derive(Debug)]
@@ -55,9 +51,7 @@ impl SurogateRun {
             .take_while(|record| !record.contains(r#""log": "step""#));
         let mut writer = SurogateWriter::create(log);
         for record in opening {
-            let at = record.find("2026-11-21 ").expect("a record has a time");
-            let rest = &record[at + time_text(now).len()..];
-            writer.append(&format!("{}{}{rest}", &record[..at], time_text(now)));
+            writer.append(&record_at(record, now));
         }
         Self {
             writer,
@@ -111,59 +105,8 @@ impl Clock {
                 let began = last.unwrap_or_else(|| unix_nanos() - 1_000_000);
                 let ended = unix_nanos().max(began + 1);
                 *last = Some(ended);
-                (time_text(ended), (ended - began) as f64 / 1e6)
+                (surogate_time(ended), (ended - began) as f64 / 1e6)
             }
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the run is of now")]
-fn unix_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.expect("it is later than 1970").as_nanos() as u64
-}
-
-/// Formats a time as Surogate does.
-fn time_text(unix_nanos: u64) -> String {
-    let (seconds, nanos) = (unix_nanos / 1_000_000_000, unix_nanos % 1_000_000_000);
-    let (year, month, day) = date(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{nanos:09}")
-}
-
-/// Returns the date of a number of days since 1970-01-01.
-fn date(mut days: u64) -> (u64, u64, u64) {
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    (year, month, days + 1)
-}
-
-#[test]
-fn timestamps_are_formatted_like_surogate() {
-    assert_eq!(
-        time_text(1_795_219_200_000_000_007),
-        "2026-11-21 00:00:00.000000007"
-    );
-    assert_eq!(
-        time_text(951_782_400_000_000_000),
-        "2000-02-29 00:00:00.000000000"
-    );
-    assert_eq!(
-        time_text(1_798_761_599_000_000_000),
-        "2026-12-31 23:59:59.000000000"
-    );
 }

@@ -6,6 +6,8 @@ use std::{
     path::Path,
 };
 
+use jiff::Timestamp;
+
 /// A log that is being written.
 #[derive(Debug)]
 pub struct SurogateWriter {
@@ -54,4 +56,17 @@ pub fn surogate_records(path: &Path) -> Vec<String> {
         .and_then(|text| text.strip_suffix("\n]\n"))
         .expect("a finished log is an array with a record a line");
     inside.split(",\n  ").map(str::to_owned).collect()
+}
+
+/// Returns a record of the corpus with another time, in Unix nanoseconds.
+pub fn record_at(record: &str, unix_nanos: u64) -> String {
+    let time = surogate_time(unix_nanos);
+    let begin = record.find("2026-11-21 ").expect("a record has a time");
+    format!("{}{time}{}", &record[..begin], &record[begin + time.len()..])
+}
+
+/// Formats a time in Unix nanoseconds as Surogate does.
+pub fn surogate_time(unix_nanos: u64) -> String {
+    let time = Timestamp::from_nanosecond(unix_nanos.into()).expect("a time of today");
+    time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string()
 }

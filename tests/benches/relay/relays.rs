@@ -8,7 +8,11 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Folder, Judge, Process, free_port, http::answers_ok, workspace_path};
+use pulsetrain_tests::{
+    Folder, Judge, Process, free_port,
+    http::{answers_ok, is_open},
+    workspace_path,
+};
 
 use crate::PLAIN_HTTP;
 
@@ -211,7 +215,7 @@ impl Relay {
             ports.health
         };
         process.wait_until_ready(|| match ready {
-            "" => std::net::TcpStream::connect(("127.0.0.1", health)).is_ok(),
+            "" => is_open(health),
             path => answers_ok(health, path),
         });
         Running {

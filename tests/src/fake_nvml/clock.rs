@@ -5,8 +5,9 @@ use std::{
     os::unix::fs::FileExt,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
-    time::{SystemTime, UNIX_EPOCH},
 };
+
+use crate::unix_nanos;
 
 /// The clock of one driver.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ impl Clock {
     pub(super) fn create(path: &Path) -> Self {
         let clock = Self {
             file: File::create(path).expect("the clock can be made"),
-            epoch_unix_nanos: AtomicU64::new(now_unix_nanos()),
+            epoch_unix_nanos: AtomicU64::new(unix_nanos()),
         };
         clock.rest_at(0.0);
         clock
@@ -31,7 +32,7 @@ impl Clock {
     }
 
     pub(super) fn run_from(&self, second: f64) {
-        let epoch = now_unix_nanos() - (second * 1e9) as u64;
+        let epoch = unix_nanos() - (second * 1e9) as u64;
         self.epoch_unix_nanos.store(epoch, Ordering::Relaxed);
         self.write(second, 1.0);
     }
@@ -48,7 +49,7 @@ impl Clock {
         let words = [
             second.to_bits(),
             rate.to_bits(),
-            now_unix_nanos(),
+            unix_nanos(),
             self.epoch_unix_nanos(),
         ];
         let check = words.iter().fold(0, |check, word| check ^ word);
@@ -59,10 +60,4 @@ impl Clock {
             .collect();
         self.file.write_all_at(&bytes, 0).expect("the clock can be set");
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the clock that tests set")]
-fn now_unix_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.expect("it is later than 1970").as_nanos() as u64
 }

@@ -34,8 +34,7 @@ fn archive_missing_from_the_state_folder_is_appended_to_and_reported() {
     wait_until("the log is delivered again", || {
         of_logs(&world).len() >= 2 * expected.len()
     });
-    let (status, log) = agent.stop_with_log();
-    assert!(status.success(), "{status}");
+    let log = agent.stop_well();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("out.jsonl")).collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(

@@ -1,13 +1,10 @@
 //! Acknowledged data arrives: through outages, full queues and reloads.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::{Ipv4Addr, TcpStream},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
-use pulsetrain_tests::{Answer, FakeEndpoint, SurogateRun, free_port, repeat_for, wait_until};
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, SurogateRun, free_port, http::post_json, repeat_for, wait_until,
+};
 use serde_json::json;
 
 use crate::world::{Setup, World, imported};
@@ -18,16 +15,7 @@ const GIVE_UP: Duration = Duration::from_secs(1);
 pub(crate) fn post(port: u16, text: &str) -> Option<u16> {
     let record = json!({"timeUnixNano": "1", "body": {"stringValue": text}});
     let body = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).to_string();
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
-    let head = format!(
-        "POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).ok()?;
-    stream.write_all(body.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split(' ').nth(1)?.parse().ok()
+    post_json(port, "/v1/logs", &body).map(|(status, _)| status)
 }
 
 /// Writes a configuration with a receiver at this port and a sink named `o` for this endpoint.
@@ -93,8 +81,7 @@ fn outage_longer_than_give_up_after_loses_no_log_or_client_data() {
     wait_until("everything has arrived", || {
         accepted_texts(&endpoint).len() == 100 && of_log() == expected.values("train.loss").len()
     });
-    let (status, printed) = agent.stop_with_log();
-    assert!(status.success(), "{printed}");
+    let printed = agent.stop_well();
     assert!(!printed.contains("lost"), "{printed}");
 
     // The checkpoints are at the end: a second agent sends only new data.
@@ -139,8 +126,7 @@ fn full_required_sink_gives_clients_503_and_loses_nothing_acknowledged() {
         accepted_texts(&endpoint).len() >= acknowledged.len()
     });
     assert_eq!(accepted_texts(&endpoint), acknowledged);
-    let (status, printed) = agent.stop_with_log();
-    assert!(status.success(), "{printed}");
+    agent.stop_well();
 }
 
 #[test]
@@ -173,8 +159,7 @@ fn reload_of_a_hung_sink_neither_loses_nor_delays_new_data() {
     });
     sent.sort();
     assert_eq!(accepted_texts(&endpoint), sent);
-    let (status, printed) = agent.stop_with_log();
-    assert!(status.success(), "{printed}");
+    let printed = agent.stop_well();
     assert!(!printed.contains("lost"), "{printed}");
 }
 

@@ -8,11 +8,10 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Answer, Certificates, Collector, FakeEndpoint, FakeNvml, Judge, Prometheus, command, free_port,
-    some_or_return,
+    Answer, Certificates, Collector, FakeEndpoint, FakeNvml, Finished, Folder, Judge, Prometheus, command,
+    free_port, some_or_return,
 };
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// The findings, and the exit code.
 pub(crate) struct Findings {
@@ -46,12 +45,11 @@ pub(crate) fn findings_of(mut command: Command) -> Findings {
     {
         command.env_remove(name);
     }
-    let output = command.output().expect("pulsetrain can be started");
-    let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
-    let report: Value = serde_json::from_str(&text)
-        .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+    let finished = Finished::of(&mut command);
+    let report: Value =
+        serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     let findings = Findings {
-        code: output.status.code(),
+        code: finished.code,
         all: report["findings"].as_array().expect("a list").clone(),
     };
     assert_eq!(report["wrong"], findings.at("wrong").len(), "{report}");
@@ -257,27 +255,26 @@ fn conflicting_variables_and_nonexistent_gpus_are_reported() {
 #[test]
 fn doctor_reads_the_config_and_probes_its_receivers() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
-    let folder = TempDir::new().expect("a folder");
-    let file = folder.path().join("pulsetrain.yaml");
+    let folder = Folder::new();
     let page = free_port();
     let contents = format!(
         "sources: {{trainer: {{logs: {{paths: [training.json]}}}}}}\nhealth: {{enabled: false}}\nsinks:\n  page: {{prometheus: {{listen: \"127.0.0.1:{page}\", translation: no_translation}}}}\n  collector: {{otlp: {{endpoint: \"{}\"}}}}\n",
         endpoint.url()
     );
-    std::fs::write(&file, contents).expect("a file");
-    let found = doctor(|command| {
-        command.arg("--config").arg(&file);
-    });
+    let with = |contents: &str| {
+        let file = folder.file("pulsetrain.yaml", contents);
+        doctor(|command| {
+            command.arg("--config").arg(file);
+        })
+    };
+    let found = with(&contents);
     found.assert_finding("ok", "endpoint", "takes an empty request");
     found.assert_finding(
         "warning",
         "names at",
         "train.step.duration is called train.step.duration there",
     );
-    std::fs::write(&file, "sinks: {a: {otlp: {endpoint: 'nonsense'}}}\n").expect("a file");
-    let found = doctor(|command| {
-        command.arg("--config").arg(&file);
-    });
+    let found = with("sinks: {a: {otlp: {endpoint: 'nonsense'}}}\n");
     found.assert_finding("wrong", "configuration", "pulsetrain.yaml:1");
 }
 

@@ -10,11 +10,10 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Answer, Certificates, Collector, FakeEndpoint, Judge, as_unprivileged, command, corpus, free_port,
-    some_or_return,
+    Answer, Certificates, Collector, FakeEndpoint, Folder, Judge, as_unprivileged, command, corpus,
+    free_port, some_or_return,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
-use tempfile::TempDir;
 
 use crate::{doctor::findings_of, exposure::agent::Agent};
 
@@ -116,7 +115,7 @@ fn tls_agent((certificate, key): (&Path, &Path)) -> Agent {
         certificate.display(),
         key.display()
     );
-    Agent::with_receiver(tempfile::tempdir().expect("a folder can be made"), &tls)
+    Agent::with_receiver(Folder::new(), &tls)
 }
 
 #[test]
@@ -157,15 +156,13 @@ fn each_tls_failure_is_reported_with_its_fix() {
 }
 
 /// Writes a self-signed certificate of a subject into a folder: `self.pem` and `self.key`.
-fn self_signed(folder: &Path, subject: &str, is_ca: IsCa) -> (PathBuf, PathBuf) {
+fn self_signed(folder: &Folder, subject: &str, is_ca: IsCa) -> (PathBuf, PathBuf) {
     let mut params = CertificateParams::new([subject.to_owned()]).expect("it is a subject");
     params.is_ca = is_ca;
     let key = KeyPair::generate().expect("a key can be made");
     let certificate = params.self_signed(&key).expect("a key can sign itself");
-    let files = (folder.join("self.pem"), folder.join("self.key"));
-    fs::write(&files.0, certificate.pem()).expect("a file can be written");
-    fs::write(&files.1, key.serialize_pem()).expect("a file can be written");
-    files
+    let certificate = folder.file("self.pem", certificate.pem());
+    (certificate, folder.file("self.key", key.serialize_pem()))
 }
 
 #[test]
@@ -185,8 +182,8 @@ fn certificate_for_another_host_or_a_ca_certificate_has_a_specific_fix() {
             "use the host name",
         ),
     ] {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let (certificate, key) = self_signed(folder.path(), subject, is_ca);
+        let folder = Folder::new();
+        let (certificate, key) = self_signed(&folder, subject, is_ca);
         let agent = tls_agent((&certificate, &key));
         let variables = [("OTEL_EXPORTER_OTLP_CERTIFICATE", &certificate)];
         let url = format!("https://127.0.0.1:{}", agent.receiver);
@@ -211,27 +208,16 @@ fn wrong_collector_port_is_reported_with_the_right_scheme() {
     );
 }
 
-/// Creates a folder that every user may enter.
-fn folder_for_all() -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions can be set");
-    folder
-}
-
-fn config(folder: &Path, yaml: &str) -> String {
-    let file = folder.join("pulsetrain.yaml");
-    fs::write(
-        &file,
-        format!("state_folder: state\ngpu: {{enabled: false}}\n{yaml}"),
-    )
-    .expect("a file can be written");
+fn config(folder: &Folder, yaml: &str) -> String {
+    let text = format!("state_folder: state\ngpu: {{enabled: false}}\n{yaml}");
+    let file = folder.file("pulsetrain.yaml", text);
     file.display().to_string()
 }
 
 #[test]
 fn invalid_configuration_is_reported_with_a_fix() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let file = config(folder.path(), "sinks: {}\n");
+    let folder = Folder::new();
+    let file = config(&folder, "sinks: {}\n");
     assert_fix(
         doctor(NONE, &["--config", &file]),
         "remove the key",
@@ -242,7 +228,7 @@ fn invalid_configuration_is_reported_with_a_fix() {
     let yaml = format!(
         "health: {{enabled: false}}\nsinks: {{page: {{prometheus: {{listen: 127.0.0.1:{port}}}}}}}\n"
     );
-    let file = config(folder.path(), &yaml);
+    let file = config(&folder, &yaml);
     assert_fix(
         doctor(NONE, &["--config", &file]),
         &format!("process {}", std::process::id()),
@@ -252,10 +238,10 @@ fn invalid_configuration_is_reported_with_a_fix() {
 
 #[test]
 fn unwritable_output_folder_is_reported_with_a_fix() {
-    let folder = folder_for_all();
+    let folder = Folder::for_all();
     let yaml = "health: {enabled: false}\nsinks: {f: {file: {path: /proc/out.jsonl}}}\n";
-    let file = config(folder.path(), yaml);
-    let command = as_unprivileged(&doctor(NONE, &["--config", &file]), folder.path());
+    let file = config(&folder, yaml);
+    let command = as_unprivileged(&doctor(NONE, &["--config", &file]), folder.root());
     assert_fix(
         command,
         "folder /proc no file can be written",
@@ -265,12 +251,11 @@ fn unwritable_output_folder_is_reported_with_a_fix() {
 
 #[test]
 fn log_format_and_rank_are_described_and_faults_have_a_fix() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let write = |name: &str, text: &str| fs::write(path(name), text).expect("a file can be written");
-    write("rank_0.log", STEPS);
-    write("rank_1.log", STEPS);
-    write("words.txt", "What a day.\n");
+    let folder = Folder::new();
+    let path = |name: &str| folder.path(name).display().to_string();
+    folder.file("rank_0.log", STEPS);
+    folder.file("rank_1.log", STEPS);
+    folder.file("words.txt", "What a day.\n");
     let surogate = corpus("surogate/training_dense.json").display().to_string();
     let found = findings_of(doctor(NONE, &[&surogate]));
     let described = |words: &str| {
@@ -297,7 +282,7 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     let yaml = format!(
         "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{logs}'], rank: {{from: path, pattern: 'rank_(\\d+)'}}}}}}}}\n"
     );
-    let file = config(folder.path(), &yaml);
+    let file = config(&folder, &yaml);
     let found = findings_of(doctor(NONE, &["--config", &file]));
     let text = format!("{:#?}", found.all);
     assert!(text.contains("rank 1") && !text.contains("like"), "{text}");
@@ -305,10 +290,9 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
 
 #[test]
 fn unreadable_log_is_reported_with_a_fix() {
-    let folder = folder_for_all();
-    let log: PathBuf = folder.path().join("secret.log");
-    fs::write(&log, STEPS).expect("a file can be written");
+    let folder = Folder::for_all();
+    let log = folder.file("secret.log", STEPS);
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
-    let command = as_unprivileged(&doctor(NONE, &[&log.display().to_string()]), folder.path());
+    let command = as_unprivileged(&doctor(NONE, &[&log.display().to_string()]), folder.root());
     assert_fix(command, "Permission denied", "permission");
 }

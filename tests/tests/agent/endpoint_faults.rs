@@ -120,12 +120,11 @@ fn signal_specific_variable_overrides_the_general_one() {
     );
 }
 
-/// Imports into the endpoint and into a file; returns the items of the file.
+/// Imports into the endpoint and to standard output; returns the items there.
 fn import_to(endpoint: &FakeEndpoint, code: i32) -> (Finished, Items) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let file = folder.path().join("out.jsonl");
-    let finished = import(&endpoint.url()).to(&file).run().expect_code(code);
-    (finished, Items::read(&file))
+    let finished = import(&endpoint.url()).to("-").run().expect_code(code);
+    let items = Items::parse(&finished.stdout);
+    (finished, items)
 }
 
 fn import(url: &str) -> Import {

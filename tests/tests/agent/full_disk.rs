@@ -2,12 +2,12 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use pulsetrain_tests::{Finished, Import, Items, SmallDisk, corpus, some_or_return};
+use pulsetrain_tests::{Finished, Folder, Import, Items, SmallDisk, corpus, some_or_return};
 
 #[test]
 fn a_full_disk_is_reported_and_counted() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let full = folder.path().join("full.jsonl");
+    let folder = Folder::new();
+    let full = folder.path("full.jsonl");
     symlink("/dev/full", &full).expect("a link can be made");
     let finished = Import::of(corpus("surogate/training_dense.json"))
         .arg("--give-up-after=1")
@@ -28,8 +28,7 @@ fn standard_output_on_a_full_disk_is_reported() {
         .write(true)
         .open("/dev/full")
         .expect("/dev/full can be opened");
-    let output = command.stdout(full).output().expect("pulsetrain can be started");
-    Finished::new(output)
+    Finished::of(command.stdout(full))
         .expect_code(1)
         .expect_words(&["No space left"]);
 }
@@ -37,8 +36,8 @@ fn standard_output_on_a_full_disk_is_reported() {
 /// The disk has room for the points but not for the spans: the torn record is removed.
 #[test]
 fn a_file_on_a_small_disk_stays_readable() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let disk = some_or_return!(SmallDisk::mount(folder.path(), "92k"));
+    let folder = Folder::new();
+    let disk = some_or_return!(SmallDisk::mount(folder.root(), "92k"));
     let out = disk.path().join("out.jsonl");
     let finished = Import::of(corpus("surogate/training_dense.json"))
         .arg("--give-up-after=1")

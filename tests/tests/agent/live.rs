@@ -7,9 +7,11 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Items, Process, SurogateLog, command, corpus, free_port, wait_until};
+use pulsetrain_tests::{
+    Finished, Folder, Items, Process, SurogateLog, command, corpus, free_port, wait_until,
+};
 
-use crate::world::{World, check, stderr_of};
+use crate::world::{World, check};
 
 #[test]
 fn appended_log_reaches_the_metrics_page_and_the_output_file() {
@@ -71,12 +73,7 @@ fn opentelemetry_resource_variables_apply_to_all_telemetry() {
         has("train.loss") && has("pulsetrain.accepted_items")
     });
     assert!(agent.stop().success());
-    let resource_of = |name: &str| {
-        let items = out();
-        let is_of = |item: &&&serde_json::Value| item["metric"]["name"] == name;
-        let points = items.of_kind("point");
-        points.iter().find(is_of).unwrap()["resource"].to_string()
-    };
+    let resource_of = |name: &str| out().points_of(name)[0]["resource"].to_string();
     for name in ["train.loss", "pulsetrain.accepted_items"] {
         let resource = resource_of(name);
         for word in ["\"nightly\"", "\"team\"", "\"a b\""] {
@@ -169,10 +166,10 @@ fn reload_applies_only_the_changes() {
 #[test]
 fn a_configuration_is_checked_without_starting_anything() {
     let world = World::new();
-    assert_eq!(check(&world).status.code(), Some(0), "{:?}", check(&world));
+    check(&world).expect_code(0);
 
     world.configure("  archive:\n    file:\n      paht: out.jsonl\n");
-    let message = stderr_of(&check(&world), 2);
+    let message = check(&world).expect_code(2).stderr;
     assert!(
         message.contains("agent.yaml:13:7: unknown key \"paht\"; did you mean \"path\"?"),
         "{message}"
@@ -180,18 +177,14 @@ fn a_configuration_is_checked_without_starting_anything() {
 
     world.configure("");
     let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, world.page())).unwrap();
-    let message = stderr_of(&check(&world), 2);
+    let message = check(&world).expect_code(2).stderr;
     let us = format!("(process {}), or choose another port", std::process::id());
     assert!(
         message.contains("agent.yaml:10:15: cannot listen on") && message.contains(&us),
         "{message}"
     );
-    let refused = world.command().output().unwrap();
-    assert_eq!(
-        refused.status.code(),
-        Some(2),
-        "an agent without its page does not start"
-    );
+    // An agent without its page does not start.
+    Finished::of(&mut world.command()).expect_code(2);
 }
 
 #[test]
@@ -202,7 +195,7 @@ fn named_pipe_is_rejected_and_does_not_block_the_config_check() {
         .status()
         .unwrap();
     assert!(made.success());
-    let message = stderr_of(&check(&world), 2);
+    let message = check(&world).expect_code(2).stderr;
     assert!(
         message.contains("training.json cannot be read: it is not a regular file"),
         "{message}"
@@ -211,25 +204,10 @@ fn named_pipe_is_rejected_and_does_not_block_the_config_check() {
 
 #[test]
 fn printed_configuration_passes_the_check() {
-    let printed = command(["agent", "--print-config"]).output().unwrap();
-    assert_eq!(printed.status.code(), Some(0));
-    let folder = tempfile::tempdir().unwrap();
+    let printed = Finished::of(&mut command(["agent", "--print-config"])).expect_code(0);
+    let folder = Folder::new();
     let [page, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
-    let text = String::from_utf8(printed.stdout).unwrap();
-    fs::write(
-        folder.path().join("a.yaml"),
-        text.replace("127.0.0.1:9464", &page)
-            .replace("127.0.0.1:13133", &health),
-    )
-    .unwrap();
-    let checked = command(["agent", "--check", "--config"])
-        .arg(folder.path().join("a.yaml"))
-        .output()
-        .unwrap();
-    assert_eq!(
-        checked.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&checked.stderr)
-    );
+    let text = printed.stdout.replace("127.0.0.1:9464", &page);
+    let config = folder.file("a.yaml", text.replace("127.0.0.1:13133", &health));
+    Finished::of(command(["agent", "--check", "--config"]).arg(config)).expect_code(0);
 }

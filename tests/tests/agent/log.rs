@@ -5,7 +5,7 @@ use std::fs;
 use pulsetrain_tests::{Process, free_port, wait_until};
 use serde_json::Value;
 
-use crate::world::{Setup, World, check, stderr_of};
+use crate::world::{Setup, World, check};
 
 /// Writes a configuration with a sink whose endpoint does not listen, and these keys of `log`.
 fn configure(world: &World, log: &str) {
@@ -103,8 +103,7 @@ fn log_flags_override_the_config_and_level_error_hides_other_levels() {
         ..Setup::default()
     });
     agent.reload();
-    let (status, log) = agent.stop_with_log();
-    assert!(status.success());
+    let log = agent.stop_well();
     assert_eq!(log, "");
 }
 
@@ -123,7 +122,7 @@ fn unknown_log_level_or_format_is_rejected_with_its_location() {
             rest: &format!("log: {log}\n"),
             ..Setup::default()
         });
-        let refused = stderr_of(&check(&world), 2);
+        let refused = check(&world).expect_code(2).stderr;
         assert!(
             refused.contains(&format!(":{column}: ")) && refused.contains(expected),
             "{refused}"

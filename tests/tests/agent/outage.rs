@@ -4,8 +4,9 @@ use std::{collections::HashMap, fs, path::Path, process::Command, time::Duration
 
 use fastrand::Rng;
 use pulsetrain_tests::{
-    Collector, Import, Items, Judge, Process, SurogateRun, command, corpus, free_port, repeat_for,
-    some_or_return, wait_until,
+    Collector, Import, Items, Judge, Process, SurogateRun, command, corpus, free_port,
+    otlp::{list, time},
+    repeat_for, some_or_return, wait_until,
 };
 use serde_json::Value;
 
@@ -178,8 +179,7 @@ fn output_printed_before_the_collector_starts_arrives() {
     trainer.wait_until_ready(|| !world.scraped("train_loss").is_empty());
     let collector = Collector::start_at(&program, ports);
     fs::write(world.path("go"), "").unwrap();
-    let (status, printed) = trainer.wait_for_end();
-    assert!(status.success(), "{printed}");
+    let printed = trainer.end_well();
     assert!(!printed.contains("lost"), "{printed}");
     let imported = world.path("imported.jsonl");
     Import::of(corpus("maxtext/demo.stderr"))
@@ -271,8 +271,7 @@ fn assert_points_are_in_order(text: &str) {
                             "{}{}{}",
                             resource["resource"], metric["name"], point["attributes"]
                         );
-                        let time = point["timeUnixNano"].as_str().expect("a point has a time");
-                        let time = time.parse().expect("a time is a number");
+                        let time = time(point, "timeUnixNano");
                         let before = last.insert(series, time).unwrap_or_default();
                         assert!(before <= time, "{} goes back: {point}", metric["name"]);
                         points += 1;
@@ -282,8 +281,4 @@ fn assert_points_are_in_order(text: &str) {
         }
     }
     assert!(points > 1000, "only {points} points");
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Process, wait_until};
+use pulsetrain_tests::wait_until;
 
-use crate::world::{Setup, World, check, stderr_of};
+use crate::world::{Setup, World, check};
 
 /// Creates a world with two logs of a run, whose source has one more key.
 fn world(key: &str) -> World {
@@ -23,12 +23,6 @@ fn world(key: &str) -> World {
     world
 }
 
-fn stop(agent: Process) -> String {
-    let (status, log) = agent.stop_with_log();
-    assert!(status.success(), "{status}: {log}");
-    log
-}
-
 #[test]
 fn configured_path_pattern_sets_the_rank_of_each_log() {
     let world = world("      rank: {from: path, pattern: 'rank_(\\d+)'}\n");
@@ -38,7 +32,7 @@ fn configured_path_pattern_sets_the_rank_of_each_log() {
             world.scraped_where("train_loss", &format!("train_rank=\"{rank}\"")) == [loss]
         });
     }
-    assert!(!stop(agent).contains("collide"));
+    assert!(!agent.stop_well().contains("collide"));
 }
 
 #[test]
@@ -46,7 +40,7 @@ fn colliding_ranks_of_followed_logs_are_reported() {
     let world = world("");
     let agent = world.start();
     wait_until("the agent warns", || agent.log().contains("collide"));
-    let log = stop(agent);
+    let log = agent.stop_well();
     for word in ["rank_0.log", "rank_1.log", "job7", "rank 0", "from: path"] {
         assert!(log.contains(word), "{word} is missing: {log}");
     }
@@ -64,9 +58,9 @@ fn invalid_rank_setting_is_rejected_with_its_location() {
         ("      rank: {from: path, pattern: 'rank_3'}\n", "no group"),
         ("      rank: {from: host, pattern: '(3)'}\n", "host"),
     ] {
-        let reported = stderr_of(&check(&world(key)), 2);
+        let reported = check(&world(key)).expect_code(2).stderr;
         assert!(reported.contains(words), "{key}: {reported}");
         assert!(reported.contains("agent.yaml:9:"), "{key}: {reported}");
     }
-    stderr_of(&check(&world("      rank: 3\n")), 0);
+    check(&world("      rank: 3\n")).expect_code(0);
 }

@@ -99,8 +99,7 @@ fn assert_everything_once(world: &World, folder: &Path) {
     wait_until("everything is delivered", || {
         archived(folder).is_some_and(|items| items.len() >= expected.len())
     });
-    let (status, log) = agent.stop_with_log();
-    assert!(status.success(), "{status}: {log}");
+    agent.stop_well();
     archived(folder)
         .expect("nobody changes it")
         .assert_same(&expected);

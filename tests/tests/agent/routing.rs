@@ -11,7 +11,7 @@ use pulsetrain_tests::{Answer, FakeEndpoint, Items, free_port, wait_until};
 
 use crate::{
     delivery::{accepted_texts, post},
-    world::{Setup, World, check, stderr_of},
+    world::{Setup, World, check},
 };
 
 /// The ports of two receivers, whose data is routed to different sinks.
@@ -151,7 +151,7 @@ fn unknown_source_name_is_rejected_with_its_location_and_valid_names() {
     let (world, routes) = (World::new(), Routes::new());
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     routes.configure(&world, &endpoint, "[left, rihgt]", "[]");
-    let refused = stderr_of(&check(&world), 2);
+    let refused = check(&world).expect_code(2).stderr;
     let line = |text: &str| {
         let yaml = fs::read_to_string(world.path("agent.yaml")).unwrap();
         yaml.lines().position(|line| line.contains(text)).unwrap() + 1
@@ -183,8 +183,8 @@ fn sink_for_a_disabled_gpu_source_causes_a_warning_at_check_and_start() {
         ..Setup::default()
     });
     let warning = "sinks.gpus: gpu sends nothing, because gpu.enabled is false";
-    let checked = check(&world);
-    assert!(stderr_of(&checked, 0).contains(warning), "{checked:?}");
+    let checked = check(&world).expect_code(0);
+    assert!(checked.stderr.contains(warning), "{checked:?}");
     assert!(
         String::from_utf8_lossy(&checked.stdout).ends_with(": valid, with 1 warning\n"),
         "{checked:?}"

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use fastrand::Rng;
-use pulsetrain_tests::{FakeNvml, Items, Process, SurogateRun, wait_until};
+use pulsetrain_tests::{FakeNvml, Items, Process, SurogateRun, otlp::text_of, wait_until};
 use serde_json::Value;
 
 use crate::{
@@ -93,20 +93,14 @@ fn configure(world: &World, driver: &FakeNvml) {
 /// Returns the number of runs to which a GPU is attributed so far.
 fn claims(world: &World) -> usize {
     let out = lines_with(world, "\"gpu.energy\"");
-    let energies = out.of_kind("point");
-    let energies = energies
-        .iter()
-        .filter(|item| item["metric"]["name"] == "gpu.energy");
-    energies
-        .filter_map(|item| attribute(&item["point"], "train.run.id"))
-        .collect::<BTreeSet<_>>()
-        .len()
+    let energies = out.points_of("gpu.energy").into_iter();
+    let runs = energies.filter_map(|item| text_of(&item["point"], "train.run.id"));
+    runs.collect::<BTreeSet<_>>().len()
 }
 
 /// Returns the run and the end time of each step.
 fn steps(items: &Items) -> BTreeSet<(String, String)> {
-    let spans = items.of_kind("span").into_iter();
-    let steps = spans.filter(|item| item["span"]["name"] == "train.step");
+    let steps = items.spans_of("train.step").into_iter();
     steps
         .map(|item| of_run(item, &item["span"]["endTimeUnixNano"]))
         .collect()
@@ -114,12 +108,11 @@ fn steps(items: &Items) -> BTreeSet<(String, String)> {
 
 /// Returns the run and the end time of each step whose energy is reported as complete.
 fn reported(items: &Items) -> Vec<(String, String)> {
-    let points = items.of_kind("point").into_iter();
-    let reported = points.filter(|item| item["metric"]["name"] == "gpu.steps");
+    let reported = items.points_of("gpu.steps").into_iter();
     reported
         .map(|item| {
-            let status = attribute(&item["point"], "gpu.step.energy_status");
-            assert!(matches!(status.as_deref(), Some("complete" | "coarse")), "{item}");
+            let status = text_of(&item["point"], "gpu.step.energy_status");
+            assert!(matches!(status, Some("complete" | "coarse")), "{item}");
             of_run(item, &item["point"]["timeUnixNano"])
         })
         .collect()
@@ -138,14 +131,17 @@ fn lines_with(world: &World, words: &str) -> Items {
 }
 
 fn of_run(item: &Value, time: &Value) -> (String, String) {
-    let run = attribute(&item["resource"], "train.run.id").expect("an item of a run");
-    (run, time.as_str().expect("an item has a time").to_owned())
+    let run = text_of(&item["resource"], "train.run.id").expect("an item of a run");
+    (
+        run.to_owned(),
+        time.as_str().expect("an item has a time").to_owned(),
+    )
 }
 
 /// Returns the items of the logs without everything that was derived from them.
 fn without_energy(items: Items) -> Items {
     let is_of_log = |item: &Value| {
-        attribute(&item["resource"], "train.run.id").is_some() && item["scope"]["name"] != "pulsetrain.derive"
+        text_of(&item["resource"], "train.run.id").is_some() && item["scope"]["name"] != "pulsetrain.derive"
     };
     items.changed(is_of_log, |item| {
         let attributes = item.pointer_mut("/span/attributes");
@@ -156,10 +152,4 @@ fn without_energy(items: Items) -> Items {
             });
         }
     })
-}
-
-fn attribute(of: &Value, name: &str) -> Option<String> {
-    let attributes = of["attributes"].as_array()?;
-    let attribute = attributes.iter().find(|attribute| attribute["key"] == name)?;
-    attribute["value"]["stringValue"].as_str().map(str::to_owned)
 }

@@ -5,14 +5,13 @@ use std::{
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Command,
 };
 
-use pulsetrain_tests::{Import, Items, Process, command, corpus, free_port};
-use tempfile::TempDir;
+use pulsetrain_tests::{Finished, Folder, Import, Items, Process, command, corpus, free_port};
 
 pub(crate) struct World {
-    folder: TempDir,
+    folder: Folder,
     page: u16,
     health: u16,
 }
@@ -47,7 +46,7 @@ impl World {
     /// Creates a world with one log, `training.json`, and a page.
     pub(crate) fn new() -> Self {
         let world = Self {
-            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            folder: Folder::new(),
             page: free_port(),
             health: free_port(),
         };
@@ -56,7 +55,7 @@ impl World {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     /// Writes a sample as the log of the trainer.
@@ -92,7 +91,7 @@ impl World {
 
     /// Writes the configuration.
     pub(crate) fn configure_as(&self, setup: &Setup<'_>) {
-        fs::write(self.path("agent.yaml"), self.yaml(setup)).expect("a temporary file can be written");
+        self.folder.file("agent.yaml", self.yaml(setup));
     }
 
     /// Returns the configuration as text.
@@ -180,28 +179,13 @@ derive:
 
 /// Returns the items of an import of each of the finished logs.
 pub(crate) fn imported(logs: &[impl AsRef<Path>]) -> Items {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("imported.jsonl");
-    let text = logs.iter().map(|log| {
-        Import::of(log.as_ref()).to(&out).run().expect_code(0);
-        fs::read_to_string(&out).expect("an import writes its file")
-    });
+    let imports = logs.iter().map(|log| Import::of(log.as_ref()).to("-").run());
+    let text = imports.map(|finished| finished.expect_code(0).stdout);
     Items::parse(&text.collect::<String>())
 }
 
-pub(crate) fn check(world: &World) -> Output {
-    world
-        .command()
-        .arg("--check")
-        .output()
-        .expect("pulsetrain can be started")
-}
-
-#[track_caller]
-pub(crate) fn stderr_of(output: &Output, code: i32) -> String {
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{text}");
-    text
+pub(crate) fn check(world: &World) -> Finished {
+    Finished::of(world.command().arg("--check"))
 }
 
 /// Returns the values of a metric on the page at a port, by its name and a part of its labels.

@@ -1,17 +1,16 @@
 //! Chrome JSON traces as an input of `convert`: a real profile of PyTorch with the OTLP of the same run, and every phase.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::Path};
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus, some_or_return};
+use pulsetrain_tests::{
+    Folder, TraceProcessor, convert, corpus,
+    otlp::{messages, number, spans, time},
+    some_or_return,
+};
 use serde_json::{Value, json};
 
 /// One millisecond.
 const NEAR_NANOS: i64 = 1_000_000;
-
-fn number(value: &Value) -> i64 {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    text.parse().expect("a number")
-}
 
 #[test]
 fn pytorch_profile_is_aligned_with_the_otlp_of_its_run() {
@@ -102,12 +101,8 @@ fn every_chrome_event_phase_is_converted_or_reported() {
         "{problems}"
     );
     assert!(problems.contains("it has no `ts`"), "{problems}");
+    let spans = spans_of(&out);
     let text = fs::read_to_string(out).expect("the output can be read");
-    let spans: BTreeMap<String, (u64, u64)> = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .flat_map(|message| spans_of(&message))
-        .collect();
     let base = 1_700_000_000_000_000_000;
     let expected = [
         ("begun", 20_000, 30_000),
@@ -135,27 +130,17 @@ fn every_chrome_event_phase_is_converted_or_reported() {
     }
 }
 
-/// Returns the name, start and end of each span.
-fn spans_of(message: &Value) -> Vec<(String, (u64, u64))> {
-    let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
-    let time = |value: &Value| {
-        value
-            .as_str()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or_default()
+/// Returns the start and end of each span of a file, by name.
+fn spans_of(out: &Path) -> BTreeMap<String, (u64, u64)> {
+    let spans_with_times = |span: &Value| {
+        let name = span["name"].as_str().unwrap_or_default().to_owned();
+        (
+            name,
+            (time(span, "startTimeUnixNano"), time(span, "endTimeUnixNano")),
+        )
     };
-    each(&message["resourceSpans"])
-        .iter()
-        .flat_map(|resource| each(&resource["scopeSpans"]))
-        .flat_map(|scope| each(&scope["spans"]))
-        .map(|span| {
-            let name = span["name"].as_str().unwrap_or_default().to_owned();
-            (
-                name,
-                (time(&span["startTimeUnixNano"]), time(&span["endTimeUnixNano"])),
-            )
-        })
-        .collect()
+    let messages = messages(out);
+    messages.iter().flat_map(spans).map(spans_with_times).collect()
 }
 
 #[test]
@@ -235,11 +220,8 @@ fn overlapping_slice_keeps_its_duration_and_null_arguments_stay_null() {
     );
     let notes = summary["inputs"][0]["notes"].to_string();
     assert!(notes.contains("1 slices never end"), "{notes}");
+    let spans = spans_of(&out);
     let text = fs::read_to_string(out).expect("the output can be read");
-    let messages = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let spans: BTreeMap<String, (u64, u64)> = messages.flat_map(|message| spans_of(&message)).collect();
     let base = 1_700_000_000_000_000_000;
     for (name, start, end) in [
         ("begun", 10_000, 20_000),

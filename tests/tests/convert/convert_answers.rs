@@ -1,18 +1,16 @@
 //! Responses of a real Tempo and a real Jaeger, recorded in `tests/corpus/backends`, as inputs of `pulsetrain convert`: the
 //! result is the spans of `sent.json`, except for the known losses of each store.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, path::PathBuf};
 
-use flate2::{Compression, write::GzEncoder};
-use pulsetrain_tests::{Finished, Items, convert, corpus};
+use pulsetrain_tests::{Finished, Folder, Items, convert, corpus, otlp::gzip};
 use serde_json::Value;
-use tempfile::TempDir;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 fn read(inputs: &[PathBuf]) -> (Finished, Items) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let output = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let output = folder.path("out.jsonl");
     let finished = convert(inputs, &output, &[]);
     (finished, Items::read_complete_lines(&output))
 }
@@ -109,19 +107,16 @@ fn as_jaeger_has_it(span: &mut Value) {
 }
 
 /// Writes a file, and returns it with its folder.
-fn saved(text: &[u8], name: &str) -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let path = folder.path().join(name);
-    fs::write(&path, text).expect("a temporary file can be written");
+fn saved(text: &[u8], name: &str) -> (Folder, PathBuf) {
+    let folder = Folder::new();
+    let path = folder.file(name, text);
     (folder, path)
 }
 
 #[test]
 fn compressed_response_without_a_file_extension_is_read() {
     let text = fs::read(corpus("backends/tempo_api_traces.json")).unwrap();
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(&text).unwrap();
-    let (_folder, path) = saved(&encoder.finish().unwrap(), "answer");
+    let (_folder, path) = saved(&gzip(&text), "answer");
     let (finished, items) = read(&[path]);
     finished.expect_code(0);
     items.assert_same(&sent(Some(TRACE), without_flags));

@@ -3,19 +3,15 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::Write,
     path::{Path, PathBuf},
-    process::Stdio,
-    thread,
 };
 
-use flate2::{Compression, write::GzEncoder};
 use pulsetrain_otlp::{
     frames::{FrameReader, append_binary},
     limits::Limits,
     write::Buffer,
 };
-use pulsetrain_tests::{Finished, Folder, Items, command, convert, corpus};
+use pulsetrain_tests::{Finished, Folder, Items, command, convert, corpus, otlp::gzip};
 use serde_json::Value;
 
 /// Returns the items of inputs that must be read completely.
@@ -28,20 +24,8 @@ fn items_of(folder: &Folder, inputs: &[&Path]) -> Items {
 /// Converts bytes from standard input; returns the process output and the items.
 fn through_stdin(folder: &Folder, bytes: &[u8]) -> (Finished, Items) {
     let output = folder.path("out.jsonl");
-    let mut child = command(["convert", "--json", "-", "-o"])
-        .arg(&output)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("pulsetrain can be started");
-    let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
-    let output_of = thread::scope(|scope| {
-        // A process that exits early breaks the pipe; its exit code shows that.
-        scope.spawn(move || stdin.write_all(bytes));
-        child.wait_with_output().expect("a child can be waited for")
-    });
-    (Finished::new(output_of), Items::read(&output))
+    let finished = Finished::with_input(command(["convert", "--json", "-", "-o"]).arg(&output), bytes);
+    (finished, Items::read(&output))
 }
 
 /// Returns the corpus in each telemetry format, uncompressed: a name and its bytes.
@@ -76,12 +60,6 @@ fn forms(folder: &Folder) -> Vec<(&'static str, Vec<u8>)> {
     forms
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).expect("memory can be written");
-    encoder.finish().expect("memory can be written")
-}
-
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).expect("memory can be written")
 }
@@ -114,8 +92,7 @@ fn every_otlp_encoding_is_read_compressed_or_plain_from_file_or_stdin() {
 fn dash_writes_otlp_json_lines_to_stdout() {
     let folder = Folder::new();
     let input = corpus("otlp/everything.jsonl");
-    let output = command(["convert", "--json", "-o", "-"]).arg(&input).output();
-    let finished = Finished::new(output.expect("pulsetrain can be started")).expect_code(0);
+    let finished = Finished::of(command(["convert", "--json", "-o", "-"]).arg(&input)).expect_code(0);
     Items::parse(&finished.stdout).assert_same(&items_of(&folder, &[&input]));
     assert_eq!(finished.summary()["bytes"], finished.stdout.len());
 }

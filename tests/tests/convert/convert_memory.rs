@@ -14,9 +14,8 @@ use opentelemetry_proto::tonic::{
     logs::v1::{LogRecord, LogsData, ResourceLogs, ScopeLogs},
 };
 use prost::Message;
-use pulsetrain_tests::{Finished, Items, command, wait_until};
+use pulsetrain_tests::{Finished, Folder, Items, command, wait_until};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 const SPANS: u64 = 24_000;
 /// The length of a text in each span.
@@ -52,8 +51,8 @@ pub(crate) fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished,
 }
 
 /// Writes a file of `traces` traces with steps that have children, events, a point and a log record each: about 70 MB.
-fn large(folder: &TempDir, traces: u64) -> PathBuf {
-    let path = folder.path().join("large.jsonl");
+fn large(folder: &Folder, traces: u64) -> PathBuf {
+    let path = folder.path("large.jsonl");
     let mut text = String::new();
     for number in 0..SPANS {
         let (trace, step) = (number % traces + 1, number / 8);
@@ -118,13 +117,10 @@ fn with_little_memory(input: &Path, output: &Path, more: &[&str]) -> u64 {
 
 /// Converts traces that exceed the memory budget to Perfetto and back.
 fn goes_there_and_back(traces: u64) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     let input = large(&folder, traces);
     let size = fs::metadata(&input).expect("the input is there").len();
-    let (trace, back) = (
-        folder.path().join("full.pftrace"),
-        folder.path().join("back.jsonl"),
-    );
+    let (trace, back) = (folder.path("full.pftrace"), folder.path("back.jsonl"));
     assert!(with_little_memory(&input, &trace, &["--attributes", "full"]) > size / 2);
     assert!(with_little_memory(&trace, &back, &[]) > size / 2);
     Items::read(&back).assert_same(&Items::read(&input));
@@ -132,7 +128,7 @@ fn goes_there_and_back(traces: u64) {
 
 #[test]
 fn object_above_the_message_limit_is_read_in_pieces() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let lines = fs::read_to_string(large(&folder, 3_000)).unwrap();
     let of_line = |line| str::strip_prefix(line, "{\"resourceSpans\":[")?.strip_suffix("]}");
     let resources: Vec<&str> = lines.lines().filter_map(of_line).collect();
@@ -145,8 +141,7 @@ fn object_above_the_message_limit_is_read_in_pieces() {
         let all = resources.join(",\n");
         let text = format!("{before}{all},{all}{after}");
         assert!(text.len() > 100 << 20);
-        let (input, output) = (folder.path().join("one.json"), folder.path().join("one.pftrace"));
-        fs::write(&input, text).unwrap();
+        let (input, output) = (folder.file("one.json", text), folder.path("one.pftrace"));
         let (finished, peak) = measured(&input, &output, &["--memory", "8MiB"]);
         let summary = finished.expect_code(0).summary();
         assert_eq!(summary["mapped"]["spans"], SPANS, "{summary}");
@@ -187,13 +182,9 @@ fn log_records_of_spans_need_no_memory_beyond_their_message() {
             ..ResourceLogs::default()
         }],
     };
-    let folder = tempfile::tempdir().unwrap();
-    let (input, output) = (
-        folder.path().join("logs.binpb"),
-        folder.path().join("out.pftrace"),
-    );
+    let folder = Folder::new();
     let message = message.encode_to_vec();
-    fs::write(&input, &message).unwrap();
+    let (input, output) = (folder.file("logs.binpb", &message), folder.path("out.pftrace"));
     let (finished, peak) = measured(&input, &output, &["--memory", "8MiB"]);
     let summary = finished.expect_code(0).summary();
     assert_eq!(summary["mapped"]["logs"], RECORDS, "{summary}");
@@ -204,11 +195,8 @@ fn log_records_of_spans_need_no_memory_beyond_their_message() {
 #[test]
 fn unbounded_nesting_is_rejected_before_it_uses_memory() {
     const BYTES: usize = 300 << 20;
-    let folder = tempfile::tempdir().unwrap();
-    let (input, output) = (
-        folder.path().join("deep.json.gz"),
-        folder.path().join("deep.pftrace"),
-    );
+    let folder = Folder::new();
+    let (input, output) = (folder.path("deep.json.gz"), folder.path("deep.pftrace"));
     let file = fs::File::create(&input).unwrap();
     let mut file = GzEncoder::new(file, Compression::fast());
     file.write_all(br#"{"resourceSpans":[{"resource":{"attributes":"#)
@@ -270,11 +258,11 @@ fn memory_per_process_row_and_series_is_bounded() {
         ("series", 20_000, |number| vec![series(number)], "lean"),
         ("full series", 20_000, |number| vec![series(number)], "full"),
     ];
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     for (name, count, lines, attributes) in cases {
         let lines: Vec<String> = (0..count).flat_map(lines).map(|line| line.to_string()).collect();
-        let (input, output) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
-        fs::write(&input, lines.join("\n")).unwrap();
+        let input = folder.file("in.jsonl", lines.join("\n"));
+        let output = folder.path("out.pftrace");
         let (finished, peak) = measured(&input, &output, &["--memory", "8MiB", "--attributes", attributes]);
         let notes = finished.expect_code(0).summary()["notes"].to_string();
         // More than 10,000 rows each.

@@ -6,7 +6,7 @@ use std::{
     net::{TcpListener, TcpStream},
 };
 
-use pulsetrain_tests::{Folder, Process, command, corpus, free_port, wait_until};
+use pulsetrain_tests::{Finished, Folder, Process, command, corpus, free_port, wait_until};
 
 /// Sends a request, and returns the head and the body of the response.
 fn ask(port: u16, request: &str) -> Option<(String, Vec<u8>)> {
@@ -53,8 +53,7 @@ fn open_serves_the_trace_to_the_viewer_and_exits() {
         assert!(head.contains(line), "{head}");
     }
     assert!(body == expected, "{} bytes of {}", body.len(), expected.len());
-    let (status, stderr) = convert.wait_for_end();
-    assert!(status.success(), "{stderr}");
+    let stderr = convert.end_well();
     let address =
         format!("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/run.pftrace&startupCommands=");
     assert!(stderr.contains(&address), "{stderr}");
@@ -73,13 +72,11 @@ fn open_with_a_used_port_or_a_non_trace_output_fails_before_converting() {
         ("run.jsonl", 2, "--open is for Perfetto traces only"),
     ] {
         let out = folder.path(name);
-        let finished = command(["convert", "--open", "--open-port", &port, "-o"])
-            .args([&out, &corpus("perfetto/rich.json")])
-            .output()
-            .expect("pulsetrain can be started");
-        let stderr = String::from_utf8_lossy(&finished.stderr);
-        assert_eq!(finished.status.code(), Some(code), "{stderr}");
-        assert!(stderr.contains(words), "{stderr}");
+        let mut convert = command(["convert", "--open", "--open-port", &port, "-o"]);
+        convert.args([&out, &corpus("perfetto/rich.json")]);
+        Finished::of(&mut convert)
+            .expect_code(code)
+            .expect_words(&[words]);
         assert!(!out.exists());
     }
 }

@@ -3,12 +3,14 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
     path::{Path, PathBuf},
 };
 
-use flate2::{Compression, write::GzEncoder};
-use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus, some_or_return};
+use pulsetrain_tests::{
+    Finished, Folder, TraceProcessor, command, convert, corpus,
+    otlp::{gzip, list, messages, number},
+    some_or_return,
+};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -27,40 +29,29 @@ fn changed(folder: &Folder, name: &str, sql: &str) -> PathBuf {
     path
 }
 
-fn number(value: &Value) -> i64 {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    text.parse().expect("a number")
-}
-
 fn problems(summary: &Value) -> String {
     summary["inputs"][0]["problems"].to_string()
 }
 
 /// Returns every span of OTLP/JSON lines by its id, with its attributes as a map.
 fn spans(output: &Path) -> BTreeMap<String, Value> {
-    let text = fs::read_to_string(output).expect("the output can be read");
-    let messages = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
     let mut spans = BTreeMap::new();
-    for message in messages {
-        for resource in message["resourceSpans"].as_array().into_iter().flatten() {
-            for scope in resource["scopeSpans"].as_array().into_iter().flatten() {
-                for span in scope["spans"].as_array().into_iter().flatten() {
-                    let mut span = span.clone();
-                    span["scope"] = scope["scope"]["name"].clone();
-                    let attributes = span["attributes"].as_array().cloned().unwrap_or_default();
-                    span["attributes"] = attributes
-                        .into_iter()
-                        .map(|attribute| {
-                            let key = attribute["key"].as_str().unwrap_or_default().to_owned();
-                            (key, attribute["value"].clone())
-                        })
-                        .collect();
-                    let id = span["spanId"].as_str().unwrap_or_default().to_owned();
-                    assert!(spans.insert(id, span).is_none(), "ids are unique");
-                }
-            }
+    let messages = messages(output);
+    let resources = messages
+        .iter()
+        .flat_map(|message| list(&message["resourceSpans"]));
+    for scope in resources.flat_map(|resource| list(&resource["scopeSpans"])) {
+        for span in list(&scope["spans"]) {
+            let mut span = span.clone();
+            span["scope"] = scope["scope"]["name"].clone();
+            let attributes = list(&span["attributes"]).iter();
+            let attributes = attributes.map(|attribute| {
+                let key = attribute["key"].as_str().unwrap_or_default().to_owned();
+                (key, attribute["value"].clone())
+            });
+            span["attributes"] = attributes.collect();
+            let id = span["spanId"].as_str().unwrap_or_default().to_owned();
+            assert!(spans.insert(id, span).is_none(), "ids are unique");
         }
     }
     spans
@@ -313,9 +304,7 @@ fn nsight_export_is_read_compressed_and_from_stdin() {
     let expected = folder.path("expected.jsonl");
     let plain = folder.file("run.sqlite", &bytes);
     convert(&[&plain], &expected, &[]).expect_code(0);
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    gzip.write_all(&bytes).expect("memory takes it");
-    let compressed = folder.file("run.sqlite.gz", gzip.finish().expect("memory takes it"));
+    let compressed = folder.file("run.sqlite.gz", gzip(&bytes));
     let output = folder.path("out.jsonl");
     convert(
         &[compressed],
@@ -324,12 +313,8 @@ fn nsight_export_is_read_compressed_and_from_stdin() {
     )
     .expect_code(0);
     assert_eq!(spans(&output).len(), spans(&expected).len());
-    let piped = command(["convert", "-", "-o"])
-        .arg(&output)
-        .stdin(fs::File::open(&plain).expect("the copy can be opened"))
-        .output()
-        .expect("pulsetrain can be started");
-    assert!(piped.status.success(), "{piped:?}");
+    let input = fs::File::open(&plain).expect("the copy can be opened");
+    Finished::of(command(["convert", "-", "-o"]).arg(&output).stdin(input)).expect_code(0);
     assert_eq!(spans(&output).len(), spans(&expected).len());
     let left: Vec<_> = fs::read_dir(folder.root())
         .expect("the folder can be read")

@@ -7,7 +7,9 @@ use std::{
 };
 
 use pulsetrain_perfetto::{Process, TraceWriter};
-use pulsetrain_tests::{Finished, Folder, Items, TraceProcessor, command, convert, corpus, some_or_return};
+use pulsetrain_tests::{
+    Finished, Folder, Items, TraceProcessor, command, convert, corpus, otlp::integer, some_or_return,
+};
 use serde_json::{Value, json};
 
 /// Returns the lines of a file as one line of JSON, as `Items` reads it.
@@ -259,19 +261,12 @@ fn foreign_instants_flows_and_threads_become_logs_links_and_attributes() {
     for note in ["1 slices never end", "1 flow endpoints outside any slice"] {
         assert!(notes.contains(note), "{notes}");
     }
-    let mut for_people = command(["convert"]);
-    for_people.arg(&input).arg("-o").arg(&back);
-    let printed = Finished::new(for_people.output().expect("pulsetrain can be started"));
+    let printed = Finished::of(command(["convert"]).arg(&input).arg("-o").arg(&back));
     printed.expect_words(&[
         "bytes): spans 4, logs 2",
         "foreign.pftrace: note: 1 slices never end",
     ]);
     let items = items(&back);
-    let attribute = |item: &Value, key: &str| {
-        let attributes = item["attributes"].as_array().cloned().unwrap_or_default();
-        let found = attributes.into_iter().find(|attribute| attribute["key"] == key);
-        found.map(|attribute| attribute["value"]["intValue"].to_string().replace('"', ""))
-    };
     let log = |name: &str| {
         let logs = items.of_kind("log").into_iter().map(|item| &item["log"]);
         logs.into_iter()
@@ -279,22 +274,12 @@ fn foreign_instants_flows_and_threads_become_logs_links_and_attributes() {
             .expect("the instant is a log record")
             .clone()
     };
-    assert_eq!(
-        attribute(&log("garbage collected"), "freed").as_deref(),
-        Some("42")
-    );
-    assert_eq!(attribute(&log("marker"), "thread.id").as_deref(), Some("18"));
-    let span = |name: &str| {
-        let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
-        spans
-            .into_iter()
-            .find(|span| span["name"] == name)
-            .expect("the slice is a span")
-            .clone()
-    };
+    assert_eq!(integer(&log("garbage collected"), "freed"), Some(42));
+    assert_eq!(integer(&log("marker"), "thread.id"), Some(18));
+    let span = |name: &str| items.spans_of(name)[0]["span"].clone();
     let (send, receive) = (span("send"), span("receive"));
     assert_eq!(send["events"][0]["name"], "queued");
-    assert_eq!(attribute(&send, "thread.id").as_deref(), Some("17"));
+    assert_eq!(integer(&send, "thread.id"), Some(17));
     let link = json!([{"traceId": send["traceId"], "spanId": send["spanId"]}]);
     assert_eq!(receive["links"], link);
     for unlinked in ["send", "send again", "never ends"] {
@@ -523,9 +508,7 @@ fn trace_id_is_searchable_in_a_lean_trace_and_converts_back() {
         ("render", json!(1), json!(null)),
         ("charge", json!(2), json!({"code": 2, "message": "card declined"})),
     ] {
-        let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
-        let span = spans.into_iter().find(|span| span["name"] == name);
-        let span = span.expect("the slice is a span");
+        let span = &items.spans_of(name)[0]["span"];
         assert_eq!(
             (&span["traceId"], &span["kind"]),
             (&json!(TRACE_ID), &kind),

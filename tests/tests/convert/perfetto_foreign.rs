@@ -1,8 +1,6 @@
 //! OTLP of other programs: a web service, and an agent that calls a language model, have the expected rows and parents.
 
-use std::fs;
-
-use pulsetrain_tests::{TraceProcessor, convert, corpus, some_or_return};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 /// The process, row, name and parent on the row of every span, ordered by time.
@@ -25,8 +23,8 @@ fn rows(slices: &[Value]) -> Vec<String> {
 #[test]
 fn services_become_processes_and_calls_between_them_become_flows() {
     let judge = some_or_return!(TraceProcessor::require_or_skip());
-    let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("web.pftrace");
+    let folder = Folder::new();
+    let trace = folder.path("web.pftrace");
     convert(&[corpus("otlp/web_service.jsonl")], &trace, &[]).expect_code(0);
     let [slices, flows] = judge.query(&trace, [SLICES, FLOWS]);
     assert_eq!(
@@ -58,8 +56,8 @@ fn services_become_processes_and_calls_between_them_become_flows() {
 #[test]
 fn llm_agent_spans_nest_calls_and_draw_parallel_tools_on_lanes() {
     let judge = some_or_return!(TraceProcessor::require_or_skip());
-    let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("agent.pftrace");
+    let folder = Folder::new();
+    let trace = folder.path("agent.pftrace");
     convert(&[corpus("otlp/llm_agent.jsonl")], &trace, &[]).expect_code(0);
     let [slices, failed, events] = judge.query(
         &trace,
@@ -88,14 +86,11 @@ fn llm_agent_spans_nest_calls_and_draw_parallel_tools_on_lanes() {
 #[test]
 fn a_configuration_names_rows_and_processes() {
     let judge = some_or_return!(TraceProcessor::require_or_skip());
-    let folder = tempfile::tempdir().unwrap();
-    let (trace, config) = (
-        folder.path().join("agent.pftrace"),
-        folder.path().join("pulsetrain.yaml"),
-    );
+    let folder = Folder::new();
+    let trace = folder.path("agent.pftrace");
     let text = "perfetto:\n  rows: [session.id]\n  process_names: [gen_ai.agent.name, service.name]\n  \
                 process_labels: [service.name]\n";
-    fs::write(&config, text).unwrap();
+    let config = folder.file("pulsetrain.yaml", text);
     let config = config.to_str().unwrap();
     convert(&[corpus("otlp/llm_agent.jsonl")], &trace, &["--config", config]).expect_code(0);
     let [rows, labels] = judge.query(

@@ -1,8 +1,6 @@
 //! Metrics and logs as counters, states and log lines: synthetic ones of every kind, and those of a real run.
 
-use std::fs;
-
-use pulsetrain_tests::{Import, TraceProcessor, convert, corpus, some_or_return};
+use pulsetrain_tests::{Folder, Import, TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
 /// Returns a metric of each kind, one state set, and a log record, in the first nanoseconds of 2023-11-14T22:13:20Z.
@@ -38,9 +36,8 @@ fn every_kind() -> String {
 #[test]
 fn every_metric_type_and_log_records_are_queryable_with_their_values() {
     let judge = some_or_return!(TraceProcessor::require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
-    fs::write(&otlp, every_kind()).expect("a temporary file can be written");
+    let folder = Folder::new();
+    let (otlp, trace) = (folder.file("in.jsonl", every_kind()), folder.path("out.pftrace"));
     let mapped = &convert(&[&otlp], &trace, &[]).expect_code(0).summary()["mapped"];
     assert_eq!(
         (&mapped["without_value"], &mapped["logs"]),
@@ -95,9 +92,8 @@ fn every_metric_type_and_log_records_are_queryable_with_their_values() {
 #[test]
 fn counters_of_one_metric_are_grouped_under_one_track() {
     let judge = some_or_return!(TraceProcessor::require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
-    fs::write(&otlp, every_kind()).expect("a temporary file can be written");
+    let folder = Folder::new();
+    let (otlp, trace) = (folder.file("in.jsonl", every_kind()), folder.path("out.pftrace"));
     convert(&[&otlp], &trace, &[]).expect_code(0);
     let [rows] = judge.query(
         &trace,
@@ -126,14 +122,13 @@ fn histogram_bucket_that_becomes_empty_updates_its_counter() {
         "count": counts.iter().sum::<u64>().to_string(), "sum": 1, "explicitBounds": [1, 3], "bucketCounts": counts})
     };
     let points = [point(1, [1, 1, 0]), point(2, [3, 0, 0]), point(3, [0, 0, 0])];
-    let folder = tempfile::tempdir().unwrap();
-    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    let folder = Folder::new();
+    let trace = folder.path("out.pftrace");
     // Delta counts, and cumulative counts with a reset.
     for (temporality, counts) in [(1, [2, 5, 5]), (2, [2, 3, 0])] {
         let metric = json!({"name": "wait", "histogram": {"aggregationTemporality": temporality, "dataPoints": points}});
         let text = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]}).to_string();
-        fs::write(&otlp, text).unwrap();
-        convert(&[&otlp], &trace, &["--buckets"]).expect_code(0);
+        convert(&[folder.file("in.jsonl", text)], &trace, &["--buckets"]).expect_code(0);
         let values = ["wait.count", "wait.le_1", "wait.le_3"].map(|name| {
             let query = format!(
                 "select c.value from counter c join counter_track t on t.id = c.track_id where t.name = '{name}' order by c.ts"
@@ -148,8 +143,8 @@ fn histogram_bucket_that_becomes_empty_updates_its_counter() {
 #[test]
 fn real_run_has_a_counter_value_for_every_point() {
     let judge = some_or_return!(TraceProcessor::require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    let folder = Folder::new();
+    let (otlp, trace) = (folder.path("in.jsonl"), folder.path("out.pftrace"));
     Import::of(corpus("surogate/training_dense.json")).to(&otlp).run();
     let mapped = &convert(&[&otlp], &trace, &[]).expect_code(0).summary()["mapped"];
     let [losses, steps] = judge.query(
@@ -161,11 +156,7 @@ fn real_run_has_a_counter_value_for_every_point() {
     );
     let read = pulsetrain_tests::Items::read(&otlp);
     assert_eq!(losses[0]["n"], read.values("train.loss").len());
-    let spans = read.of_kind("span");
-    let drawn = spans
-        .iter()
-        .filter(|item| item["span"]["name"] == "train.step")
-        .count();
+    let drawn = read.spans_of("train.step").len();
     assert_eq!(steps[0]["n"], drawn);
     assert!(drawn > 0 && mapped["counters"].as_u64() > Some(5), "{mapped}");
 }
@@ -186,11 +177,10 @@ fn log_record_shows_a_body_of_any_type_and_long_text_only_once() {
         {"timeUnixNano": at(5), "severityText": "NOTICE"},
         {"timeUnixNano": at(6), "eventName": "checkpoint", "body": {"stringValue": "saved"}},
     ]);
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    let folder = Folder::new();
+    let trace = folder.path("out.pftrace");
     let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]});
-    fs::write(&otlp, logs.to_string()).expect("a temporary file can be written");
-    convert(&[&otlp], &trace, &[]).expect_code(0);
+    convert(&[folder.file("in.jsonl", logs.to_string())], &trace, &[]).expect_code(0);
     let [lines, instants] = judge.query(
         &trace,
         [
@@ -223,7 +213,7 @@ fn log_record_shows_a_body_of_any_type_and_long_text_only_once() {
             texts("\"checkpoint\"", "null", "\"saved\""),
         ]
     );
-    let size = fs::metadata(&trace).expect("the trace is there").len();
+    let size = trace.metadata().expect("the trace is there").len();
     assert!(size < 110_000, "the long body is written twice: {size}");
 }
 
@@ -241,11 +231,10 @@ fn list_attributes_are_distinct_and_a_nan_delta_does_not_corrupt_the_sum() {
             {"timeUnixNano": at(1), "asDouble": 3}, {"timeUnixNano": at(2), "asDouble": "NaN"},
             {"timeUnixNano": at(3), "asDouble": 4}]}},
     ]);
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    let folder = Folder::new();
+    let trace = folder.path("out.pftrace");
     let metrics = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]});
-    fs::write(&otlp, metrics.to_string()).expect("a temporary file can be written");
-    convert(&[&otlp], &trace, &[]).expect_code(0);
+    convert(&[folder.file("in.jsonl", metrics.to_string())], &trace, &[]).expect_code(0);
     let [counters] = judge.query(
         &trace,
         ["select t.name, c.value from counter c join counter_track t on t.id = c.track_id order by t.name, c.ts"],

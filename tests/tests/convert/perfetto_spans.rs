@@ -1,7 +1,7 @@
 //! Random trees of overlapping spans, checked by trace_processor: each span keeps its time and duration, and gets the parent
 //! and depth that the rule of lanes defines. This test implements the rule a second time, as simply as possible.
 
-use std::{collections::HashMap, fs};
+use std::collections::HashMap;
 
 use proptest::{
     collection::vec,
@@ -11,7 +11,7 @@ use proptest::{
 };
 use pulsetrain_convert::{PerfettoConfig, PerfettoMapper};
 use pulsetrain_otlp::{frames::FrameReader, limits::Limits};
-use pulsetrain_tests::{TraceProcessor, some_or_return};
+use pulsetrain_tests::{Folder, TraceProcessor, some_or_return};
 use serde_json::{Value, json};
 
 const NOON: u64 = 1_700_000_000_000_000_000;
@@ -161,9 +161,8 @@ fn slices(judge: &TraceProcessor, otlp: &str, through_files: bool) -> HashMap<us
     }
     let (trace, summary) = mapper.write(Vec::new()).expect("memory can be written");
     assert_eq!(summary.spilled_bytes > 0, through_files);
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let file = folder.path().join("spans.pftrace");
-    fs::write(&file, trace).expect("a temporary file can be written");
+    let folder = Folder::new();
+    let file = folder.file("spans.pftrace", trace);
     let query = "select s.ts as ts, s.dur as dur, s.depth as depth, extract_arg(s.arg_set_id, 'debug.n') as n, \
                  extract_arg(p.arg_set_id, 'debug.n') as parent \
                  from slice s left join slice p on p.id = s.parent_id where s.name = 'span'";

@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus, some_or_return};
+use pulsetrain_tests::{
+    Finished, Folder, TraceProcessor, command, convert, corpus, otlp::number, some_or_return,
+};
 use serde_json::{Value, json};
 
 const RANKS: usize = 4;
@@ -19,27 +21,14 @@ fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/convert/sql/pulsetrain")
 }
 
-/// Parses a number; trace_processor prints numbers that JavaScript cannot represent as strings.
-fn number(value: &Value) -> i64 {
-    let text = value
-        .as_str()
-        .map(str::to_owned)
-        .unwrap_or_else(|| value.to_string());
-    text.parse().expect("a number")
-}
-
 /// Simulates and converts a job.
 fn job(folder: &Folder) -> PathBuf {
     let (job, trace) = (folder.path("job"), folder.path("job.pftrace"));
     let [ranks, steps] = [RANKS, STEPS].map(|count| count.to_string());
-    let demo = command([
+    let mut demo = command([
         "demo", "--ranks", &ranks, "--steps", &steps, "--rate", "50", "--seed", "3",
-    ])
-    .args(["--listen", "127.0.0.1:0", "--out"])
-    .arg(&job)
-    .output()
-    .expect("pulsetrain can be started");
-    assert!(demo.status.success(), "{demo:?}");
+    ]);
+    Finished::of(demo.args(["--listen", "127.0.0.1:0", "--out"]).arg(&job)).expect_code(0);
     convert(&[&job.join("telemetry.binpb")], &trace, &[]).expect_code(0);
     trace
 }

@@ -1,8 +1,8 @@
 //! Threads of OTLP spans: one row per thread, checked by trace_processor, and their names and ids after a conversion back.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert, some_or_return};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, otlp, some_or_return};
 use serde_json::{Value, json};
 
 fn span(number: u64, start: u64, attributes: &[(&str, Value)]) -> Value {
@@ -36,36 +36,21 @@ fn threads_with_the_same_name_get_separate_tracks_and_round_trip() {
         convert(&[&input], &trace, more).expect_code(0);
         let back = folder.path("back.jsonl");
         convert(&[&trace], &back, &[]).expect_code(0);
-        let text = fs::read_to_string(&back).expect("the output can be read");
         let mut found = BTreeSet::new();
-        for line in text.lines() {
-            let message: Value = serde_json::from_str(line).expect("a line of JSON");
-            for scope in message["resourceSpans"][0]["scopeSpans"]
-                .as_array()
-                .into_iter()
-                .flatten()
-            {
-                for span in scope["spans"].as_array().into_iter().flatten() {
-                    let attributes = span["attributes"].as_array().expect("every span has some");
-                    let keys: BTreeSet<_> = attributes
-                        .iter()
-                        .map(|attribute| attribute["key"].to_string())
-                        .collect();
-                    assert_eq!(keys.len(), attributes.len(), "no key is there twice: {span}");
-                    let named = attributes
-                        .iter()
-                        .find(|attribute| attribute["key"] == "thread.name");
-                    found.insert((
-                        span["name"].to_string(),
-                        named.map(|named| named["value"]["stringValue"].to_string()),
-                    ));
-                }
-            }
+        for span in otlp::messages(&back).iter().flat_map(otlp::spans) {
+            let attributes = otlp::list(&span["attributes"]);
+            let keys: BTreeSet<_> = attributes
+                .iter()
+                .map(|attribute| attribute["key"].to_string())
+                .collect();
+            assert_eq!(keys.len(), attributes.len(), "no key is there twice: {span}");
+            let name = span["name"].as_str().expect("a span has a name").to_owned();
+            found.insert((name, otlp::text_of(span, "thread.name").map(str::to_owned)));
         }
         let expected = ["worker", "worker", "worker", "exec-7", "thread 9", "main"];
         let expected = (1..)
             .zip(expected)
-            .map(|(number, thread)| (format!("\"work {number}\""), Some(format!("\"{thread}\""))));
+            .map(|(number, thread)| (format!("work {number}"), Some(thread.to_owned())));
         assert_eq!(found, expected.collect());
         let judge = some_or_return!(TraceProcessor::require_or_skip());
         let [rows] = judge.query(

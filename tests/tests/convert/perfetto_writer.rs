@@ -1,11 +1,9 @@
 //! The Perfetto writer, checked by trace_processor, which must find exactly the written content, without errors.
 
-use std::fs;
-
 use pulsetrain_perfetto::{
     Counter, CounterUnit, GroupTrack, LogLine, LogPriority, Process, ProcessTrack, TraceWriter, WriterConfig,
 };
-use pulsetrain_tests::TraceProcessor;
+use pulsetrain_tests::{Folder, TraceProcessor};
 use serde_json::{Value, json};
 
 const NOON: u64 = 1_700_000_000_000_000_123;
@@ -42,10 +40,9 @@ fn written() -> Written {
 
 fn judge<const N: usize>(trace: TraceWriter<Vec<u8>>, queries: [&str; N]) -> Option<[Vec<Value>; N]> {
     let judge = TraceProcessor::require_or_skip()?;
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = folder.path().join("written.pftrace");
+    let folder = Folder::new();
     let bytes = trace.finish().expect("writing into memory does not fail");
-    fs::write(&file, bytes).expect("the trace can be written");
+    let file = folder.file("written.pftrace", bytes);
     Some(judge.query(&file, queries))
 }
 

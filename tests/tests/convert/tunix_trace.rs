@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use pulsetrain_tests::{
-    Finished, Folder, Import, Items, Jaeger, Judge, Tempo, TraceProcessor, command, corpus, send_traces,
-    some_or_return, spans_in_trace, wait_until,
+    Finished, Folder, Import, Items, Jaeger, Judge, Tempo, TraceProcessor, command, corpus,
+    otlp::{self, time},
+    send_traces, some_or_return, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -21,9 +22,7 @@ fn sample(name: &str) -> PathBuf {
 }
 
 fn convert(arguments: &[&str]) -> Finished {
-    let mut command = command(["convert"]);
-    command.args(arguments);
-    Finished::new(command.output().expect("pulsetrain can be started"))
+    Finished::of(command(["convert"]).args(arguments))
 }
 
 fn text(path: &std::path::Path) -> &str {
@@ -55,24 +54,17 @@ fn import_and_convert_of_a_tunix_trace_agree_and_are_repeatable() {
         let back = folder.path("back.jsonl");
         convert(&[text(&binary), "-o", text(&back)]).expect_code(0);
         Items::read(&back).assert_same(&Items::read(&imported));
-        let mut check = command(["semconv", "check"]);
-        let checked = check.arg(&imported).output().expect("pulsetrain can be started");
-        Finished::new(checked).expect_code(0);
+        Finished::of(command(["semconv", "check"]).arg(&imported)).expect_code(0);
     }
 }
 
 /// Returns the ids of the items with their start times.
 fn ids(items: &Items) -> BTreeSet<(String, u64)> {
     let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
-    let start = |span: &Value| {
-        span["startTimeUnixNano"]
-            .as_str()
-            .and_then(|nanos| nanos.parse().ok())
-    };
     spans
         .map(|span| {
             let ids = format!("{} {} {}", span["traceId"], span["spanId"], span["parentSpanId"]);
-            (ids, start(span).expect("a span has a start"))
+            (ids, time(span, "startTimeUnixNano"))
         })
         .collect()
 }
@@ -171,9 +163,7 @@ fn drawn_tunix_trace_nests_like_its_groups() {
 }
 
 fn attribute<'a>(span: &'a Value, key: &str) -> Option<&'a Value> {
-    let attributes = span["attributes"].as_array()?;
-    let found = attributes.iter().find(|attribute| attribute["key"] == key)?;
-    found["value"].as_object()?.values().next()
+    otlp::attribute(span, key)?.as_object()?.values().next()
 }
 
 /// Returns the traces of the spans that match, with 32 digits each, sorted.
@@ -187,11 +177,7 @@ fn traces(items: &Items, is: impl Fn(&Value) -> bool) -> Vec<String> {
 }
 
 fn millis(span: &Value) -> f64 {
-    let nanos = |key: &str| -> u64 {
-        let text = span[key].as_str().expect("a time is text");
-        text.parse().expect("a time is a number")
-    };
-    (nanos("endTimeUnixNano") - nanos("startTimeUnixNano")) as f64 / 1e6
+    (time(span, "endTimeUnixNano") - time(span, "startTimeUnixNano")) as f64 / 1e6
 }
 
 fn of_trace(sent: &Items, id: &str) -> usize {
@@ -209,7 +195,7 @@ fn jaeger_has_the_trace_of_every_step() {
         assert_eq!(steps.len(), 8);
         for id in steps {
             let trace = jaeger.trace(&id).expect("Jaeger has the trace");
-            assert_eq!(spans_in_trace(&trace), of_trace(&sent, &id));
+            assert_eq!(otlp::spans(&trace).count(), of_trace(&sent, &id));
         }
     }
 }
@@ -225,7 +211,7 @@ fn tempo_stores_every_step_trace_and_finds_it_by_step_role_and_duration() {
             wait_until("Tempo has the trace", || {
                 tempo
                     .trace(id)
-                    .is_some_and(|trace| spans_in_trace(&trace) == of_trace(&sent, id))
+                    .is_some_and(|trace| otlp::spans(&trace).count() == of_trace(&sent, id))
             });
         }
         let run = sent.of_kind("span")[0]["resource"].clone();

@@ -1,33 +1,26 @@
 //! Bad input: a clear message with the fix, the documented exit code, no panic.
 
-use std::{
-    fs,
-    fs::Permissions,
-    io::Write as _,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+use std::{fs, fs::Permissions, os::unix::fs::PermissionsExt, path::Path};
 
-use pulsetrain_tests::{Finished, Import, Items, as_unprivileged, corpus};
-use tempfile::TempDir;
+use pulsetrain_tests::{Finished, Folder, Import, Items, as_unprivileged, corpus, otlp::gzip};
 
 const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
 
 #[test]
 fn garbage_is_distinguished_from_a_log() {
-    let folder = folder();
+    let folder = Folder::new();
     // Every byte value, in an order that is not valid text.
     let garbage: Vec<u8> = (0..100_000_u32)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
-    let finished = import(&file(&folder, "garbage", &garbage)).run().expect_code(1);
+    let finished = import(&folder.file("garbage", garbage)).run().expect_code(1);
     finished.expect_words(&["garbage", "--format"]);
 }
 
 #[test]
 fn garbage_with_an_explicit_format_is_skipped_and_counted() {
-    let folder = folder();
-    let finished = import(&file(&folder, "garbage", &[0xff; 10_000]))
+    let folder = Folder::new();
+    let finished = import(&folder.file("garbage", [0xff; 10_000]))
         .arg("--format")
         .arg("surogate")
         .run();
@@ -37,8 +30,8 @@ fn garbage_with_an_explicit_format_is_skipped_and_counted() {
 
 #[test]
 fn empty_file_is_reported_with_its_name() {
-    let folder = folder();
-    import(&file(&folder, "empty.json", b""))
+    let folder = Folder::new();
+    import(&folder.file("empty.json", b""))
         .run()
         .expect_code(1)
         .expect_words(&["empty.json", "empty"]);
@@ -46,9 +39,9 @@ fn empty_file_is_reported_with_its_name() {
 
 #[test]
 fn directory_without_logs_is_reported_with_the_fix() {
-    let folder = folder();
-    file(&folder, "checkpoint.pt", b"PK\x03\x04");
-    import(folder.path())
+    let folder = Folder::new();
+    folder.file("checkpoint.pt", b"PK\x03\x04");
+    import(folder.root())
         .run()
         .expect_code(1)
         .expect_words(&["is a directory", "no file in it", "--format"]);
@@ -57,27 +50,22 @@ fn directory_without_logs_is_reported_with_the_fix() {
 /// As with `--follow`. All other files in the folder of a run are ignored.
 #[test]
 fn import_of_a_directory_reads_its_logs_and_ignores_other_files() {
-    let folder = folder();
+    let folder = Folder::new();
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let events = corpus("kempnerforge/tensorboard");
     let events = fs::read_dir(events).expect("it is a folder").flatten().next();
     let events_file = fs::read(events.expect("it holds a file").path()).expect("the corpus can be read");
-    file(&folder, "training.json", &log);
-    file(
-        &folder,
+    folder.file("training.json", &log);
+    folder.file(
         "console.log.1.gz",
-        &gzip(&fs::read(corpus("surogate/console_dense.log")).expect("it can be read")),
+        gzip(&fs::read(corpus("surogate/console_dense.log")).expect("it can be read")),
     );
-    file(&folder, "checkpoint.pt", b"PK\x03\x04");
-    file(&folder, ".training.json.swp", &log);
-    fs::create_dir_all(folder.path().join("tb/run")).expect("a folder can be made");
-    file(
-        &folder,
-        "tb/run/events.out.tfevents.1795219833.vm.1.0",
-        &events_file,
-    );
+    folder.file("checkpoint.pt", b"PK\x03\x04");
+    folder.file(".training.json.swp", &log);
+    fs::create_dir_all(folder.path("tb/run")).expect("a folder can be made");
+    folder.file("tb/run/events.out.tfevents.1795219833.vm.1.0", events_file);
     let read = |format: &str| {
-        let finished = import(folder.path()).arg("--format").arg(format).run();
+        let finished = import(folder.root()).arg("--format").arg(format).run();
         let finished = finished.expect_code(0);
         let summary = finished.summary();
         let inputs = summary["inputs"].as_array().expect("inputs are listed");
@@ -98,8 +86,8 @@ fn import_of_a_directory_reads_its_logs_and_ignores_other_files() {
 
 #[test]
 fn missing_file_is_reported_with_its_name() {
-    let folder = folder();
-    import(&folder.path().join("absent.json"))
+    let folder = Folder::new();
+    import(&folder.path("absent.json"))
         .run()
         .expect_code(1)
         .expect_words(&["absent.json", "No such file"]);
@@ -107,19 +95,16 @@ fn missing_file_is_reported_with_its_name() {
 
 #[test]
 fn gzip_and_zstd_logs_are_read_and_truncated_ones_reported() {
-    let folder = folder();
+    let folder = Folder::new();
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
-    let out = folder.path().join("out.jsonl");
+    let out = folder.path("out.jsonl");
     let complete = gzip(&log.repeat(40));
     for (name, bytes) in [("training.json.gz", gzip(&log)), ("training.zst", zstd(&log))] {
-        Import::of(file(&folder, name, &bytes))
-            .to(&out)
-            .run()
-            .expect_code(0);
+        Import::of(folder.file(name, bytes)).to(&out).run().expect_code(0);
         assert_eq!(Items::read(&out).values("train.loss").len(), 30, "{name}");
     }
     let torn = &complete[..complete.len() / 2];
-    Import::of(file(&folder, "torn.gz", torn))
+    Import::of(folder.file("torn.gz", torn))
         .to(&out)
         .run()
         .expect_code(1)
@@ -130,8 +115,8 @@ fn gzip_and_zstd_logs_are_read_and_truncated_ones_reported() {
 
 #[test]
 fn unsupported_compression_is_reported_with_the_fix() {
-    let folder = folder();
-    let log = file(&folder, "training.json.xz", b"\xfd7zXZ\x00\x00\x04");
+    let folder = Folder::new();
+    let log = folder.file("training.json.xz", b"\xfd7zXZ\x00\x00\x04");
     for format in ["auto", "kempnerforge"] {
         import(&log)
             .arg("--format")
@@ -161,11 +146,11 @@ fn log_of_another_format_than_specified_is_reported_with_the_detected_format() {
 
 #[test]
 fn utf_16_log_is_reported_with_the_fix() {
-    let folder = folder();
+    let folder = Folder::new();
     let text = fs::read_to_string(corpus("written/maxtext.log")).expect("the corpus can be read");
     let units = std::iter::once(0xfeff).chain(text.encode_utf16());
     let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
-    import(&file(&folder, "train.log", &bytes))
+    import(&folder.file("train.log", bytes))
         .run()
         .expect_code(1)
         .expect_words(&["train.log", "UTF-16", "iconv -f utf-16 -t utf-8"]);
@@ -173,16 +158,11 @@ fn utf_16_log_is_reported_with_the_fix() {
 
 #[test]
 fn utf_8_bom_and_crlf_line_endings_are_accepted() {
-    let folder = folder();
+    let folder = Folder::new();
     let points = |name: &str, bytes: &[u8]| {
-        let out = folder.path().join("out.jsonl");
-        Import::of(file(&folder, name, bytes))
-            .to(&out)
-            .run()
-            .expect_code(0);
-        Items::read(&out)
-            .points_by_metric()
-            .into_iter()
+        let items = Import::of(folder.file(name, bytes)).items();
+        let counts = items.points_by_metric().into_iter();
+        counts
             .map(|(name, count)| (name.to_owned(), count))
             .collect::<Vec<_>>()
     };
@@ -201,9 +181,9 @@ fn utf_8_bom_and_crlf_line_endings_are_accepted() {
 
 #[test]
 fn valid_input_is_imported_when_another_is_missing() {
-    let folder = folder();
-    let out = folder.path().join("out.jsonl");
-    let finished = Import::of(folder.path().join("absent.json"))
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
+    let finished = Import::of(folder.path("absent.json"))
         .arg(corpus("surogate/training_dense.json"))
         .to(&out)
         .run()
@@ -223,22 +203,21 @@ fn an_invalid_target_is_a_usage_error() {
 
 #[test]
 fn unreadable_file_is_reported_with_its_name() {
-    let folder = folder_for_all();
-    let log = file(&folder, "secret.json", b"[\n]\n");
+    let folder = Folder::for_all();
+    let log = folder.file("secret.json", b"[\n]\n");
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
-    let mut command = as_unprivileged(&import(&log).into_command(), folder.path());
-    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
-    finished
+    let mut command = as_unprivileged(&import(&log).into_command(), folder.root());
+    Finished::of(&mut command)
         .expect_code(1)
         .expect_words(&["secret.json", "Permission denied"]);
 }
 
 #[test]
 fn broken_record_is_skipped_alone() {
-    let folder = folder();
+    let folder = Folder::new();
     let log = format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \"say \"hi\"\n,\n  {STEP}\n]\n");
-    let out = folder.path().join("out.jsonl");
-    let finished = Import::of(file(&folder, "training.json", log.as_bytes()))
+    let out = folder.path("out.jsonl");
+    let finished = Import::of(folder.file("training.json", log.as_bytes()))
         .to(&out)
         .run()
         .expect_code(1);
@@ -251,30 +230,6 @@ fn import(path: &Path) -> Import {
     Import::of(path).to("-")
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).expect("memory can be written to");
-    encoder.finish().expect("memory can be written to")
-}
-
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).expect("memory can be compressed")
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary folder can be made")
-}
-
-fn folder_for_all() -> TempDir {
-    let permissions = Permissions::from_mode(0o755);
-    tempfile::Builder::new()
-        .permissions(permissions)
-        .tempdir()
-        .expect("a temporary folder can be made")
-}
-
-fn file(folder: &TempDir, name: &str, contents: &[u8]) -> PathBuf {
-    let path = folder.path().join(name);
-    fs::write(&path, contents).expect("a temporary file can be written");
-    path
 }

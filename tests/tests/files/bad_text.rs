@@ -2,10 +2,9 @@
 //! programs between the lines, with two runs in one file. Faults are reported with their position, the rest is parsed, and no
 //! value is invented.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
-use pulsetrain_tests::{Finished, Import, Items, corpus};
-use tempfile::TempDir;
+use pulsetrain_tests::{Finished, Folder, Import, Items, corpus};
 
 const LOGS: [&str; 10] = [
     "surogate/console_dense.log",
@@ -137,9 +136,9 @@ fn file_with_logs_of_two_formats_asks_for_the_format() {
     finished
         .expect_code(1)
         .expect_words(&["surogate-console", "kempnerforge", "--format"]);
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
-    let named = Import::of(file(&folder, &both))
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
+    let named = Import::of(folder.file("train.log", &both))
         .arg("--format")
         .arg("kempnerforge")
         .to(&out)
@@ -150,9 +149,9 @@ fn file_with_logs_of_two_formats_asks_for_the_format() {
 
 /// Imports bytes; returns the process output and the losses.
 fn import(bytes: &[u8]) -> (Finished, Vec<String>) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
-    let finished = Import::of(file(&folder, bytes)).to(&out).run();
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
+    let finished = Import::of(folder.file("train.log", bytes)).to(&out).run();
     let losses = if out.exists() {
         shown(&Items::read(&out))
     } else {
@@ -179,12 +178,6 @@ fn shown(items: &Items) -> Vec<String> {
 
 fn read(log: &str) -> Vec<u8> {
     fs::read(corpus(log)).expect("the corpus can be read")
-}
-
-fn file(folder: &TempDir, bytes: &[u8]) -> PathBuf {
-    let path = folder.path().join("train.log");
-    fs::write(&path, bytes).expect("a temporary file can be written");
-    path
 }
 
 /// Returns the offset of the next line.

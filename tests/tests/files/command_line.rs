@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Import, Items, SurogateLog, corpus};
+use pulsetrain_tests::{Folder, Import, Items, SurogateLog, corpus, otlp::text_of};
 use serde_json::{Value, json};
 
 const LOG: &str = "surogate/training_dense.json";
 
 #[test]
 fn every_target_gets_everything() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [one, other] = ["one.jsonl", "other.jsonl"].map(|name| folder.path().join(name));
+    let folder = Folder::new();
+    let [one, other] = ["one.jsonl", "other.jsonl"].map(|name| folder.path(name));
     let finished = Import::of(corpus(LOG)).to(&one).to(&other).run().expect_code(0);
     let items = Items::read(&one);
     assert!(!items.is_empty());
@@ -57,12 +57,11 @@ fn values_with_unknown_names_are_kept_and_not_counted_as_skipped() {
 
 #[test]
 fn malformed_record_is_reported_with_its_line() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let log = folder.path().join("training.json");
+    let folder = Folder::new();
     let text = fs::read_to_string(corpus(LOG)).expect("the corpus can be read");
-    fs::write(&log, text.replacen(r#""loss": 4.23,"#, r#""loss": ?,"#, 1))
-        .expect("a temporary file can be written");
-    let finished = Import::for_people(&log).to("-").run().expect_code(1);
+    let text = text.replacen(r#""loss": 4.23,"#, r#""loss": ?,"#, 1);
+    let log = folder.file("training.json", text);
+    let finished = Import::for_people(log).to("-").run().expect_code(1);
     finished.expect_words(&[
         "training.json:16: malformed record",
         "skipped 1 (malformed_record 1)",
@@ -90,11 +89,7 @@ fn run_name_and_id_default_to_those_of_the_log() {
 #[test]
 fn sums_use_the_start_time_option_as_start_timestamp() {
     let items = import(&["--start-time=2026-11-20T23:00:00.000000001+00:00"]);
-    let tokens: Vec<_> = items
-        .of_kind("point")
-        .into_iter()
-        .filter(|item| item["metric"]["name"] == "train.tokens")
-        .collect();
+    let tokens = items.points_of("train.tokens");
     assert_eq!(tokens.len(), 30);
     for item in tokens {
         assert_eq!(item["point"]["startTimeUnixNano"], "1795215600000000001");
@@ -103,13 +98,10 @@ fn sums_use_the_start_time_option_as_start_timestamp() {
 
 #[test]
 fn a_resource_attribute_of_the_environment_is_on_the_resource() {
-    let finished = Import::of(corpus(LOG))
-        .to("-")
+    let import = Import::of(corpus(LOG))
         .env("OTEL_SERVICE_NAME", "pretraining")
-        .env("OTEL_RESOURCE_ATTRIBUTES", "team=a%20b")
-        .run()
-        .expect_code(0);
-    for item in Items::parse(&finished.stdout).of_kind("span") {
+        .env("OTEL_RESOURCE_ATTRIBUTES", "team=a%20b");
+    for item in import.items().of_kind("span") {
         assert_eq!(resource(item, "service.name"), Some("pretraining"));
         assert_eq!(resource(item, "team"), Some("a b"));
     }
@@ -117,8 +109,8 @@ fn a_resource_attribute_of_the_environment_is_on_the_resource() {
 
 #[test]
 fn output_equal_to_the_input_is_rejected_before_truncation() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let log = folder.path().join("training.jsonl");
+    let folder = Folder::new();
+    let log = folder.path("training.jsonl");
     fs::copy(corpus(LOG), &log).expect("a temporary file can be written");
     let finished = Import::of(&log).to(&log).run().expect_code(2);
     finished.expect_words(&["both input and output"]);
@@ -140,13 +132,9 @@ fn invalid_import_arguments_are_usage_errors() {
 }
 
 fn import(options: &[&str]) -> Items {
-    let import = Import::of(corpus(LOG)).to("-");
-    let finished = options.iter().fold(import, Import::arg).run().expect_code(0);
-    Items::parse(&finished.stdout)
+    options.iter().fold(Import::of(corpus(LOG)), Import::arg).items()
 }
 
 fn resource<'a>(item: &'a Value, key: &str) -> Option<&'a str> {
-    let attributes = item["resource"]["attributes"].as_array()?;
-    let found = attributes.iter().find(|attribute| attribute["key"] == key)?;
-    found["value"]["stringValue"].as_str()
+    text_of(&item["resource"], key)
 }

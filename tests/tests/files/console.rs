@@ -2,15 +2,14 @@
 
 use std::{fs, process::Command};
 
-use pulsetrain_tests::{Items, command, corpus, on_terminal};
-use tempfile::TempDir;
+use pulsetrain_tests::{Folder, Items, command, corpus, on_terminal};
 
 #[test]
 fn every_step_prints_a_line_among_the_trainer_output() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let (code, printed) = on_terminal(&run(&folder, true), |_, _| {});
     assert_eq!(code, Some(0));
-    let items = Items::read(&folder.path().join("sent.jsonl"));
+    let items = Items::read(&folder.path("sent.jsonl"));
     let steps = items.values("train.global_step");
     let lines: Vec<&str> = printed
         .lines()
@@ -75,7 +74,7 @@ fn run_with_a_planned_length_shows_progress_and_eta() {
 
 #[test]
 fn terminal_shows_no_step_lines_unless_requested() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let (code, printed) = on_terminal(&run(&folder, false), |_, _| {});
     assert_eq!(code, Some(0));
     let log = fs::read_to_string(corpus("maxtext/demo.stderr")).unwrap();
@@ -84,15 +83,15 @@ fn terminal_shows_no_step_lines_unless_requested() {
 
 #[test]
 fn step_lines_are_not_printed_outside_a_terminal() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let output = run(&folder, true).output().unwrap();
     assert!(!String::from_utf8_lossy(&output.stderr).contains(":: demo step"));
 }
 
 /// Returns a run of a trainer that prints a log of MaxText.
-fn run(folder: &TempDir, step_line: bool) -> Command {
+fn run(folder: &Folder, step_line: bool) -> Command {
     let mut command = command(["run", "--format=maxtext", "--to"]);
-    command.arg(folder.path().join("sent.jsonl"));
+    command.arg(folder.path("sent.jsonl"));
     if step_line {
         command.arg("--step-line");
     }
@@ -102,12 +101,12 @@ fn run(folder: &TempDir, step_line: bool) -> Command {
 
 /// Returns our step lines of a Surogate log, with additional option records, and those of Surogate's console.
 fn surogate_lines(options: &str) -> (Vec<String>, Vec<String>) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [written, followed, sent] =
-        ["written.json", "training.json", "sent.jsonl"].map(|name| folder.path().join(name));
+    let folder = Folder::new();
+    let [followed, sent] = ["training.json", "sent.jsonl"].map(|name| folder.path(name));
     let log = fs::read_to_string(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let first = "  {\"log\": \"option\"";
-    fs::write(&written, log.replacen(first, &format!("{options}{first}"), 1)).expect("a file can be written");
+    let log = log.replacen(first, &format!("{options}{first}"), 1);
+    let written = folder.file("written.json", log);
     let mut command = command(["run", "--step-line", "--no-gpu"]);
     command.arg("--to").arg(sent).arg("--follow").arg(&followed);
     command.args(["--", "cp"]).args([written, followed]);

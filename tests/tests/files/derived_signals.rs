@@ -7,9 +7,8 @@ use prost::Message;
 use pulsetrain_derive::{SignalsConfig, SignalsStage};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Stage, clock};
-use pulsetrain_tests::{Import, Items, command, convert, corpus};
+use pulsetrain_tests::{Folder, Import, Items, command, convert, corpus, otlp};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// The interval between the two lines of a step in TorchSpec's standard error.
 const LINES_APART_NANOS: u64 = 1_000_000;
@@ -22,7 +21,7 @@ fn derived_signals_match_the_surogate_console() {
         ("surogate/training_dense.json", "surogate/console_dense.log"),
         ("surogate/training_moe.json", "surogate/console_moe.log"),
     ] {
-        let (_folder, derived) = import_derived(log);
+        let derived = import_derived(log);
         let console = std::fs::read_to_string(corpus(console)).unwrap();
         let steps: Vec<&str> = console
             .lines()
@@ -78,8 +77,8 @@ fn derived_signals_match_the_surogate_console() {
 #[test]
 fn derived_torchspec_bottleneck_matches_its_own_metrics() {
     for log in ["torchspec/perf.wandb", "torchspec/perf.stderr"] {
-        let folder = tempfile::tempdir().unwrap();
-        let imported = folder.path().join("imported.jsonl");
+        let folder = Folder::new();
+        let imported = folder.path("imported.jsonl");
         Import::of(corpus(log)).to(&imported).run().expect_code(0);
         let theirs = Items::read(&imported);
         let ours = derive_without(&imported, "perf.bottleneck");
@@ -106,7 +105,7 @@ fn derived_torchspec_bottleneck_matches_its_own_metrics() {
 #[test]
 fn maxtext_wall_time_matches_googles_calculator_except_one_step() {
     const SECOND_STEP_SECS: f64 = 0.672;
-    let (_folder, derived) = import_derived("maxtext/demo.stderr");
+    let derived = import_derived("maxtext/demo.stderr");
     let answers = std::fs::read_to_string(corpus("../goodput/maxtext.json")).unwrap();
     let answers: Value = serde_json::from_str(&answers).unwrap();
     let productive = answers["productive_seconds"].as_f64().unwrap();
@@ -134,7 +133,7 @@ fn maxtext_wall_time_matches_googles_calculator_except_one_step() {
 #[test]
 fn value_present_in_the_log_is_not_derived() {
     // This log contains the speed of light, the tokens per second and the gap.
-    let (_folder, derived) = import_derived("surogate/console_dense.log");
+    let derived = import_derived("surogate/console_dense.log");
     let by_scope = points_by_scope(&derived, "pulsetrain.derive");
     assert!(by_scope.contains_key("train.smoothed.loss"), "{by_scope:?}");
     for given in [
@@ -150,24 +149,18 @@ fn value_present_in_the_log_is_not_derived() {
 
 #[test]
 fn import_derives_signals_only_on_request() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out.jsonl");
-    let log = corpus("surogate/training_dense.json");
-    Import::of(&log).to(&out).run().expect_code(0);
-    assert_eq!(points_by_scope(&Items::read(&out), "pulsetrain.derive").len(), 0);
+    let items = Import::of(corpus("surogate/training_dense.json")).items();
+    assert_eq!(points_by_scope(&items, "pulsetrain.derive").len(), 0);
 }
 
 #[test]
 fn convert_and_import_derive_the_same_signals() {
     for log in ["surogate/training_moe.json", "maxtext/demo.stderr"] {
-        let folder = tempfile::tempdir().unwrap();
-        let (imported, derived) = (
-            folder.path().join("imported.jsonl"),
-            folder.path().join("derived.jsonl"),
-        );
+        let folder = Folder::new();
+        let [imported, derived] = ["imported.jsonl", "derived.jsonl"].map(|name| folder.path(name));
         Import::of(corpus(log)).to(&imported).run().expect_code(0);
         convert(&[&imported], &derived, &["--derive"]).expect_code(0);
-        let (_folder, expected) = import_derived(log);
+        let expected = import_derived(log);
         Items::read(&derived).assert_same(&expected);
         convert(&[&imported], &derived, &[]).expect_code(0);
         Items::read(&derived).assert_same(&Items::read(&imported));
@@ -177,9 +170,9 @@ fn convert_and_import_derive_the_same_signals() {
 /// A job writes one file per rank, or one for all ranks: the signals across ranks are the same.
 #[test]
 fn per_rank_files_derive_the_same_signals_as_one_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("underived.yaml"), "derive: {signals: {enabled: false}}\n").unwrap();
+    let folder = Folder::new();
+    let path = |name: &str| folder.path(name);
+    let underived = folder.file("underived.yaml", "derive: {signals: {enabled: false}}\n");
     let demo = command([
         "demo",
         "--ranks",
@@ -192,20 +185,21 @@ fn per_rank_files_derive_the_same_signals_as_one_file() {
         "straggler@10:rank=1",
     ])
     .arg("--config")
-    .arg(path("underived.yaml"))
+    .arg(underived)
     .arg("--to")
     .arg(path("all.jsonl"))
     .stderr(Stdio::null())
     .status();
     assert!(demo.unwrap().success());
 
-    let mut by_rank: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut by_rank: BTreeMap<Option<i64>, Vec<Value>> = BTreeMap::new();
     for line in std::fs::read_to_string(path("all.jsonl")).unwrap().lines() {
         let message: Value = serde_json::from_str(line).unwrap();
         for (signal, resources) in message.as_object().unwrap() {
             for resource in resources.as_array().unwrap() {
                 let message = json!({ signal: [resource] });
-                by_rank.entry(rank(resource)).or_default().push(message);
+                let rank = otlp::integer(&resource["resource"], "train.rank");
+                by_rank.entry(rank).or_default().push(message);
             }
         }
     }
@@ -216,10 +210,9 @@ fn per_rank_files_derive_the_same_signals_as_one_file() {
         by_rank.keys()
     );
     let mut files = Vec::new();
-    for (rank, messages) in by_rank {
+    for (number, messages) in by_rank.values().enumerate() {
         let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
-        files.push(path(&format!("rank-{rank}.jsonl")));
-        std::fs::write(files.last().unwrap(), lines.join("\n")).unwrap();
+        files.push(folder.file(&format!("{number}.jsonl"), lines.join("\n")));
     }
 
     convert(&[path("all.jsonl")], &path("one.jsonl"), &["--derive"]).expect_code(0);
@@ -235,22 +228,10 @@ fn per_rank_files_derive_the_same_signals_as_one_file() {
     );
 }
 
-/// Returns the rank of a resource, or `None`.
-fn rank(resource: &Value) -> String {
-    let attributes = resource["resource"]["attributes"].as_array();
-    let rank = attributes
-        .into_iter()
-        .flatten()
-        .find(|attribute| attribute["key"] == "train.rank");
-    rank.map_or_else(String::new, |rank| {
-        rank["value"]["intValue"].as_str().unwrap_or_default().to_owned()
-    })
-}
-
 #[test]
 fn run_derives_signals_of_its_trainer() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     let log = corpus("maxtext/demo.stderr");
     let status = command(["run", "--to"])
         .arg(&out)
@@ -260,8 +241,8 @@ fn run_derives_signals_of_its_trainer() {
         .status()
         .unwrap();
     assert!(status.success());
-    let (_folder, imported) = import_derived("maxtext/demo.stderr");
-    let (ours, imported) = (Items::read(&out), imported);
+    let imported = import_derived("maxtext/demo.stderr");
+    let ours = Items::read(&out);
     for metric in [
         "train.smoothed.loss",
         "train.smoothed.step_time",
@@ -275,14 +256,12 @@ fn run_derives_signals_of_its_trainer() {
 /// Returns the wall time in seconds by use.
 fn wall_time(items: &Items) -> BTreeMap<String, f64> {
     let mut uses: BTreeMap<String, f64> = BTreeMap::new();
-    for item in items.of_kind("point") {
+    for item in items.points_of("train.wall_time") {
         let secs = item["point"]["asDouble"].as_str();
-        let secs = secs.and_then(|secs| secs.parse::<f64>().ok());
-        let Some(secs) = secs.filter(|_| item["metric"]["name"] == "train.wall_time") else {
+        let Some(secs) = secs.and_then(|secs| secs.parse::<f64>().ok()) else {
             continue;
         };
-        let attributes = item["point"]["attributes"].as_array().expect("a use");
-        let parts: Vec<&str> = attributes
+        let parts: Vec<&str> = otlp::list(&item["point"]["attributes"])
             .iter()
             .filter_map(|attribute| attribute["value"]["stringValue"].as_str())
             .collect();
@@ -293,30 +272,18 @@ fn wall_time(items: &Items) -> BTreeMap<String, f64> {
 }
 
 fn derived_times(items: &Items, metric: &str) -> impl Iterator<Item = u64> {
-    let points = items.of_kind("point").into_iter();
-    points
-        .filter(move |item| item["metric"]["name"] == metric)
-        .map(time)
+    items.points_of(metric).into_iter().map(time)
 }
 
-fn import_derived(log: &str) -> (TempDir, Items) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let out = folder.path().join("out.jsonl");
-    Import::of(corpus(log))
-        .arg("--derive")
-        .to(&out)
-        .run()
-        .expect_code(0);
-    let items = Items::read(&out);
-    (folder, items)
+fn import_derived(log: &str) -> Items {
+    Import::of(corpus(log)).arg("--derive").items()
 }
 
 /// Returns, for every step, whether the counter of a type of anomaly increased at its time.
 fn grown(items: &Items, kind: &str) -> Vec<bool> {
     let counted: BTreeMap<u64, u64> = items
-        .of_kind("point")
+        .points_of("train.anomalies")
         .into_iter()
-        .filter(|item| item["metric"]["name"] == "train.anomalies")
         .filter(|item| item["point"]["attributes"][0]["value"]["stringValue"] == kind)
         .map(|item| (time(item), count(item)))
         .collect();
@@ -342,9 +309,9 @@ fn durations(items: &Items) -> Vec<f64> {
 /// Returns the changes of the bottleneck: the time, and the new state.
 fn states(items: &Items) -> Vec<(u64, String)> {
     let mut states: Vec<(u64, String)> = items
-        .of_kind("point")
+        .points_of("perf.bottleneck")
         .into_iter()
-        .filter(|item| item["metric"]["name"] == "perf.bottleneck" && item["point"]["asInt"] == "1")
+        .filter(|item| item["point"]["asInt"] == "1")
         .map(|item| {
             let state = &item["point"]["attributes"][0]["value"]["stringValue"];
             (time(item), state.as_str().expect("a text").to_owned())
@@ -397,8 +364,7 @@ fn points_by_scope(items: &Items, scope: &str) -> BTreeMap<String, usize> {
 }
 
 fn time(item: &Value) -> u64 {
-    let time = item["point"]["timeUnixNano"].as_str();
-    time.and_then(|time| time.parse().ok()).expect("a time")
+    otlp::time(&item["point"], "timeUnixNano")
 }
 
 fn count(item: &Value) -> u64 {

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Import, Items, corpus};
+use pulsetrain_tests::{Folder, Import, corpus};
 
 #[test]
 fn a_second_import_writes_the_same_bytes() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     for name in ["out.jsonl", "out.binpb"] {
         let [first, second] = ["first", "second"].map(|run| {
-            let path = folder.path().join(format!("{run}-{name}"));
+            let path = folder.path(&format!("{run}-{name}"));
             Import::of(corpus("surogate/training_moe.json"))
                 .to(&path)
                 .run()
@@ -22,16 +22,9 @@ fn a_second_import_writes_the_same_bytes() {
 
 #[test]
 fn second_run_id_changes_trace_ids_but_not_timestamps() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let [first, second] = ["first", "second"].map(|run| {
-        let path = folder.path().join(format!("{run}.jsonl"));
-        Import::of(corpus("surogate/training_dense.json"))
-            .arg("--run-id")
-            .arg(run)
-            .to(&path)
-            .run()
-            .expect_code(0);
-        Items::read(&path)
+        let import = Import::of(corpus("surogate/training_dense.json"));
+        import.arg("--run-id").arg(run).items()
     });
     assert_eq!(first.values("train.loss"), second.values("train.loss"));
     for (one, other) in first.of_kind("span").iter().zip(second.of_kind("span")) {

@@ -2,8 +2,8 @@
 //!
 //! The expected values are computed from the log with plain serde_json, independently of our code.
 
-use pulsetrain_tests::{Finished, Import, Items, SurogateLog, corpus};
-use serde_json::{Value, json};
+use pulsetrain_tests::{Finished, Import, Items, SurogateLog, corpus, otlp::attribute};
+use serde_json::json;
 
 #[test]
 fn every_step_has_one_loss_with_its_own_timestamp() {
@@ -24,27 +24,22 @@ fn every_step_has_one_loss_with_its_own_timestamp() {
 fn every_timed_step_is_a_span_that_ends_at_its_record_time() {
     for name in ["surogate/training_dense.json", "surogate/training_moe.json"] {
         let (_, items) = import(name);
-        let mut spans: Vec<_> = items
-            .of_kind("span")
-            .into_iter()
-            .map(|item| &item["span"])
-            .collect();
-        spans.retain(|span| span["name"] == "train.step");
-        spans.sort_by_key(|span| span["endTimeUnixNano"].to_string());
+        let mut spans = items.spans_of("train.step");
+        spans.sort_by_key(|item| item["span"]["endTimeUnixNano"].to_string());
         let log = SurogateLog::read(&corpus(name));
         let steps = log.of_kind("step");
         assert_eq!(spans.len(), steps.len());
-        for (span, step) in spans.iter().zip(steps) {
+        for (span, step) in spans.iter().map(|item| &item["span"]).zip(steps) {
             let nanos = step.number("duration_ms") as u64 * 1_000_000;
             assert_eq!(span["endTimeUnixNano"], step.time().to_string());
             assert_eq!(span["startTimeUnixNano"], (step.time() - nanos).to_string());
             assert_eq!(
                 attribute(span, "train.step"),
-                json!({"intValue": step.number("step").to_string()})
+                Some(&json!({"intValue": step.number("step").to_string()}))
             );
             assert_eq!(
                 attribute(span, "train.loss"),
-                json!({"doubleValue": format!("{:?}", step.number("loss"))})
+                Some(&json!({"doubleValue": format!("{:?}", step.number("loss"))}))
             );
         }
     }
@@ -72,16 +67,9 @@ fn summary_counts_match_the_output_file() {
 }
 
 fn import(name: &str) -> (Finished, Items) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
-    let finished = Import::of(corpus(name)).to(&out).run().expect_code(0);
-    (finished, Items::read(&out))
-}
-
-fn attribute(span: &Value, key: &str) -> Value {
-    let attributes = span["attributes"].as_array().expect("a step has attributes");
-    let found = attributes.iter().find(|attribute| attribute["key"] == key);
-    found.unwrap_or_else(|| panic!("no {key} in {span}"))["value"].clone()
+    let finished = Import::of(corpus(name)).to("-").run().expect_code(0);
+    let items = Items::parse(&finished.stdout);
+    (finished, items)
 }
 
 #[test]

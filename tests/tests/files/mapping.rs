@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path};
 
-use pulsetrain_tests::{Import, command, semconv};
+use pulsetrain_tests::{
+    Finished, Folder, Import, command,
+    otlp::{list, messages},
+    semconv,
+};
 use serde_json::Value;
 
 /// Returns the code blocks below a heading of the page, with their languages.
@@ -26,19 +30,14 @@ fn blocks(heading: &str) -> Vec<(String, String)> {
 /// Imports the log of a section by its mapping. Returns the points as `name{sorted attributes}=value`, histograms by their
 /// sums.
 fn imported(heading: &str, format: &str) -> Vec<String> {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [log, mapping, out] = ["log", "mapping.yaml", "out.jsonl"].map(|name| folder.path().join(name));
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     let blocks = blocks(heading);
-    fs::write(&log, &blocks[0].1).expect("the log can be written");
+    let log = folder.file("log", &blocks[0].1);
     assert_eq!(blocks[1].0, "yaml");
-    fs::write(&mapping, &blocks[1].1).expect("the mapping can be written");
-    let import = Import::of(&log).arg("--format").arg(format);
-    import
-        .arg("--mapping")
-        .arg(&mapping)
-        .to(&out)
-        .run()
-        .expect_code(0);
+    let mapping = folder.file("mapping.yaml", &blocks[1].1);
+    let import = Import::of(log).arg("--format").arg(format);
+    import.arg("--mapping").arg(mapping).to(&out).run().expect_code(0);
     let checked = semconv(["check".as_ref(), out.as_os_str()]).expect_code(0);
     assert!(checked.stdout.ends_with("nothing found\n"), "{}", checked.stdout);
     points_of(&out)
@@ -46,11 +45,7 @@ fn imported(heading: &str, format: &str) -> Vec<String> {
 
 /// Returns the points of a file of OTLP/JSON.
 fn points_of(out: &Path) -> Vec<String> {
-    let text = fs::read_to_string(out).expect("the output can be read");
-    let messages = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line is JSON"));
-    messages.flat_map(|message| points(&message)).collect()
+    messages(out).iter().flat_map(points).collect()
 }
 
 fn points(message: &Value) -> Vec<String> {
@@ -73,10 +68,6 @@ fn points(message: &Value) -> Vec<String> {
         }
     }
     found
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn has_all(points: &[String], expected: &[&str]) {
@@ -146,13 +137,11 @@ fn documented_custom_line_example_yields_the_documented_points() {
 
 #[test]
 fn invalid_mapping_is_a_usage_error_with_its_location() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let mapping = folder.path().join("mapping.yaml");
-    fs::write(
-        &mapping,
+    let folder = Folder::new();
+    let mapping = folder.file(
+        "mapping.yaml",
         "values:\n  - {key: loss, metric: train.los}\n  - {key: dt, metric: train.step.duration, unit: GiB}\n",
-    )
-    .expect("the mapping can be written");
+    );
     let run = |format: &str| {
         let import = Import::of("log").arg("--format").arg(format);
         import.arg("--mapping").arg(&mapping).to("-").run().expect_code(2)
@@ -171,37 +160,30 @@ fn invalid_mapping_is_a_usage_error_with_its_location() {
 
 #[test]
 fn run_parses_trainer_output_with_a_mapping() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (mapping, out) = (
-        folder.path().join("mapping.yaml"),
-        folder.path().join("out.jsonl"),
-    );
-    fs::write(&mapping, "step: it\nvalues:\n  - {key: l, metric: train.loss}\n")
-        .expect("the mapping can be written");
+    let folder = Folder::new();
+    let mapping = "step: it\nvalues:\n  - {key: l, metric: train.loss}\n";
+    let (mapping, out) = (folder.file("mapping.yaml", mapping), folder.path("out.jsonl"));
     let mut run = command(["run", "--format", "keyvalue", "--mapping"]);
-    run.arg(&mapping).arg("--to").arg(&out);
+    run.arg(mapping).arg("--to").arg(&out);
     run.args([
         "--",
         "sh",
         "-c",
         "echo starting; echo it=1 l=2.5; echo it=2 l=2.25",
     ]);
-    let output = run.output().expect("pulsetrain can be started");
-    assert!(output.status.success(), "{output:?}");
-    let points = points_of(&out);
+    Finished::of(&mut run).expect_code(0);
     has_all(
-        &points,
+        &points_of(&out),
         &["train.loss{}=2.5", "train.loss{}=2.25", "train.steps{}=2"],
     );
 }
 
 #[test]
 fn documented_log_is_read_without_configuration_and_its_keys_are_listed() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (log, out) = (folder.path().join("own.log"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
     let blocks = blocks("Logs without configuration");
-    fs::write(&log, &blocks[0].1).expect("the log can be written");
-    let finished = Import::of(&log).to(&out).run().expect_code(0);
+    let (log, out) = (folder.file("own.log", &blocks[0].1), folder.path("out.jsonl"));
+    let finished = Import::of(log).to(&out).run().expect_code(0);
     // The page shows the lines of the summary without the folder.
     for line in blocks[1].1.lines().filter(|line| line.contains("->")) {
         let line = line.trim_start_matches("own.log: ");
@@ -220,9 +202,8 @@ fn documented_log_is_read_without_configuration_and_its_keys_are_listed() {
 
 #[test]
 fn suggested_mapping_reads_its_log_like_automatic_detection() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [mapping, alone, mapped] =
-        ["mapping.yaml", "alone.jsonl", "mapped.jsonl"].map(|name| folder.path().join(name));
+    let folder = Folder::new();
+    let [alone, mapped] = ["alone.jsonl", "mapped.jsonl"].map(|name| folder.path(name));
     let logs = fs::read_dir(pulsetrain_tests::corpus("generic")).expect("the corpus can be listed");
     let mut logs: Vec<_> = logs.map(|log| log.expect("a log can be listed").path()).collect();
     logs.retain(|log| log.extension().is_none_or(|extension| extension != "md"));
@@ -235,15 +216,11 @@ fn suggested_mapping_reads_its_log_like_automatic_detection() {
         ("braces.jsonl", lines.collect::<String>()),
         ("repeated.log", repeated.collect()),
     ] {
-        let log = folder.path().join(name);
-        fs::write(&log, text).expect("the log can be written");
-        logs.push(log);
+        logs.push(folder.file(name, text));
     }
     for log in &logs {
-        let mut suggest = command(["import", "--suggest-mapping"]);
-        let suggested = suggest.arg(log).output().expect("pulsetrain can be started");
-        assert!(suggested.status.success(), "{suggested:?}");
-        fs::write(&mapping, &suggested.stdout).expect("the mapping can be written");
+        let suggested = Finished::of(command(["import", "--suggest-mapping"]).arg(log)).expect_code(0);
+        let mapping = folder.file("mapping.yaml", &suggested.stdout);
         let import = || Import::of(log).arg("--run-id").arg("same");
         import()
             .arg("--format")
@@ -253,32 +230,26 @@ fn suggested_mapping_reads_its_log_like_automatic_detection() {
             .expect_code(0);
         import()
             .arg("--mapping")
-            .arg(&mapping)
+            .arg(mapping)
             .to(&mapped)
             .run()
             .expect_code(0);
         let [alone, mapped] =
             [&alone, &mapped].map(|out| fs::read_to_string(out).expect("the output can be read"));
         assert!(alone.contains("train."), "{}", log.display());
-        assert!(
-            alone == mapped,
-            "{}: {}",
-            log.display(),
-            String::from_utf8_lossy(&suggested.stdout)
-        );
+        assert!(alone == mapped, "{}: {}", log.display(), suggested.stdout);
     }
     assert!(logs.len() > 10);
 }
 
 #[test]
 fn run_parses_the_output_of_a_python_script_without_configuration() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     let script = "import time\nprint('starting')\nfor step in (10, 20, 30, 40):\n    print(f'step {step} | loss {25 / step} | lr 3e-4')\n";
     let mut run = command(["run", "--to"]);
     run.arg(&out).args(["--", "python3", "-c", script]);
-    let output = run.output().expect("pulsetrain can be started");
-    assert!(output.status.success(), "{output:?}");
+    Finished::of(&mut run).expect_code(0);
     has_all(
         &points_of(&out),
         &["train.loss{}=2.5", "train.loss{}=0.625", "train.global_step{}=40"],
@@ -287,9 +258,8 @@ fn run_parses_the_output_of_a_python_script_without_configuration() {
 
 #[test]
 fn unknown_log_is_rejected_with_its_keys_and_the_next_command() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let log = folder.path().join("own.log");
-    fs::write(&log, "alpha=1 beta=2\nalpha=2 beta=3\nalpha=3 beta=4\n").expect("the log can be written");
+    let folder = Folder::new();
+    let log = folder.file("own.log", "alpha=1 beta=2\nalpha=2 beta=3\nalpha=3 beta=4\n");
     let finished = Import::of(&log).to("-").run().expect_code(1);
     let next = format!("pulsetrain import --suggest-mapping {}", log.display());
     for part in ["alpha, beta", &next] {
@@ -299,12 +269,11 @@ fn unknown_log_is_rejected_with_its_keys_and_the_next_command() {
 
 #[test]
 fn a_mapping_without_a_format_names_the_key_to_add() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let mapping = folder.path().join("mapping.yaml");
-    fs::write(&mapping, "step: it\n").expect("the mapping can be written");
+    let folder = Folder::new();
+    let mapping = folder.file("mapping.yaml", "step: it\n");
     let finished = Import::of("log")
         .arg("--mapping")
-        .arg(&mapping)
+        .arg(mapping)
         .to("-")
         .run()
         .expect_code(2);
@@ -313,31 +282,27 @@ fn a_mapping_without_a_format_names_the_key_to_add() {
 
 #[test]
 fn log_of_a_custom_format_in_a_folder_is_imported() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = out.path().join("out.jsonl");
-    let log = "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2\n";
-    fs::write(folder.path().join("own.log"), log).expect("the log can be written");
-    fs::write(folder.path().join("config.yaml"), "lr: 0.1\nloss: 1\nsteps: 9\n")
-        .expect("a file can be written");
-    let finished = Import::of(folder.path()).to(&out).run().expect_code(0);
+    let folder = Folder::new();
+    let other = Folder::new();
+    let out = other.path("out.jsonl");
+    folder.file("own.log", "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2\n");
+    folder.file("config.yaml", "lr: 0.1\nloss: 1\nsteps: 9\n");
+    let finished = Import::of(folder.root()).to(&out).run().expect_code(0);
     assert!(!finished.stderr.contains("config.yaml"), "{}", finished.stderr);
     has_all(&points_of(&out), &["train.loss{}=2", "train.global_step{}=3"]);
 }
 
 #[test]
 fn summary_lists_the_keys_of_a_mapping_and_what_no_record_has() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [log, mapping, out] = ["a.log", "mapping.yaml", "out.jsonl"].map(|name| folder.path().join(name));
-    let import = || Import::of(&log).arg("--mapping").arg(&mapping).to(&out).run();
-    fs::write(&log, "itr=1 loss=2.5 foo=3 kind=a\n").unwrap();
+    let folder = Folder::new();
+    let log = folder.file("a.log", "itr=1 loss=2.5 foo=3 kind=a\n");
+    let import = |mapping: &str| {
+        let mapping = folder.file("mapping.yaml", mapping);
+        Import::of(&log).arg("--mapping").arg(mapping).to("-").run()
+    };
     let rows = "values: [{key: loss, metric: train.loss}, {key: lr, metric: train.learning_rate}]\n";
-    fs::write(
-        &mapping,
-        format!("format: keyvalue\nstep: iter\ntime: at\n{rows}"),
-    )
-    .unwrap();
-    let summary = import().expect_code(0).stderr;
+    let mapping = format!("format: keyvalue\nstep: iter\ntime: at\n{rows}");
+    let summary = import(&mapping).expect_code(0).stderr;
     for expected in [
         "\"named by the mapping\"",
         "\"loss -> train.loss\"",
@@ -347,8 +312,7 @@ fn summary_lists_the_keys_of_a_mapping_and_what_no_record_has() {
     ] {
         assert!(summary.contains(expected), "{expected} is not in {summary}");
     }
-    fs::write(&mapping, "format: keyvalue\nstep: iter\n").unwrap();
-    let summary = import().expect_code(1).stderr;
+    let summary = import("format: keyvalue\nstep: iter\n").expect_code(1).stderr;
     let expected =
         "a.log has no records of the format keyvalue; found the keys itr, loss, foo: check the format";
     assert!(summary.contains(expected), "{summary}");

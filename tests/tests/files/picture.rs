@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Finished, TraceProcessor, command, corpus};
+use pulsetrain_tests::{Finished, Folder, TraceProcessor, command, corpus};
 
 fn picture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -69,18 +69,11 @@ fn expect_drawn(name: &str, make_trace: &mut Command, arguments: &[&str]) {
     if TraceProcessor::require_or_skip().is_none() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let trace = folder.path().join("steps.pftrace");
-    let made = make_trace.arg(&trace).output();
-    Finished::new(made.expect("pulsetrain can be started")).expect_code(0);
-    let checked = Command::new("python3")
-        .arg(picture("draw.py"))
-        .arg(&trace)
-        .args(arguments)
-        .arg("--check")
-        .arg(picture(name))
-        .output()
-        .expect("python can be started");
+    let folder = Folder::new();
+    let trace = folder.path("steps.pftrace");
+    Finished::of(make_trace.arg(&trace)).expect_code(0);
+    let mut check = Command::new("python3");
+    check.arg(picture("draw.py")).arg(&trace).args(arguments);
     // docs/picture/README.md has the command that draws it.
-    Finished::new(checked).expect_code(0);
+    Finished::of(check.arg("--check").arg(picture(name))).expect_code(0);
 }

@@ -11,7 +11,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use pulsetrain_tests::{Finished, Import, Items, corpus, wait_until};
+use pulsetrain_tests::{Finished, Folder, Import, Items, corpus, wait_until};
 
 const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
 
@@ -26,8 +26,8 @@ fn dash_means_stdin_and_stdout() {
 
 #[test]
 fn pipe_that_ends_within_a_record_delivers_earlier_records() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     let torn = format!("[\n  {STEP},\n  {}", &STEP[..STEP.len() / 2]);
     let finished = Import::of("-")
         .to(&out)
@@ -54,10 +54,9 @@ fn interrupt_within_a_record_reports_it_as_incomplete() {
 
 #[test]
 fn pipe_that_pauses_before_its_run_name_is_awaited() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     let log = corpus("maxtext/demo.stderr");
-    let [complete, paused] =
-        ["complete", "paused"].map(|name| folder.path().join(name).with_extension("jsonl"));
+    let [complete, paused] = ["complete", "paused"].map(|name| folder.path(name).with_extension("jsonl"));
     let import = Import::of(&log).arg("--run-id=paused").to(&complete);
     import.run().expect_code(0);
     let import = Import::of("-").arg("--run-id=paused").to(&paused).into_command();
@@ -79,8 +78,8 @@ fn a_line_of_a_gibibyte_is_skipped_in_bounded_memory() {
     const CHUNK: usize = 1 << 20;
     const CHUNKS: usize = 1024;
     const MAX_MEMORY_KIB: u64 = 200 * 1024;
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     let mut fed = Fed::start(Import::of("-").to(&out));
     fed.write(&format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \""));
     let chunk = "a".repeat(CHUNK);
@@ -114,8 +113,8 @@ fn closed_output_pipe_is_reported_without_a_panic() {
 
 /// Imports a pipe that stays open until the import has exited; an interrupt is sent after the first step is in the output.
 fn interrupted(log: &str) -> (Finished, Items) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     let mut fed = Fed::start(Import::of("-").to(&out));
     fed.write(log);
     wait_until("the first step is in the file", || {

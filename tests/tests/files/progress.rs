@@ -6,8 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use pulsetrain_tests::{Import, command, corpus, on_terminal};
-use tempfile::TempDir;
+use pulsetrain_tests::{Folder, Import, command, corpus, on_terminal};
 
 /// The unit of the speed, which only the progress bar shows.
 const SPEED: &str = "B/s";
@@ -15,7 +14,7 @@ const SPEED: &str = "B/s";
 #[test]
 fn a_long_file_at_a_terminal_has_a_progress_bar() {
     let (folder, log) = long_log();
-    let import = Import::for_people(&log).to(folder.path().join("out.binpb"));
+    let import = Import::for_people(&log).to(folder.path("out.binpb"));
     let output = at_a_terminal(import);
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{shown}");
@@ -29,17 +28,17 @@ fn a_long_file_at_a_terminal_has_a_progress_bar() {
 #[test]
 fn no_progress_bar_is_shown_outside_a_terminal() {
     let (folder, log) = long_log();
-    let import = Import::for_people(&log).to(folder.path().join("out.binpb"));
+    let import = Import::for_people(&log).to(folder.path("out.binpb"));
     let finished = import.run().expect_code(0);
     assert!(!finished.stderr.contains(SPEED), "{}", finished.stderr);
 }
 
 #[test]
 fn long_conversion_at_a_terminal_shows_a_progress_bar_and_a_summary() {
-    let folder = tempfile::tempdir().unwrap();
-    let (input, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    let folder = Folder::new();
     let lines = fs::read_to_string(corpus("otlp/web_service.jsonl")).unwrap();
-    fs::write(&input, lines + &"\n".repeat(17 << 20)).unwrap();
+    let input = folder.file("in.jsonl", lines + &"\n".repeat(17 << 20));
+    let trace = folder.path("out.pftrace");
     let convert = |more: &[&str]| {
         let mut command = command(["convert"]);
         command.arg(&input).arg("-o").arg(&trace).args(more);
@@ -56,13 +55,12 @@ fn long_conversion_at_a_terminal_shows_a_progress_bar_and_a_summary() {
 }
 
 /// Writes a log of 17 MiB, mostly the white space that is allowed between records.
-fn long_log() -> (TempDir, PathBuf) {
+fn long_log() -> (Folder, PathBuf) {
     const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let log = folder.path().join("training.json");
+    let folder = Folder::new();
     let pause = " ".repeat(17 << 10) + "\n";
     let records: Vec<String> = (0..1024).map(|_| format!("{pause}  {STEP}")).collect();
-    fs::write(&log, format!("[{}\n]\n", records.join(","))).expect("a temporary file can be written");
+    let log = folder.file("training.json", format!("[{}\n]\n", records.join(",")));
     (folder, log)
 }
 

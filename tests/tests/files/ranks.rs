@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use pulsetrain_tests::{Finished, Folder, Import, Items, command};
+use pulsetrain_tests::{
+    Finished, Folder, Import, Items, command,
+    otlp::{integer, text_of},
+};
 use serde_json::Value;
 
 /// Returns the log of a rank with two steps.
@@ -41,13 +44,11 @@ fn import(folder: &Folder, logs: &[PathBuf], arguments: &[&str]) -> (Finished, I
 }
 
 /// Returns the value of a resource attribute of an item.
-fn resource(item: &Value, key: &str) -> Option<String> {
-    let attributes = item["resource"]["attributes"].as_array()?;
-    let found = attributes.iter().find(|attribute| attribute["key"] == key)?;
-    found["value"]["intValue"].as_str().map(str::to_owned)
+fn resource(item: &Value, key: &str) -> Option<i64> {
+    integer(&item["resource"], key)
 }
 
-fn ranks(items: &Items) -> BTreeSet<String> {
+fn ranks(items: &Items) -> BTreeSet<i64> {
     let spans = items.of_kind("span");
     spans
         .iter()
@@ -63,7 +64,7 @@ fn distinct(items: &Items, id: &str) -> usize {
 
 #[track_caller]
 fn expect_four_ranks(finished: &Finished, items: &Items) {
-    assert_eq!(ranks(items), ["0", "1", "2", "3"].map(str::to_owned).into());
+    assert_eq!(ranks(items), [0, 1, 2, 3].into());
     assert_eq!(items.of_kind("span").len(), 8);
     assert_eq!(distinct(items, "spanId"), 8, "no two spans have one id");
     assert_eq!(distinct(items, "traceId"), 2, "one trace per step");
@@ -85,7 +86,7 @@ fn torchrun_log_layout_sets_the_rank_and_attempt_of_each_log() {
     let (finished, items) = import(&folder, &logs, &[]);
     expect_four_ranks(&finished, &items);
     for span in items.of_kind("span") {
-        assert_eq!(resource(span, "train.attempt").as_deref(), Some("1"));
+        assert_eq!(resource(span, "train.attempt"), Some(1));
         assert_eq!(resource(span, "train.local_rank"), resource(span, "train.rank"));
     }
 }
@@ -95,7 +96,7 @@ fn logs_without_a_detectable_rank_are_reported_with_the_fix() {
     let folder = Folder::new();
     let logs = logs(&folder, |rank| format!("rank_{rank}.log"));
     let (finished, items) = import(&folder, &logs, &[]);
-    assert_eq!(ranks(&items), ["0".to_owned()].into(), "a name is not guessed");
+    assert_eq!(ranks(&items), [0].into(), "a name is not guessed");
     let names: Vec<&str> = logs.iter().filter_map(|log| log.to_str()).collect();
     finished.expect_words(&names);
     finished.expect_words(&["job7", "rank 0", "attempt 0", "--rank N", "from: path"]);
@@ -124,17 +125,17 @@ fn rank_option_overrides_the_environment_which_overrides_zero() {
         let items = Items::read(&out);
         let points = items.of_kind("point");
         let numbers = ["train.rank", "train.local_rank", "train.attempt"];
-        numbers.map(|key| resource(points[0], key).unwrap_or_default())
+        numbers.map(|key| resource(points[0], key))
     };
     let torchrun = [
         ("RANK", "3"),
         ("LOCAL_RANK", "1"),
         ("TORCHELASTIC_RESTART_COUNT", "2"),
     ];
-    assert_eq!(rank_of(&[], &[]), ["0", "", "0"]);
-    assert_eq!(rank_of(&[], &torchrun), ["3", "1", "2"]);
-    assert_eq!(rank_of(&[], &[("SLURM_PROCID", "5")]), ["5", "", "0"]);
-    assert_eq!(rank_of(&["--rank=7"], &torchrun), ["7", "", "2"]);
+    assert_eq!(rank_of(&[], &[]), [Some(0), None, Some(0)]);
+    assert_eq!(rank_of(&[], &torchrun), [3, 1, 2].map(Some));
+    assert_eq!(rank_of(&[], &[("SLURM_PROCID", "5")]), [Some(5), None, Some(0)]);
+    assert_eq!(rank_of(&["--rank=7"], &torchrun), [Some(7), None, Some(2)]);
 }
 
 /// Runs a trainer that prints the log of a rank, with the environment variables of a launcher.
@@ -151,7 +152,7 @@ fn run_rank(folder: &Folder, rank: usize, variables: &[(&str, &str)]) -> (Finish
         .arg(log);
     command.env("RANK", rank.to_string()).env("WORLD_SIZE", "4");
     command.envs(variables.iter().copied());
-    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
+    let finished = Finished::of(&mut command);
     (finished.expect_code(0), Items::read(&out))
 }
 
@@ -167,15 +168,9 @@ fn four_ranks_share_one_trace_per_step_and_record_world_size_and_host() {
         for span in spans {
             traces.insert(span["span"]["traceId"].to_string());
             numbers.insert(resource(span, "train.rank"));
-            assert_eq!(resource(span, "train.world_size").as_deref(), Some("4"));
-            let attributes = span["resource"]["attributes"].as_array().expect("a resource");
-            let host = attributes
-                .iter()
-                .find(|attribute| attribute["key"] == "host.name");
-            assert!(
-                host.is_some_and(|host| host["value"]["stringValue"] != ""),
-                "{attributes:?}"
-            );
+            assert_eq!(resource(span, "train.world_size"), Some(4));
+            let host = text_of(&span["resource"], "host.name");
+            assert!(host.is_some_and(|host| !host.is_empty()), "{span}");
         }
     }
     assert_eq!((traces.len(), numbers.len()), (2, 4));

@@ -6,14 +6,14 @@ use std::{
     thread,
 };
 
-use pulsetrain_tests::{Import, corpus, semconv};
+use pulsetrain_tests::{Folder, Import, corpus, semconv};
 
 #[test]
 fn import_output_conforms_to_the_registry() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     for log in ["surogate/training_dense.json", "surogate/training_moe.json"] {
         for name in ["out.jsonl", "out.binpb"] {
-            let file = folder.path().join(name);
+            let file = folder.path(name);
             let imported = Import::of(corpus(log)).to(&file).run().expect_code(0);
             let finished = semconv(["check".as_ref(), file.as_os_str()]).expect_code(0);
             let delivered = &imported.summary()["delivered"];
@@ -45,8 +45,8 @@ fn every_corpus_sample_conforms_to_the_registry() {
 
 /// Imports files and checks the result. Returns the number of files with a known format.
 fn check_samples(files: &[PathBuf]) -> usize {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     let mut checked = 0;
     for path in files {
         let imported = Import::of(path).to(&out).run();
@@ -86,8 +86,8 @@ fn every_golden_file_conforms_to_the_registry() {
 
 #[test]
 fn every_deviation_is_listed() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let file = folder.path().join("out.jsonl");
+    let folder = Folder::new();
+    let file = folder.path("out.jsonl");
     Import::of(corpus("surogate/training_dense.json"))
         .to(&file)
         .run()

@@ -8,8 +8,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use pulsetrain_tests::{Finished, Import, Items, Process, command, wait_until};
-use tempfile::TempDir;
+use pulsetrain_tests::{Finished, Folder, Import, Items, Process, command, wait_until};
 
 const ZONE: &str = "America/New_York";
 
@@ -42,23 +41,19 @@ fn append(log: &Path, text: &str) {
     file.write_all(text.as_bytes()).expect("a log can be written");
 }
 
-fn folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary folder can be made")
-}
-
 fn time(text: &str) -> Timestamp {
     text.parse().expect("it is a time")
 }
 
 #[test]
 fn finished_log_is_read_in_the_specified_timezone() {
-    let folder = folder();
-    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
+    let out = folder.path("out.jsonl");
     // Across the end of daylight-saving time.
     for last in ["2026-07-01T12:00:00Z", "2026-11-21T12:00:00Z"] {
         let (text, expected) = lines(time(last), 1..=20);
-        fs::write(&log, text).expect("a log can be written");
-        let import = Import::for_people(&log).arg("--timezone").arg(ZONE).to(&out);
+        let log = folder.file("train.log", text);
+        let import = Import::for_people(log).arg("--timezone").arg(ZONE).to(&out);
         let finished = import.run().expect_code(0);
         finished.expect_words(&["times without a zone read in America/New_York (as named)"]);
         assert_eq!(instants(&Items::read(&out)), expected);
@@ -89,11 +84,10 @@ fn log_across_the_end_of_daylight_saving_time_has_every_instant() {
 
 #[test]
 fn finished_log_without_a_timezone_is_read_as_utc_and_reported() {
-    let folder = folder();
-    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
     let (text, expected) = lines(time("2026-11-21T12:00:00Z"), 1..=3);
-    fs::write(&log, text).expect("a log can be written");
-    let finished = Import::for_people(&log).to(&out).run().expect_code(0);
+    let (log, out) = (folder.file("train.log", text), folder.path("out.jsonl"));
+    let finished = Import::for_people(log).to(&out).run().expect_code(0);
     finished.expect_words(&["times without a zone read in UTC", "--timezone"]);
     let five_hours = 5 * 3_600_000_000_000;
     let utc: Vec<u64> = expected.iter().map(|time| time - five_hours).collect();
@@ -102,11 +96,10 @@ fn finished_log_without_a_timezone_is_read_as_utc_and_reported() {
 
 #[test]
 fn timestamps_with_an_offset_are_not_shifted() {
-    let folder = folder();
-    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
     let text = "time=2026-11-21T12:00:00Z step=1 train.loss=2.5\ntime=2026-11-21T13:00:01+01:00 step=2 train.loss=2.5\n";
-    fs::write(&log, text).expect("a log can be written");
-    let import = Import::of(&log)
+    let (log, out) = (folder.file("train.log", text), folder.path("out.jsonl"));
+    let import = Import::of(log)
         .arg("--format=keyvalue")
         .arg("--timezone=America/New_York");
     let finished = import.to(&out).run().expect_code(0);
@@ -120,11 +113,11 @@ fn timestamps_with_an_offset_are_not_shifted() {
 
 #[test]
 fn growing_log_is_read_in_the_timezone_of_its_writer_even_after_a_kill() {
-    let folder = folder();
-    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
+    let (log, out) = (folder.path("train.log"), folder.path("out.jsonl"));
     let follow = || {
         let import = Import::for_people(&log).arg("--follow").arg("--state");
-        let import = import.arg(folder.path().join("state")).to(&out);
+        let import = import.arg(folder.path("state")).to(&out);
         let import = import
             .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
             .env("TZ", "UTC");
@@ -145,7 +138,7 @@ fn growing_log_is_read_in_the_timezone_of_its_writer_even_after_a_kill() {
     append(&log, &text);
     wait_for(&expected);
     wait_until("the position and its zone are kept", || {
-        let kept = fs::read_to_string(folder.path().join("state/positions.json"));
+        let kept = fs::read_to_string(folder.path("state/positions.json"));
         kept.is_ok_and(|kept| kept.contains("\"-0"))
     });
     let printed = follower.kill();
@@ -171,38 +164,34 @@ fn growing_log_is_read_in_the_timezone_of_its_writer_even_after_a_kill() {
 
 #[test]
 fn output_of_run_is_read_in_the_timezone_of_its_environment() {
-    let folder = folder();
-    let (log, out) = (folder.path().join("lines"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
     let (text, expected) = lines(Timestamp::now(), 1..=20);
-    fs::write(&log, text).expect("a file can be written");
+    let (log, out) = (folder.file("lines", text), folder.path("out.jsonl"));
     let mut run: Command = command(["run", "--no-gpu", "--summary"]);
     run.env("TZ", ZONE)
         .arg("--to")
         .arg(&out)
         .arg("--")
         .arg("cat")
-        .arg(&log);
-    let finished = Finished::new(run.output().expect("pulsetrain can be started")).expect_code(0);
+        .arg(log);
+    let finished = Finished::of(&mut run).expect_code(0);
     finished.expect_words(&["times without a zone read in America/New_York (from the clock"]);
     assert_eq!(instants(&Items::read(&out)), expected);
 }
 
 #[test]
 fn unknown_timezone_is_rejected_with_an_example() {
-    let folder = folder();
+    let folder = Folder::new();
     let refused = Import::for_people("train.log")
         .arg("--timezone=Mars/Olympus")
         .run();
     refused
         .expect_code(2)
         .expect_words(&["Mars/Olympus", "America/New_York"]);
-    let config = folder.path().join("pulsetrain.yaml");
     let text = "sources: {a: {logs: {paths: [train.log], timezone: Mars/Olympus}}}\n";
-    fs::write(&config, text).expect("a configuration can be written");
+    let config = folder.file("pulsetrain.yaml", text);
     let mut check = command(["agent", "--check"]);
-    check.arg("--config").arg(&config);
-    let refused = Finished::new(check.output().expect("pulsetrain can be started"));
-    refused
+    Finished::of(check.arg("--config").arg(config))
         .expect_code(2)
         .expect_words(&["pulsetrain.yaml:1:", "timezone", "Mars/Olympus"]);
 }

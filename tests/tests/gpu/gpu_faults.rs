@@ -10,7 +10,6 @@ mod gpus;
 mod hang;
 mod instances;
 mod page;
-mod point;
 mod release;
 mod scenarios;
 mod sums;

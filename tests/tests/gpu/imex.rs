@@ -8,8 +8,7 @@ use std::{
 };
 
 use pulsetrain_gpu::{GpuConfig, GpuNotice, ImexConfig, ImexProgram};
-use pulsetrain_tests::{FakeNvml, wait_until};
-use tempfile::TempDir;
+use pulsetrain_tests::{FakeNvml, Folder, wait_until};
 
 use crate::watch::{Point, Watch, config};
 
@@ -25,13 +24,13 @@ const DOMAIN: &str = "gpu.imex.domain_state";
 const DAEMON: &str = "gpu.imex.daemon_state";
 
 /// A program with scripted output.
-struct Program(TempDir);
+struct Program(Folder);
 
 impl Program {
     fn new(domain: &str, daemon: &str) -> Self {
-        let folder = TempDir::new().expect("a folder for the program can be made");
+        let folder = Folder::new();
         let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-nvml/tools/nvidia-imex-ctl");
-        symlink(tool, folder.path().join("nvidia-imex-ctl")).expect("a link can be made");
+        symlink(tool, folder.path("nvidia-imex-ctl")).expect("a link can be made");
         let program = Self(folder);
         program.write("domain", domain);
         program.write("daemon", daemon);
@@ -39,7 +38,7 @@ impl Program {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.path(name)
     }
 
     /// Replaces a file atomically: the program never reads a partial file.

@@ -14,6 +14,7 @@ mod gpu_check;
 mod gpu_faults;
 mod imex;
 mod pcie;
+mod point;
 mod power;
 mod power_smoothing;
 mod processes;

@@ -3,7 +3,6 @@
 
 mod agent;
 mod import;
-mod otlp;
 mod power;
 mod run;
 mod stage;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pulsetrain_tests::corpus;
+use pulsetrain_tests::{corpus, otlp::list};
 use serde_json::Value;
 
 /// The upstream conventions.
@@ -115,10 +115,6 @@ fn files() -> Vec<Value> {
 
 fn entries<'a>(files: &'a [Value], of: &'a str) -> impl Iterator<Item = &'a Value> {
     files.iter().flat_map(move |file| list(&file[of]))
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
 }
 
 fn str_of(value: &Value) -> &str {

@@ -1,7 +1,6 @@
 //! The GPU source on a fake driver, and the points that it sends.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
     time::Duration,
@@ -14,30 +13,8 @@ use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipelin
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
 
-/// A point or an event that was sent.
-#[derive(Clone, Debug)]
-pub(crate) struct Point {
-    /// The name of the metric or the event.
-    pub(crate) name: String,
-    /// Its attributes.
-    pub(crate) attributes: BTreeMap<String, String>,
-    /// The unit of the metric.
-    pub(crate) unit: String,
-    /// The instrument of the metric, in the terms of the conventions; empty for an event.
-    pub(crate) instrument: &'static str,
-    /// The type of the value, in the terms of the conventions.
-    pub(crate) value_type: &'static str,
-    /// The value; the count for a histogram.
-    pub(crate) value: f64,
-    /// The sum of a histogram.
-    pub(crate) sum: f64,
-    /// The start time, in Unix nanoseconds.
-    pub(crate) start: u64,
-    /// The time of the measurement, in Unix nanoseconds.
-    pub(crate) time: u64,
-    /// Whether it only ends its series.
-    pub(crate) ends: bool,
-}
+pub(crate) use crate::point::Point;
+use crate::point::points_of;
 
 /// The source on a thread of its own.
 pub(crate) struct Watch {
@@ -161,19 +138,6 @@ impl Watch {
     }
 }
 
-impl Point {
-    /// Returns whether it belongs to that metric and has all of these attributes.
-    pub(crate) fn is(&self, name: &str, attributes: &[(&str, &str)]) -> bool {
-        let has = |(key, value): &(&str, &str)| self.attributes.get(*key).is_some_and(|own| own == value);
-        self.name == name && attributes.iter().all(has)
-    }
-
-    /// Returns an identifier of its series.
-    pub(crate) fn series(&self) -> String {
-        format!("{} {:?}", self.name, self.attributes)
-    }
-}
-
 impl Drop for Watch {
     fn drop(&mut self) {
         self.stop.cancel();
@@ -199,32 +163,6 @@ impl Sink for Collected {
     }
 }
 
-fn points_of(message: &Value) -> Vec<Point> {
-    let mut points = Vec::new();
-    for resource in each(&message["resourceMetrics"]) {
-        for metric in each(&resource["scopeMetrics"]).flat_map(|scope| each(&scope["metrics"])) {
-            for kind in ["gauge", "sum", "histogram"] {
-                let instrument = match (kind, metric[kind]["isMonotonic"] == true) {
-                    ("sum", true) => "counter",
-                    ("sum", false) => "updowncounter",
-                    (kind, _) => kind,
-                };
-                points.extend(each(&metric[kind]["dataPoints"]).map(|point| Point {
-                    unit: text(&metric["unit"]),
-                    instrument,
-                    ..point_of(text(&metric["name"]), point)
-                }));
-            }
-        }
-    }
-    for resource in each(&message["resourceLogs"]) {
-        for record in each(&resource["scopeLogs"]).flat_map(|scope| each(&scope["logRecords"])) {
-            points.push(point_of(text(&record["eventName"]), record));
-        }
-    }
-    points
-}
-
 /// The name of a series, its attributes and its value.
 type SeriesRow<'t> = (&'t str, Vec<(&'t str, &'t str)>, f64);
 
@@ -241,45 +179,6 @@ pub(crate) fn parse_series(table: &str) -> Vec<SeriesRow<'_>> {
         (name, pairs.collect(), value.parse().expect("a value is a number"))
     }
     table.lines().map(row).collect()
-}
-
-fn point_of(name: String, point: &Value) -> Point {
-    let attribute = |attribute: &Value| {
-        let value = attribute["value"]
-            .as_object()
-            .and_then(|value| value.values().next());
-        (text(&attribute["key"]), value.map(text).unwrap_or_default())
-    };
-    let value = ["asDouble", "asInt", "count"]
-        .iter()
-        .find_map(|field| point.get(*field));
-    Point {
-        name,
-        attributes: each(&point["attributes"]).map(attribute).collect(),
-        unit: String::new(),
-        instrument: "",
-        value_type: match (point.get("asInt"), point.get("asDouble")) {
-            (Some(_), _) => "int",
-            (_, Some(_)) => "double",
-            _ => "",
-        },
-        value: value
-            .map(text)
-            .and_then(|value| value.parse().ok())
-            .unwrap_or(f64::NAN),
-        sum: point["sum"].as_f64().unwrap_or(f64::NAN),
-        start: text(&point["startTimeUnixNano"]).parse().unwrap_or_default(),
-        time: text(&point["timeUnixNano"]).parse().unwrap_or_default(),
-        ends: point["flags"] == 1,
-    }
-}
-
-fn each(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -1,9 +1,6 @@
 //! A Surogate log is sent to a real Collector: the Collector writes exactly the items of our own file.
 
-use std::path::Path;
-
-use pulsetrain_tests::{Certificates, Collector, Import, Items, Judge, corpus, some_or_return};
-use tempfile::TempDir;
+use pulsetrain_tests::{Certificates, Collector, Folder, Import, Judge, corpus, some_or_return};
 
 const LOGS: [&str; 2] = ["surogate/training_dense.json", "surogate/training_moe.json"];
 
@@ -105,10 +102,9 @@ fn nothing_arrives_without_a_client_certificate() {
 #[test]
 fn nan_loss_arrives_at_the_collector_as_nan() {
     let program = some_or_return!(Judge::Collector.require_or_skip());
-    let folder = folder();
-    let log = folder.path().join("training.json");
+    let folder = Folder::new();
     let record = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": "inf", "loss": "nan", "lr": 2e-05}"#;
-    std::fs::write(&log, format!("[\n  {record}\n]\n")).expect("a temporary file can be written");
+    let log = folder.file("training.json", format!("[\n  {record}\n]\n"));
     for protocol in ["http/protobuf", "http/json"] {
         let collector = Collector::start(&program);
         let import = Import::of(&log)
@@ -152,29 +148,17 @@ fn arrives_over_tls(url: impl Fn(&Collector) -> String) {
     }
 }
 
-/// Runs the import with a file as a second target; both must have the same items, and at least one.
+/// Runs the import with standard output as a second target; both must have the same items, and at least one.
 fn compare(import: Import, collector: Collector) {
-    let folder = folder();
-    let ours = folder.path().join("out.jsonl");
-    import.to(&ours).run().expect_code(0);
-    let ours = read(&ours);
-    collector.stop().assert_same(&ours);
-}
-
-fn read(path: &Path) -> Items {
-    let items = Items::read(path);
+    let ours = import.items();
     assert!(
-        items.len() > 300,
+        ours.len() > 300,
         "a log of 30 steps has more than {} items",
-        items.len()
+        ours.len()
     );
-    items
+    collector.stop().assert_same(&ours);
 }
 
 fn http(collector: &Collector) -> String {
     format!("http://{}", collector.http())
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary folder can be made")
 }

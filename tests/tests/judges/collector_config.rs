@@ -5,7 +5,7 @@ mod gateway;
 mod host;
 mod local;
 mod metrics;
-mod otelcol;
+pub(crate) mod otelcol;
 mod pulsetrain;
 mod tls;
 mod traces;

@@ -1,14 +1,9 @@
 //! The third-party programs themselves, before they check our output: the output equals the input.
 
-use std::{
-    io::{Read, Write},
-    net::TcpStream,
-    path::Path,
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
 use pulsetrain_tests::{
-    Collector, Folder, Items, Judge, Process, Prometheus, free_port, http, some_or_return,
+    Collector, Finished, Folder, Items, Judge, Process, Prometheus, free_port, http, some_or_return,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +12,8 @@ fn collector_judge_returns_the_items_it_received() {
     let program = some_or_return!(Judge::Collector.require_or_skip());
     let collector = Collector::start(&program);
     let sent = one_point("0102030405060708090a0b0c0d0e0f10");
-    assert_eq!(post(&collector.http(), "/v1/metrics", &sent), "200");
+    let [_, port] = collector.ports();
+    assert_eq!(post(port, "/v1/metrics", &sent), 200);
     let received = collector.stop();
     assert_eq!(
         received.points_by_metric().into_iter().collect::<Vec<_>>(),
@@ -30,18 +26,17 @@ fn collector_judge_returns_the_items_it_received() {
 fn python_otlp_classes_round_trip_their_input() {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let sent = one_point("0102030405060708090a0b0c0d0e0f10");
-    let (success, out, errors) = read_by(&python, &sent);
-    assert!(success, "{errors}");
-    Items::parse(&out).assert_same(&Items::parse(&sent));
+    let read = read_by(&python, &sent).expect_code(0);
+    Items::parse(&read.stdout).assert_same(&Items::parse(&sent));
 }
 
 #[test]
 fn python_otlp_classes_reject_an_unknown_field() {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let odd = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"nom":"train.loss"}]}]}]}"#;
-    let (success, out, errors) = read_by(&python, odd);
-    assert!(!success, "{out}");
-    assert!(errors.contains("nom"), "{errors}");
+    let read = read_by(&python, odd);
+    assert_ne!(read.code, Some(0), "{}", read.stdout);
+    read.expect_words(&["nom"]);
 }
 
 #[test]
@@ -62,8 +57,7 @@ fn alertmanager_judge_returns_the_alert_it_received() {
     let mut alertmanager = Process::start("alertmanager", &mut command);
     alertmanager.wait_until_ready(|| http::answers_ok(port, "/-/ready"));
     let alert = json!([{"labels": {"alertname": "TrainStalled"}}]).to_string();
-    let sent = post(&format!("127.0.0.1:{port}"), "/api/v2/alerts", &alert);
-    assert_eq!(sent, "200");
+    assert_eq!(post(port, "/api/v2/alerts", &alert), 200);
     let (_, alerts) = http::request(port, "GET", "/api/v2/alerts", "", &[]).expect("Alertmanager answers");
     let alerts: Value = serde_json::from_slice(&alerts).expect("the answer is JSON");
     assert_eq!(alerts[0]["labels"]["alertname"], "TrainStalled");
@@ -118,12 +112,8 @@ fn dashboard_linter_rejects_a_panel_without_a_unit() {
 
 #[test]
 fn perses_panels_render_data_and_show_errors() {
-    let (Some(perses), Some(prometheus)) = (
-        Judge::Perses.require_or_skip(),
-        Judge::Prometheus.require_or_skip(),
-    ) else {
-        return;
-    };
+    let perses = some_or_return!(Judge::Perses.require_or_skip());
+    let prometheus = some_or_return!(Judge::Prometheus.require_or_skip());
     let prometheus = Prometheus::start(&prometheus, &[], &[]);
     let queries = [
         ("data", "vector(1)"),
@@ -168,17 +158,12 @@ fn perses_panels_render_data_and_show_errors() {
     assert!(shot.exists());
 }
 
-/// Returns whether the Python classes can parse some OTLP/JSON, the parsed content, and their output.
-fn read_by(python: &Path, text: &str) -> (bool, String, String) {
+/// Parses some OTLP/JSON with the Python classes, which print the parsed content.
+fn read_by(python: &Path, text: &str) -> Finished {
     let folder = Folder::new();
-    let output = Command::new(python)
-        .arg(Judge::PythonSdk.folder().join("read_otlp.py"))
-        .arg(folder.file("in.jsonl", text))
-        .output()
-        .expect("python can be started");
-    let [out, errors] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    (output.status.success(), out, errors)
+    let mut read = Command::new(python);
+    read.arg(Judge::PythonSdk.folder().join("read_otlp.py"));
+    Finished::of(read.arg(folder.file("in.jsonl", text)))
 }
 
 /// Returns one message on one line: a NaN point with an exemplar.
@@ -198,15 +183,7 @@ fn one_point(trace_id: &str) -> String {
 }
 
 /// Returns the status of a plain HTTP POST of JSON.
-fn post(address: &str, path: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("the server listens");
-    write!(
-        stream,
-        "POST {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .expect("the server reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("the server answers");
-    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+fn post(port: u16, path: &str, body: &str) -> u16 {
+    let answer = http::post_json(port, path, body);
+    answer.expect("the server answers").0
 }

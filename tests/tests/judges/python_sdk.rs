@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pulsetrain_tests::{Import, Items, Judge, corpus, some_or_return};
+use pulsetrain_tests::{Finished, Folder, Import, Items, Judge, corpus, some_or_return};
 
 #[test]
 fn python_otlp_classes_read_the_output_of_a_dense_model_log() {
@@ -17,13 +17,12 @@ fn python_otlp_classes_read_the_output_of_a_mixture_of_experts_log() {
 #[test]
 fn python_otlp_classes_read_a_nan_loss_as_nan() {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [log, lines, frames] =
-        ["training.json", "out.jsonl", "out.binpb"].map(|name| folder.path().join(name));
+    let folder = Folder::new();
+    let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path(name));
     let text = fs::read_to_string(corpus("surogate/training_dense.json")).expect("the corpus can be read");
-    fs::write(&log, text.replacen(r#""loss": 4.23"#, r#""loss": nan"#, 1))
-        .expect("a temporary file can be written");
-    Import::of(&log).to(&lines).to(&frames).run().expect_code(0);
+    let text = text.replacen(r#""loss": 4.23"#, r#""loss": nan"#, 1);
+    let log = folder.file("training.json", text);
+    Import::of(log).to(&lines).to(&frames).run().expect_code(0);
     assert!(fs::read_to_string(&lines).is_ok_and(|text| text.contains(r#""asDouble":"NaN""#)));
     for items in [Items::read(&lines), read(&python, &lines), read(&python, &frames)] {
         let losses = items.values("train.loss");
@@ -34,8 +33,8 @@ fn python_otlp_classes_read_a_nan_loss_as_nan() {
 
 fn both_files_are_read(log: &str) {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path().join(name));
+    let folder = Folder::new();
+    let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path(name));
     Import::of(corpus(log))
         .to(&lines)
         .to(&frames)
@@ -49,16 +48,6 @@ fn both_files_are_read(log: &str) {
 
 fn read(python: &Path, file: &Path) -> Items {
     let script = Judge::PythonSdk.folder().join("read_otlp.py");
-    let output = Command::new(python)
-        .arg(script)
-        .arg(file)
-        .output()
-        .expect("python can be started");
-    assert!(
-        output.status.success(),
-        "{}: {}",
-        file.display(),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Items::parse(&String::from_utf8(output.stdout).expect("python prints UTF-8"))
+    let finished = Finished::of(Command::new(python).arg(script).arg(file));
+    Items::parse(&finished.expect_code(0).stdout)
 }

@@ -2,7 +2,6 @@
 //! trace and back: the same spans, points and log records.
 
 use std::{
-    fs,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -30,7 +29,7 @@ use opentelemetry_sdk::{
 };
 use prost::Message;
 use pulsetrain_otlp::frames;
-use pulsetrain_tests::{Items, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
 
 /// The exporter of all signals, which appends to a file in memory.
 #[derive(Clone, Debug)]
@@ -150,15 +149,9 @@ fn rust_sdk_spans_round_trip_through_a_full_trace() {
             .build(),
     };
     run_program(&exported);
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let (input, lines, trace, back) = (
-        path("in.binpb"),
-        path("in.jsonl"),
-        path("full.pftrace"),
-        path("back.jsonl"),
-    );
-    fs::write(&input, exported.file.lock().unwrap().as_slice()).unwrap();
+    let folder = Folder::new();
+    let [lines, trace, back] = ["in.jsonl", "full.pftrace", "back.jsonl"].map(|name| folder.path(name));
+    let input = folder.file("in.binpb", exported.file.lock().unwrap().as_slice());
     convert(&[&input], &lines, &[]).expect_code(0);
     convert(&[&input], &trace, &["--attributes", "full"]).expect_code(0);
     convert(&[&trace], &back, &[]).expect_code(0);

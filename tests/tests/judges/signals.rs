@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pulsetrain_tests::{
     Answer, FakeEndpoint, Finished, Folder, Import, Items, Jaeger, Judge, Prometheus, corpus, free_port,
+    some_or_return,
 };
 use serde_json::json;
 
@@ -186,12 +187,8 @@ fn exporter_variable_set_to_none_disables_its_signal() {
 
 #[test]
 fn jaeger_and_prometheus_each_receive_their_signal_and_nothing_is_lost() {
-    let (Some(jaeger), Some(prometheus)) = (
-        Judge::Jaeger.require_or_skip(),
-        Judge::Prometheus.require_or_skip(),
-    ) else {
-        return;
-    };
+    let jaeger = some_or_return!(Judge::Jaeger.require_or_skip());
+    let prometheus = some_or_return!(Judge::Prometheus.require_or_skip());
     let jaeger = Jaeger::start(&jaeger);
     let start_prometheus = || Prometheus::start(&prometheus, &[], &[]);
     let receiver = start_prometheus();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Items, Jaeger, Judge, Tempo, corpus, send_traces, some_or_return, wait_until};
+use pulsetrain_tests::{Items, Jaeger, Judge, Tempo, corpus, otlp, send_traces, some_or_return, wait_until};
 use serde_json::Value;
 
 /// Sends the telemetry of a training log; its spans go to `traces`.
@@ -26,13 +26,7 @@ fn spans(items: &Items, trace: &str) -> BTreeSet<[String; 2]> {
 
 /// Returns the same for a response, without ids, because Tempo has them in base64.
 fn answered(trace: &Value) -> BTreeSet<[String; 2]> {
-    let lists = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let resources = lists(trace, "resourceSpans");
-    let scopes = resources
-        .iter()
-        .flat_map(|resource| lists(resource, "scopeSpans"));
-    let spans: Vec<Value> = scopes.flat_map(|scope| lists(&scope, "spans")).collect();
-    spans.iter().map(named).collect()
+    otlp::spans(trace).map(named).collect()
 }
 
 fn named(span: &Value) -> [String; 2] {
@@ -84,13 +78,6 @@ fn tempo_returns_the_spans_that_the_sink_sent() {
 
 fn service(items: &Items) -> String {
     let spans = items.of_kind("span");
-    let attributes = spans[0]["resource"]["attributes"]
-        .as_array()
-        .expect("a resource has attributes");
-    let name = attributes
-        .iter()
-        .find(|attribute| attribute["key"] == "service.name");
-    name.and_then(|name| name["value"]["stringValue"].as_str())
-        .expect("a resource has a service name")
-        .to_owned()
+    let name = otlp::text_of(&spans[0]["resource"], "service.name");
+    name.expect("a resource has a service name").to_owned()
 }

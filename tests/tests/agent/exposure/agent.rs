@@ -7,8 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Certificates, Items, Process, command, free_port, wait_until};
-use tempfile::TempDir;
+use pulsetrain_tests::{Certificates, Folder, Items, Process, command, free_port, http::is_open, wait_until};
 
 /// A running agent and its files.
 pub(crate) struct Agent {
@@ -16,7 +15,7 @@ pub(crate) struct Agent {
     pub(crate) page: u16,
     pub(crate) health: u16,
     process: Process,
-    folder: TempDir,
+    folder: Folder,
 }
 
 /// Keys of the three listening sections, as YAML flow entries such as `auth: {bearer_token_file: token}`.
@@ -30,7 +29,7 @@ pub(crate) struct Keys<'a> {
 
 impl Agent {
     /// Starts an agent with these keys of its receiver, and no others.
-    pub(crate) fn with_receiver(folder: TempDir, receiver: &str) -> Self {
+    pub(crate) fn with_receiver(folder: Folder, receiver: &str) -> Self {
         let keys = Keys {
             receiver,
             ..Keys::default()
@@ -39,9 +38,9 @@ impl Agent {
     }
 
     /// Starts an agent in `folder`, which contains its configuration and its output.
-    pub(crate) fn start(folder: TempDir, keys: &Keys<'_>) -> Self {
+    pub(crate) fn start(folder: Folder, keys: &Keys<'_>) -> Self {
         let [receiver, page, health] = [free_port(), free_port(), free_port()];
-        let path = |name: &str| folder.path().join(name).display().to_string();
+        let path = |name: &str| folder.path(name).display().to_string();
         let socket = match keys.receiver.contains("socket_mode") {
             true => format!(", 'unix:{}'", path("otlp.sock")),
             false => String::new(),
@@ -67,13 +66,10 @@ health: {{listen: 127.0.0.1:{health}, {}}}
             keys.sinks,
             keys.health,
         );
-        fs::write(folder.path().join("agent.yaml"), yaml).expect("a temporary file can be written");
-        let mut process = Process::start(
-            "pulsetrain agent",
-            command(["agent", "--config"]).arg(folder.path().join("agent.yaml")),
-        );
+        let config = folder.file("agent.yaml", yaml);
+        let mut process = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config));
         let log = process.log();
-        process.wait_until_ready(|| TcpStream::connect((Ipv4Addr::LOCALHOST, receiver)).is_ok());
+        process.wait_until_ready(|| is_open(receiver));
         let agent = Self {
             receiver,
             page,
@@ -88,7 +84,7 @@ health: {{listen: 127.0.0.1:{health}, {}}}
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     pub(crate) fn log(&self) -> String {
@@ -125,17 +121,17 @@ health: {{listen: 127.0.0.1:{health}, {}}}
 }
 
 /// Creates a folder with the files of a TLS server and a token.
-pub(crate) fn secrets(certificates: &Certificates, token: &str) -> TempDir {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+pub(crate) fn secrets(certificates: &Certificates, token: &str) -> Folder {
+    let folder = Folder::new();
     let (certificate, key) = certificates.server();
     for (from, to) in [
         (certificate, "server.pem"),
         (key, "server.key"),
         (certificates.authority(), "ca.pem"),
     ] {
-        fs::copy(from, folder.path().join(to)).expect("a temporary file can be copied");
+        fs::copy(from, folder.path(to)).expect("a temporary file can be copied");
     }
-    fs::write(folder.path().join("token"), token).expect("a temporary file can be written");
+    folder.file("token", token);
     folder
 }
 

@@ -16,7 +16,7 @@ use std::{
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
 use pulsetrain_sinks::{OtlpConfig, OtlpSink};
-use pulsetrain_tests::{repeat_for, wait_until, write_table};
+use pulsetrain_tests::{Folder, repeat_for, wait_until, write_table};
 
 use self::{honest::Honest, http2::Http2};
 use crate::exposure::agent::{Agent, Keys};
@@ -195,10 +195,10 @@ fn large_resources() -> Row {
 }
 
 fn agent() -> Agent {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     let recorder = format!(
         "  recorder: {{flight_recorder: {{bytes: 16MiB, path: {}}}}}",
-        folder.path().join("recorded.pftrace").display()
+        folder.path("recorded.pftrace").display()
     );
     Agent::start(
         folder,

@@ -7,7 +7,9 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Certificates, Judge, Process, free_port, http::request, some_or_return, wait_until};
+use pulsetrain_tests::{
+    Certificates, Folder, Judge, Process, free_port, http::post_json, some_or_return, wait_until,
+};
 
 use crate::exposure::agent::{Agent, basic, bearer, secrets, tls};
 
@@ -60,7 +62,7 @@ fn python_sdk_requires_a_certificate_and_a_token_over_both_protocols() {
     let program = some_or_return!(Judge::PythonSdk.require_or_skip());
     let [ours, others] = [Certificates::generate(), Certificates::generate()];
     let folder = secrets(&ours, "first-token\n");
-    let keys = format!("{}, {}", tls(folder.path(), true), bearer(folder.path()));
+    let keys = format!("{}, {}", tls(folder.root(), true), bearer(folder.root()));
     let agent = Agent::with_receiver(folder, &keys);
     let spans = Cell::new(0);
     let client = |protocol, identity, authority: &Certificates, authorization| {
@@ -145,9 +147,9 @@ fn python_sdk_reports_an_expired_server_certificate() {
     let certificates = Certificates::generate();
     let folder = secrets(&certificates, "token");
     let (certificate, key) = certificates.expired_server();
-    fs::copy(certificate, folder.path().join("server.pem")).expect("a temporary file can be copied");
-    fs::copy(key, folder.path().join("server.key")).expect("a temporary file can be copied");
-    let keys = tls(folder.path(), false);
+    fs::copy(certificate, folder.path("server.pem")).expect("a temporary file can be copied");
+    fs::copy(key, folder.path("server.key")).expect("a temporary file can be copied");
+    let keys = tls(folder.root(), false);
     let agent = Agent::with_receiver(folder, &keys);
     let client = Python {
         program: &program,
@@ -173,7 +175,7 @@ fn python_sdk_reports_an_expired_server_certificate() {
 fn the_python_sdk_sends_over_a_unix_socket() {
     let program = some_or_return!(Judge::PythonSdk.require_or_skip());
     let folder = secrets(&Certificates::generate(), "token");
-    let keys = format!("socket_mode: \"0600\", {}", bearer(folder.path()));
+    let keys = format!("socket_mode: \"0600\", {}", bearer(folder.root()));
     let agent = Agent::with_receiver(folder, &keys);
     let client = |authorization| {
         Python {
@@ -196,9 +198,8 @@ fn the_python_sdk_sends_over_a_unix_socket() {
 pub(crate) const SPAN: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"step"}]}]}]}"#;
 
 /// Starts a Collector that forwards received data to the agent through one exporter.
-fn collector(program: &Path, folder: &Path, exporter: &str) -> (Process, u16) {
+fn collector(program: &Path, folder: &Folder, exporter: &str) -> (Process, u16) {
     let [http, health] = [free_port(), free_port()];
-    let config = folder.join("collector.yaml");
     let name = exporter.split(':').next().expect("an exporter has a name").trim();
     let text = format!(
         "extensions:
@@ -214,8 +215,8 @@ service:
     traces: {{receivers: [otlp], exporters: [{name}]}}
 "
     );
-    fs::write(&config, text).expect("a temporary file can be written");
-    let mut process = Process::start("collector", Command::new(program).arg("--config").arg(&config));
+    let config = folder.file("collector.yaml", text);
+    let mut process = Process::start("collector", Command::new(program).arg("--config").arg(config));
     process.wait_until_ready(|| pulsetrain_tests::http::answers_ok(health, "/"));
     (process, http)
 }
@@ -243,22 +244,20 @@ fn the_collector_sends_by_grpc_with_a_token_and_by_http_with_a_password() {
     ] {
         let folder = secrets(&certificates, "secret");
         let auth = match is_basic {
-            true => basic(folder.path(), "collector"),
-            false => bearer(folder.path()),
+            true => basic(folder.root(), "collector"),
+            false => bearer(folder.root()),
         };
-        let keys = format!("{}, {auth}", tls(folder.path(), true));
+        let keys = format!("{}, {auth}", tls(folder.root(), true));
         let agent = Agent::with_receiver(folder, &keys);
         for (authorization, is_right) in [(right, true), (wrong, false)] {
             let text = format!(
                 "{exporter}: {{endpoint: 'https://127.0.0.1:{}', {client_tls}, headers: {{authorization: '{authorization}'}}}}",
                 agent.receiver
             );
-            let scratch = tempfile::tempdir().expect("a temporary folder can be made");
-            let (collector, port) = collector(&program, scratch.path(), &text);
-            let json = "Content-Type: application/json\r\n";
-            let (status, _) =
-                request(port, "POST", "/v1/traces", json, SPAN.as_bytes()).expect("the Collector answers");
-            assert_eq!(status, 200);
+            let scratch = Folder::new();
+            let (collector, port) = collector(&program, &scratch, &text);
+            let answer = post_json(port, "/v1/traces", SPAN);
+            assert_eq!(answer.expect("the Collector answers").0, 200);
             if is_right {
                 wait_until("the span has come through", || agent.spans() == 1);
             } else {

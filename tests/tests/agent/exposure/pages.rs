@@ -2,8 +2,9 @@
 
 use std::{fs, path::Path};
 
-use pulsetrain_pipeline::clock;
-use pulsetrain_tests::{Certificates, Judge, Prometheus, http::request, some_or_return, wait_until};
+use pulsetrain_tests::{
+    Certificates, Folder, Judge, Prometheus, http::post_json, some_or_return, unix_nanos, wait_until,
+};
 use serde_json::Value;
 
 use crate::exposure::agent::{Agent, Keys, basic, bearer, get, secrets, tls};
@@ -20,7 +21,7 @@ fn prometheus_scrapes_only_with_certificates_and_credentials() {
     let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let [ours, others] = [Certificates::generate(), Certificates::generate()];
     let folder = secrets(&ours, "secret");
-    let root = folder.path().to_owned();
+    let root = folder.root().to_owned();
     let (mutual, tls_only) = (tls(&root, true), tls(&root, false));
     let (token, password) = (bearer(&root), basic(&root, "prometheus"));
     let by_token = Agent::start(
@@ -125,7 +126,7 @@ fn prometheus_scrapes_only_with_certificates_and_credentials() {
 #[test]
 fn health_and_traces_require_the_token_and_pages_a_local_host_header() {
     let folder = secrets(&Certificates::generate(), "secret");
-    let root: &Path = folder.path();
+    let root: &Path = folder.root();
     let auth = bearer(root);
     let recorder = format!(
         "  recorder: {{flight_recorder: {{path: {}}}}}",
@@ -166,7 +167,7 @@ fn health_and_traces_require_the_token_and_pages_a_local_host_header() {
 
 #[test]
 fn the_status_names_each_source_and_sink_with_its_state() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     let url = format!("http://127.0.0.1:{}", pulsetrain_tests::free_port());
     let dead = format!(
         "  dead: {{otlp: {{endpoint: '{url}'}}}}\n  forgetful: {{otlp: {{endpoint: '{url}', disk_queue: off}}}}"
@@ -189,20 +190,12 @@ fn the_status_names_each_source_and_sink_with_its_state() {
         let found = list.iter().find(|part| part["name"] == name);
         found.expect("every part is listed").clone()
     };
-    let json = "Content-Type: application/json\r\n";
-    let (status_of_post, _) = request(
-        agent.receiver,
-        "POST",
-        "/v1/traces",
-        json,
-        crate::exposure::clients::SPAN.as_bytes(),
-    )
-    .expect("the receiver answers");
-    assert_eq!(status_of_post, 200);
-    let now = clock::unix_now().as_nanos();
+    let answer = post_json(agent.receiver, "/v1/traces", crate::exposure::clients::SPAN);
+    assert!(matches!(answer, Some((200, _))), "{answer:?}");
+    let now = unix_nanos();
     let record =
         format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"timeUnixNano":"{now}"}}]}}]}}]}}"#);
-    let answer = request(agent.receiver, "POST", "/v1/logs", json, record.as_bytes());
+    let answer = post_json(agent.receiver, "/v1/logs", &record);
     assert!(matches!(answer, Some((200, _))), "{answer:?}");
     let mut status = Value::Null;
     wait_until("the dead sinks fail", || {

@@ -19,7 +19,7 @@ use crate::exposure::agent::{Agent, bearer, secrets, tls};
 fn the_rust_sdk_sends_with_a_certificate_and_a_token() {
     let certificates = Certificates::generate();
     let folder = secrets(&certificates, "secret");
-    let keys = format!("{}, {}", tls(folder.path(), true), bearer(folder.path()));
+    let keys = format!("{}, {}", tls(folder.root(), true), bearer(folder.root()));
     let agent = Agent::with_receiver(folder, &keys);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     let _inside = runtime.enter();

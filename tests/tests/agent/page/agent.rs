@@ -1,14 +1,15 @@
 //! An agent with a live page that shows the OTLP that a test sends to its receiver.
 
-use std::{
-    net::{Ipv4Addr, TcpStream},
-    process::ExitStatus,
-};
+use std::process::ExitStatus;
 
-use pulsetrain_tests::{Folder, Process, command, free_port, wait_until};
+use pulsetrain_tests::{
+    Folder, Process, command, free_port,
+    http::{is_open, post_json},
+    wait_until,
+};
 use serde_json::Value;
 
-use crate::page::world::{ask, try_get};
+use crate::page::world::try_get;
 
 /// An agent whose only source is its OTLP receiver.
 pub(crate) struct Agent {
@@ -55,12 +56,9 @@ impl Agent {
                 message if message.get("resourceLogs").is_some() => "logs",
                 _ => "traces",
             };
-            let request = format!(
-                "POST /v1/{path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{line}",
-                line.len()
-            );
-            let answer = ask(self.receiver, &request).expect("the receiver answers");
-            assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+            let answer = post_json(self.receiver, &format!("/v1/{path}"), line);
+            let (status, body) = answer.expect("the receiver answers");
+            assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
         }
     }
 
@@ -98,7 +96,6 @@ impl Agent {
 fn start(folder: &Folder, ports: [u16; 2]) -> Process {
     let config = folder.path("agent.yaml");
     let mut process = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config));
-    let listens = |port: u16| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-    process.wait_until_ready(|| ports.into_iter().all(listens));
+    process.wait_until_ready(|| ports.into_iter().all(is_open));
     process
 }

@@ -1,14 +1,15 @@
 //! The live page over HTTP, without a browser.
 
 use std::{
-    fs,
-    io::{ErrorKind, Read, Write},
+    io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
-    time::Duration,
 };
 
 use flate2::read::GzDecoder;
-use pulsetrain_tests::wait_until;
+use pulsetrain_tests::{
+    http::{connections, rest},
+    wait_until,
+};
 use serde_json::Value;
 
 use crate::page::{
@@ -216,36 +217,6 @@ fn unread_event_streams_are_closed_without_blocking_others() {
     let _silent: Vec<TcpStream> = (0..SILENT).map(|_| open()).collect();
     updates.next("delta");
     assert!(agent.stop().success());
-}
-
-/// Returns the number of connections to a port that the server has not closed, from the system's table.
-fn connections(port: u16) -> usize {
-    const ESTABLISHED: &str = "01";
-    let table = fs::read_to_string("/proc/net/tcp").expect("Linux lists its connections");
-    let is_one = |line: &&str| {
-        let mut fields = line.split_whitespace().skip(1);
-        let (local, state) = (fields.next(), fields.nth(1));
-        local.is_some_and(|local| local.ends_with(&format!(":{port:04X}"))) && state == Some(ESTABLISHED)
-    };
-    table.lines().filter(is_one).count()
-}
-
-/// Returns the number of remaining bytes of a connection; panics if the server has not closed it.
-fn rest(mut stream: TcpStream) -> usize {
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .expect("a timeout can be set");
-    let (mut all, mut buffer) = (0, vec![0; 64 << 10]);
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => return all,
-            Ok(bytes) => all += bytes,
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::ConnectionReset, "still open: {error}");
-                return all;
-            }
-        }
-    }
 }
 
 #[track_caller]

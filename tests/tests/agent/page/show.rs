@@ -8,19 +8,13 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::GzDecoder;
-use pulsetrain_tests::{Finished, Folder, Process, command, corpus, free_port, wait_until};
+use pulsetrain_tests::{Finished, Folder, Process, command, corpus, free_port, http::is_open, wait_until};
 use serde_json::Value;
 
 use crate::page::world::{HOSTILE, get, hostile_run, run_of};
 
 fn show(arguments: &[&str]) -> Finished {
-    let mut command = command(["show"]);
-    Finished::new(
-        command
-            .args(arguments)
-            .output()
-            .expect("pulsetrain can be started"),
-    )
+    Finished::of(command(["show"]).args(arguments))
 }
 
 /// Returns the data that is embedded in an HTML file.
@@ -150,8 +144,7 @@ fn runs_are_printed_without_colors_outside_a_terminal() {
 fn demo_with_nan(folder: &Folder) -> String {
     let file = folder.path("telemetry.jsonl");
     let mut demo = command(["demo", "--rate", "25", "--steps", "80", "--fault", "nan-loss@40"]);
-    demo.args(["--json", "--to"]).arg(&file);
-    Finished::new(demo.output().expect("pulsetrain can be started")).expect_code(0);
+    Finished::of(demo.args(["--json", "--to"]).arg(&file)).expect_code(0);
     fs::read_to_string(file).expect("the file can be read")
 }
 
@@ -222,7 +215,7 @@ fn several_runs_are_shown_in_one_view() {
             .arg(format!("127.0.0.1:{port}"))
             .arg(folder.root()),
     );
-    shown.wait_until_ready(|| std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    shown.wait_until_ready(|| is_open(port));
     let overview = get(port, "/api/overview", "").json();
     assert_eq!(
         (overview["runs"].as_array().map(Vec::len), &overview["live"]),
@@ -325,13 +318,12 @@ fn url_is_printed_when_no_browser_is_available() {
         .arg(format!("127.0.0.1:{port}"))
         .arg(corpus("surogate/training_dense.json"));
     let mut shown = Process::start("pulsetrain show", &mut command);
-    shown.wait_until_ready(|| std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    shown.wait_until_ready(|| is_open(port));
     wait_until("the address and the reason are printed", || {
         let log = shown.log();
         log.contains(&format!("http://127.0.0.1:{port}/")) && log.contains("cannot open a browser")
     });
-    let (status, log) = shown.stop_with_log();
-    assert!(status.success(), "{log}");
+    shown.stop_well();
 }
 
 #[test]

@@ -11,7 +11,7 @@ use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
 use pulsetrain_receiver::{ReceiverConfig, ReceiverSource};
 use pulsetrain_sinks::{OtlpConfig, OtlpSink};
-use pulsetrain_tests::{Folder, wait_until};
+use pulsetrain_tests::{Folder, otlp::gzip, wait_until};
 
 use crate::receiver::inside::{Inside, request};
 
@@ -25,12 +25,6 @@ fn span() -> Vec<u8> {
     pulsetrain_otlp::json::decode(SPAN.as_bytes(), &Default::default(), &mut bytes)
         .expect("the span is OTLP/JSON");
     bytes
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).expect("memory takes everything");
-    encoder.finish().expect("memory takes everything")
 }
 
 #[test]

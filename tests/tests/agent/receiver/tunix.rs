@@ -1,16 +1,12 @@
 //! Tunix's own metrics, sent by OpenTelemetry's SDK to a real agent: the output equals that of an import of the same exports.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::process::Command;
 
 use pulsetrain_tests::{
-    Import, Items, Judge, Process, command, corpus, free_port, some_or_return, wait_until,
+    Finished, Folder, Import, Items, Judge, Process, command, corpus, free_port, http::answers_ok,
+    otlp::attribute, some_or_return, wait_until,
 };
-use serde_json::Value;
-use tempfile::TempDir;
+use serde_json::json;
 
 const SAMPLE: &str = "written/tunix_otel.jsonl";
 
@@ -34,7 +30,7 @@ fn tunix_metrics_keep_their_names_with_rename_disabled() {
 
 fn sent_is_as_imported(protocol: &str, more: &str) {
     let sent = some_or_return!(Sent::through(protocol, more));
-    let imported = imported(&corpus(SAMPLE));
+    let imported = Import::of(corpus(SAMPLE)).items();
     let names = |items: &Items| -> Vec<String> {
         let names = items.points_by_metric().into_keys();
         names
@@ -51,8 +47,7 @@ fn sent_is_as_imported(protocol: &str, more: &str) {
 
 /// Returns the values of a metric with their attributes, without their times, which are those of the exports.
 fn series(items: &Items, name: &str) -> Vec<String> {
-    let points = items.of_kind("point").into_iter();
-    let of_name = points.filter(|item| item["metric"]["name"] == name);
+    let of_name = items.points_of(name).into_iter();
     let mut series: Vec<String> = of_name
         .map(|item| {
             let mut point = item["point"].clone();
@@ -80,68 +75,44 @@ fn the_rest_is_as_it_was(items: &Items) {
     assert_eq!(log["log"]["body"]["stringValue"], "weights are loaded");
     for item in items.of_kind("point") {
         let is_ours = item["metric"]["name"] != "app.requests";
-        assert_eq!(
-            attribute(item, "service.name"),
-            r#"{"stringValue":"post-training"}"#
-        );
-        assert_eq!(attribute(item, "host.cpus"), r#"{"intValue":"96"}"#);
-        assert_eq!(attribute(item, "train.run.id"), r#"{"stringValue":"grpo-1"}"#);
-        let framework = attribute(item, "train.framework");
-        assert_eq!(
-            framework,
-            if is_ours {
-                r#"{"stringValue":"tunix"}"#
-            } else {
-                "null"
-            }
-        );
+        let expected = [
+            ("service.name", Some(json!({"stringValue": "post-training"}))),
+            ("host.cpus", Some(json!({"intValue": "96"}))),
+            ("train.run.id", Some(json!({"stringValue": "grpo-1"}))),
+            (
+                "train.framework",
+                is_ours.then(|| json!({"stringValue": "tunix"})),
+            ),
+        ];
+        for (key, value) in expected {
+            assert_eq!(attribute(&item["resource"], key), value.as_ref(), "{key}");
+        }
     }
-}
-
-fn attribute(item: &Value, key: &str) -> String {
-    let attributes = item["resource"]["attributes"].as_array();
-    let found = attributes.and_then(|all| all.iter().find(|pair| pair["key"] == key));
-    found.map_or_else(|| "null".to_owned(), |pair| pair["value"].to_string())
-}
-
-fn imported(file: &Path) -> Items {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("imported.jsonl");
-    Import::of(file).to(&out).run().expect_code(0);
-    Items::read(&out)
 }
 
 /// The output of an agent for the telemetry of the SDK.
 struct Sent {
     items: Items,
-    _folder: TempDir,
+    _folder: Folder,
 }
 
 impl Sent {
     /// Starts an agent, lets the SDK send the sample, and stops the agent; returns `None` without an SDK.
     fn through(protocol: &str, more: &str) -> Option<Self> {
         let python = Judge::PythonSdk.require_or_skip()?;
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::new();
         let [port, health] = [free_port(), free_port()];
-        let mut agent = agent(folder.path(), port, health, more);
-        agent.wait_until_ready(|| is_ready(health));
-        let output = Command::new(python)
-            .arg(Judge::PythonSdk.folder().join("send_tunix.py"))
-            .args([protocol, &format!("http://127.0.0.1:{port}")])
-            .arg(corpus(SAMPLE))
-            .output()
-            .expect("python can be started");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let received = folder.path().join("received.jsonl");
+        let mut agent = agent(&folder, port, health, more);
+        agent.wait_until_ready(|| answers_ok(health, "/readyz"));
+        let mut send = Command::new(python);
+        send.arg(Judge::PythonSdk.folder().join("send_tunix.py"))
+            .args([protocol, &format!("http://127.0.0.1:{port}")]);
+        Finished::of(send.arg(corpus(SAMPLE))).expect_code(0);
+        let received = folder.path("received.jsonl");
         wait_until("the log record, which is the last, is written", || {
             !Items::read_complete_lines(&received).of_kind("log").is_empty()
         });
-        let (status, log) = agent.stop_with_log();
-        assert!(status.success(), "{log}");
+        agent.stop_well();
         let (_, items) = Items::read(&received).divide_by_service("pulsetrain");
         Some(Self {
             items,
@@ -150,8 +121,7 @@ impl Sent {
     }
 }
 
-fn agent(folder: &Path, port: u16, health: u16, more: &str) -> Process {
-    let config: PathBuf = folder.join("agent.yaml");
+fn agent(folder: &Folder, port: u16, health: u16, more: &str) -> Process {
     let text = format!(
         "state_folder: {folder}/state
 sources: {{sdk: {{otlp: {{listen: [127.0.0.1:{port}]{more}}}}}}}
@@ -161,22 +131,8 @@ derive: {{energy: {{enabled: false}}, signals: {{enabled: false}}}}
 telemetry: {{enabled: false}}
 health: {{listen: 127.0.0.1:{health}}}
 ",
-        folder = folder.display()
+        folder = folder.root().display()
     );
-    fs::write(&config, text).expect("a temporary file can be written");
+    let config = folder.file("agent.yaml", text);
     Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config))
-}
-
-fn is_ready(health: u16) -> bool {
-    use std::{
-        io::{Read, Write},
-        net::{Ipv4Addr, TcpStream},
-    };
-    let mut answer = String::new();
-    TcpStream::connect((Ipv4Addr::LOCALHOST, health))
-        .and_then(|mut stream| {
-            stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
-            stream.read_to_string(&mut answer)
-        })
-        .is_ok_and(|_| answer.contains(" 200 "))
 }

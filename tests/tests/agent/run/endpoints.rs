@@ -1,15 +1,12 @@
 //! The trainer continues, also if its telemetry cannot be delivered.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::{TcpListener, TcpStream},
-    process::Stdio,
+use std::{fs, io::Write, net::TcpListener, process::Stdio};
+
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, Folder, Items, command, corpus, free_port, http::request, wait_until,
 };
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Items, command, corpus, free_port, wait_until};
-
-use crate::run::world::{folder, run, sent};
+use crate::run::world::{run, sent};
 
 #[test]
 fn dead_endpoint_does_not_affect_the_trainer() {
@@ -42,15 +39,14 @@ fn dead_endpoint_does_not_affect_the_trainer() {
 
 #[test]
 fn used_port_is_reported_with_its_owner_and_the_trainer_runs() {
-    let folder = folder();
+    let folder = Folder::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let config = folder.path().join("run.yaml");
     let sinks = format!(
         "sinks:\n  page:\n    prometheus:\n      listen: {}\n  archive:\n    file:\n      path: {}\n",
         taken.local_addr().unwrap(),
         sent(&folder).display()
     );
-    fs::write(&config, sinks).unwrap();
+    let config = folder.file("run.yaml", sinks);
     let mut command = command(["run", "--format=maxtext", "--no-gpu", "--config"]);
     let log = corpus("maxtext/demo.stderr");
     let output = command.arg(config).args(["--", "cat"]).arg(log).output().unwrap();
@@ -82,11 +78,8 @@ fn the_page_and_the_metrics_are_served_without_a_configuration() {
     ours.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = ours.spawn().unwrap();
     let get = |path: &str| {
-        let mut stream = TcpStream::connect(&address).ok()?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
+        let (_, body) = request(port, "GET", path, "", &[])?;
+        String::from_utf8(body).ok()
     };
     wait_until("the metrics have the loss", || {
         get("/metrics").is_some_and(|text| text.contains("\ntrain_loss{"))
@@ -133,8 +126,8 @@ fn used_page_address_is_reported_and_the_trainer_runs() {
 
 #[test]
 fn every_target_gets_everything() {
-    let folder = folder();
-    let other = folder.path().join("other.jsonl");
+    let folder = Folder::new();
+    let other = folder.path("other.jsonl");
     let log = corpus("maxtext/demo.stderr");
     let output = run(&folder, "cat", &[log.to_str().unwrap()])
         .arg_of_ours("--to")
@@ -148,7 +141,7 @@ fn every_target_gets_everything() {
 
 #[test]
 fn locked_output_file_is_skipped_and_the_trainer_runs() {
-    let folder = folder();
+    let folder = Folder::new();
     let out = sent(&folder);
     let held = fs::File::create(&out).unwrap();
     held.try_lock().unwrap();

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Items, wait_until};
+use pulsetrain_tests::{Folder, Items, wait_until};
 
-use crate::run::world::{folder, run, sent};
+use crate::run::world::{run, sent};
 
 const MAPPING: &str = r"line: 'step (?<step>\d+) \| loss (?<train.loss>\S+) \| lr (?<train.learning_rate>\S+) \| (?<rate>\S+) tok/s'
 values:
@@ -14,9 +14,8 @@ values:
 /// The trainer prints a step only after the test has found the previous one at the sink.
 #[test]
 fn each_step_of_a_custom_format_is_delivered_before_the_next_is_printed() {
-    let folder = folder();
-    let [mapping, gate] = ["m.yaml", "gate"].map(|name| folder.path().join(name));
-    fs::write(&mapping, MAPPING).unwrap();
+    let folder = Folder::new();
+    let (mapping, gate) = (folder.file("m.yaml", MAPPING), folder.path("gate"));
     let script = format!(
         "for loss in 2.31 2.25 2.18; do echo \"step 100 | loss $loss | lr 3e-4 | 1200 tok/s\"; while [ ! -e {}$loss ]; do sleep 0.02; done; done",
         gate.display()

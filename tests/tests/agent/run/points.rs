@@ -2,27 +2,21 @@
 
 use std::fs;
 
-use pulsetrain_tests::{Import, Items, corpus};
-use tempfile::TempDir;
+use pulsetrain_tests::{Folder, Import, Items, corpus};
 
-use crate::run::world::{folder, run, sent};
+use crate::run::world::{run, sent};
 
 #[test]
 fn printed_output_gives_the_same_points_as_an_import() {
-    let folder = folder();
+    let folder = Folder::new();
     let log = corpus("maxtext/demo.stderr");
-    let imported = folder.path().join("imported.jsonl");
-    Import::of(&log)
-        .arg("--format=maxtext")
-        .to(&imported)
-        .run()
-        .expect_code(0);
+    let imported = Import::of(&log).arg("--format=maxtext").items();
     let log = log.to_str().unwrap();
     // The log on standard error, other lines on standard output, with one line split in two.
     let script = format!("printf 'half a '; cat {log} >&2; echo line");
     let run = run(&folder, "sh", &["-c", &script]).output();
     assert_eq!(run.status.code(), Some(0));
-    let (ours, imported) = (received(&folder), Items::read(&imported));
+    let ours = received(&folder);
     assert_eq!(ours.points_by_metric(), imported.points_by_metric());
     for metric in ["train.loss", "train.global_step"] {
         assert!(!ours.values(metric).is_empty(), "no {metric}");
@@ -34,17 +28,11 @@ fn printed_output_gives_the_same_points_as_an_import() {
 #[test]
 fn twenty_thousand_lines_per_second_give_every_point_of_an_import() {
     const LINES: usize = 1_200;
-    let folder = folder();
-    let log = folder.path().join("log");
+    let folder = Folder::new();
     let text = maxtext_log(LINES);
-    fs::write(&log, &text).unwrap();
-    let imported = folder.path().join("imported.jsonl");
-    Import::of(&log)
-        .arg("--format=maxtext")
-        .arg("--run-id=paced")
-        .to(&imported)
-        .run()
-        .expect_code(0);
+    let log = folder.file("log", &text);
+    let import = Import::of(&log).arg("--format=maxtext").arg("--run-id=paced");
+    let imported = import.items();
     let trainer = env!("CARGO_BIN_EXE_fake-trainer");
     let run = run(&folder, trainer, &[log.to_str().unwrap(), "20000", "9"])
         .arg_of_ours("--format=maxtext")
@@ -55,7 +43,7 @@ fn twenty_thousand_lines_per_second_give_every_point_of_an_import() {
     assert!(run.stdout.is_empty());
     let more = run.stderr.strip_prefix(text.as_bytes());
     assert_eq!(more.map(String::from_utf8_lossy).as_deref(), Some(""));
-    let (ours, imported) = (received(&folder), Items::read(&imported));
+    let ours = received(&folder);
     assert_eq!(imported.values("train.loss").len(), 12 + LINES - 824);
     ours.assert_same(&imported);
 }
@@ -63,12 +51,9 @@ fn twenty_thousand_lines_per_second_give_every_point_of_an_import() {
 /// MaxText prints the name of its run in its configuration, seconds after other lines.
 #[test]
 fn run_name_is_applied_however_late_the_trainer_prints_it() {
-    let folder = folder();
+    let folder = Folder::new();
     let log = corpus("maxtext/demo.stderr");
-    let imported = folder.path().join("imported.jsonl");
-    let import = Import::of(&log).arg("--run-id=late").to(&imported);
-    import.run().expect_code(0);
-    let imported = Items::read(&imported);
+    let imported = Import::of(&log).arg("--run-id=late").items();
     let log = log.display();
     for pause_after in [3, 590] {
         // An existing file would be appended to.
@@ -86,24 +71,23 @@ fn run_name_is_applied_however_late_the_trainer_prints_it() {
 
 #[test]
 fn followed_log_of_a_trainer_is_read_to_its_end() {
-    let folder = folder();
-    let imported = folder.path().join("imported.jsonl");
+    let folder = Folder::new();
     let log = corpus("surogate/training_dense.json");
-    Import::of(&log).to(&imported).run().expect_code(0);
-    let written = folder.path().join("training.json");
+    let imported = Import::of(&log).items();
+    let written = folder.path("training.json");
     let run = run(&folder, "cp", &[log.to_str().unwrap(), written.to_str().unwrap()])
         .arg_of_ours("--follow")
         .arg_of_ours(written.to_str().unwrap())
         .output();
     assert_eq!(run.status.code(), Some(0));
-    let (ours, imported) = (received(&folder), Items::read(&imported));
+    let ours = received(&folder);
     assert_eq!(ours.points_by_metric(), imported.points_by_metric());
     assert_eq!(ours.values("train.loss"), imported.values("train.loss"));
 }
 
 #[test]
 fn the_trainer_and_its_telemetry_have_the_same_run_id() {
-    let folder = folder();
+    let folder = Folder::new();
     let script = format!(
         "echo $PULSETRAIN_RUN_ID; cat {} >&2",
         corpus("maxtext/demo.stderr").display()
@@ -119,7 +103,7 @@ fn the_trainer_and_its_telemetry_have_the_same_run_id() {
 }
 
 /// Returns the received items of the trainer's own telemetry: an import derives nothing.
-fn received(folder: &TempDir) -> Items {
+fn received(folder: &Folder) -> Items {
     Items::read(&sent(folder)).without_derived()
 }
 

@@ -6,9 +6,9 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use pulsetrain_tests::{command, corpus};
+use pulsetrain_tests::{Folder, command, corpus};
 
-use crate::run::world::{folder, line, run, sent};
+use crate::run::world::{line, run, sent};
 
 /// Bytes that are not valid text, colours, a progress bar without a line end, and both streams.
 const ODD_TRAINER: &str = r"printf 'a\377\r10%%\r20%%\033[1mb'; printf 'warning\n\376' >&2; exit 7";
@@ -30,7 +30,7 @@ fn unparsable_output_is_reported_after_the_output_of_the_trainer() {
 }
 
 fn bare_and_run(script: &str) -> (Output, Output) {
-    let folder = folder();
+    let folder = Folder::new();
     let bare = Command::new("sh").args(["-c", script]).output();
     let run = run(&folder, "sh", &["-c", script]).arg_of_ours("--format=maxtext");
     (bare.expect("there is a shell"), run.output())
@@ -38,7 +38,7 @@ fn bare_and_run(script: &str) -> (Output, Output) {
 
 #[test]
 fn heavy_output_is_passed_through_completely() {
-    let folder = folder();
+    let folder = Folder::new();
     let script = "i=0; while [ $i -lt 40 ]; do head -c 1000000 /dev/zero; i=$((i+1)); done";
     let run = run(&folder, "sh", &["-c", script]).output();
     assert_eq!(run.status.code(), Some(0));
@@ -48,13 +48,13 @@ fn heavy_output_is_passed_through_completely() {
 
 #[test]
 fn the_signal_that_ends_a_trainer_is_in_the_exit_code() {
-    let run = run(&folder(), "sh", &["-c", "kill -TERM $$"]).output();
+    let run = run(&Folder::new(), "sh", &["-c", "kill -TERM $$"]).output();
     assert_eq!((run.status.code(), run.status.signal()), (Some(128 + 15), None));
 }
 
 #[test]
 fn unstartable_trainer_has_the_exit_code_of_a_shell() {
-    let folder = folder();
+    let folder = Folder::new();
     assert_eq!(
         run(&folder, "no-such-trainer", &[]).output().status.code(),
         Some(127)
@@ -64,7 +64,7 @@ fn unstartable_trainer_has_the_exit_code_of_a_shell() {
 
 #[test]
 fn trainer_gets_sigpipe_when_its_reader_is_gone() {
-    let folder = folder();
+    let folder = Folder::new();
     let mut child = run(&folder, "yes", &[]).spawn();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     assert_eq!(line(&mut out), "y\n");
@@ -74,7 +74,7 @@ fn trainer_gets_sigpipe_when_its_reader_is_gone() {
 
 #[test]
 fn stdin_is_passed_to_the_trainer() {
-    let folder = folder();
+    let folder = Folder::new();
     let mut run = run(
         &folder,
         "sh",
@@ -103,7 +103,7 @@ fn stdin_is_passed_to_the_trainer() {
 
 #[test]
 fn successful_run_prints_nothing_without_summary_flag() {
-    let folder = folder();
+    let folder = Folder::new();
     let log = corpus("maxtext/demo.stderr");
     let quiet = run(&folder, "cat", &[log.to_str().unwrap()]).output();
     assert_eq!(String::from_utf8_lossy(&quiet.stderr), "");

@@ -8,13 +8,13 @@ use std::{
 };
 
 use nix::sys::signal::{Signal, kill};
-use pulsetrain_tests::{command, wait_until};
+use pulsetrain_tests::{Folder, command, wait_until};
 
-use crate::run::world::{folder, line, pid, run, sent};
+use crate::run::world::{line, pid, run, sent};
 
 #[test]
 fn signals_are_forwarded_to_the_trainer() {
-    let folder = folder();
+    let folder = Folder::new();
     for (signal, name) in [
         (Signal::SIGUSR1, "USR1"),
         (Signal::SIGTERM, "TERM"),
@@ -39,7 +39,7 @@ fn signals_are_forwarded_to_the_trainer() {
 /// With pipes the trainer is in our process group, which a shell suspends; other senders signal only our process.
 #[test]
 fn suspending_run_suspends_the_trainer_until_it_is_continued() {
-    let folder = folder();
+    let folder = Folder::new();
     let mut run = run(&folder, "sh", &["-c", "echo $$; while :; do :; done"]);
     run.ours.process_group(0).stdin(Stdio::null());
     let mut child = run.spawn();
@@ -69,7 +69,7 @@ fn is_stopped(process: i32) -> bool {
 
 #[test]
 fn trainer_that_inherits_an_ignored_sighup_survives_it() {
-    let folder = folder();
+    let folder = Folder::new();
     let run = command(["run", "--to"]);
     let mut shell = Command::new("sh");
     shell

@@ -2,9 +2,9 @@
 
 use std::{io::Write, process::Command};
 
-use pulsetrain_tests::{Terminal, command, on_terminal};
+use pulsetrain_tests::{Folder, Terminal, command, on_terminal};
 
-use crate::run::world::{folder, sent};
+use crate::run::world::sent;
 
 #[test]
 fn a_trainer_on_a_terminal_has_a_terminal_of_the_same_size() {
@@ -63,10 +63,10 @@ fn suspended(first: &str, react: impl FnMut(&mut Terminal, &str)) -> String {
         touch "$DIR"/go; fg > /dev/null; echo "ended $?""#;
     let trainer =
         format!(r#"echo $$ > "$DIR"/pid; {first} while [ ! -e "$DIR"/go ]; do :; done; stty size; exit 4"#);
-    let folder = folder();
+    let folder = Folder::new();
     let run = command([]);
     let mut shell = Command::new("env");
-    shell.arg(format!("DIR={}", folder.path().display()));
+    shell.arg(format!("DIR={}", folder.root().display()));
     shell.args(["sh", "-c", SHELL, "sh"]).arg(run.get_program());
     shell
         .args(["run", "--format=maxtext", "--no-gpu", "--to"])
@@ -99,7 +99,7 @@ fn trainer_in_raw_mode_receives_the_suspend_key() {
 
 /// Runs a script under `pulsetrain run` in a terminal; `react` gets the output so far and may type.
 fn script_on_terminal(script: &str, react: impl FnMut(&mut Terminal, &str)) -> (Option<i32>, String) {
-    let folder = folder();
+    let folder = Folder::new();
     let mut command = command(["run", "--format=maxtext", "--to"]);
     command.arg(sent(&folder)).args(["--", "sh", "-c", script]);
     on_terminal(&command, react)

@@ -2,13 +2,12 @@
 
 use std::{
     io::BufRead,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Output, Stdio},
 };
 
 use nix::unistd::Pid;
-use pulsetrain_tests::{command, with_default_signals};
-use tempfile::TempDir;
+use pulsetrain_tests::{Folder, command, with_default_signals};
 
 /// A `pulsetrain run` with a file as its target.
 pub(crate) struct Run {
@@ -16,7 +15,7 @@ pub(crate) struct Run {
     trainer: Vec<String>,
 }
 
-pub(crate) fn run(folder: &TempDir, program: &str, arguments: &[&str]) -> Run {
+pub(crate) fn run(folder: &Folder, program: &str, arguments: &[&str]) -> Run {
     let mut ours = with_default_signals(&command(["run", "--to"]));
     ours.arg(sent(folder))
         .stdout(Stdio::piped())
@@ -70,10 +69,6 @@ pub(crate) fn pid(child: &Child) -> Pid {
     )
 }
 
-pub(crate) fn sent(folder: &TempDir) -> PathBuf {
-    Path::join(folder.path(), "sent.jsonl")
-}
-
-pub(crate) fn folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary folder can be made")
+pub(crate) fn sent(folder: &Folder) -> PathBuf {
+    folder.path("sent.jsonl")
 }

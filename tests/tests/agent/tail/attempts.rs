@@ -7,7 +7,11 @@ use std::{
     path::Path,
 };
 
-use pulsetrain_tests::{Import, Items, SurogateWriter, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Folder, Import, Items, SurogateWriter, corpus,
+    otlp::{integer, text_of},
+    surogate_records, wait_until,
+};
 use serde_json::Value;
 
 use crate::tail::world::World;
@@ -17,8 +21,7 @@ type Traces = BTreeMap<i64, BTreeSet<String>>;
 
 /// Returns the attempt and the trace of each step span, including repeated deliveries.
 fn steps(items: &Items) -> Vec<(i64, String)> {
-    let spans = items.of_kind("span").into_iter();
-    let steps = spans.filter(|item| item["span"]["name"] == "train.step");
+    let steps = items.spans_of("train.step").into_iter();
     steps
         .map(|item| (attempt(item), item["span"]["traceId"].to_string()))
         .collect()
@@ -35,22 +38,14 @@ fn traces(items: &Items) -> Traces {
 }
 
 fn attempt(item: &Value) -> i64 {
-    let attributes = item["resource"]["attributes"].as_array();
-    let mut attributes = attributes.expect("a resource has attributes").iter();
-    let attempt = attributes.find(|attribute| attribute["key"] == "train.attempt");
-    let value = &attempt.expect("a run has an attempt")["value"]["intValue"];
-    let number = value.as_str().map(|text| text.parse().expect("a number"));
-    number.or_else(|| value.as_i64()).expect("an attempt is a number")
+    integer(&item["resource"], "train.attempt").expect("a run has an attempt")
 }
 
-fn runs(items: &Items) -> BTreeSet<String> {
-    let resources = items
-        .of_kind("span")
-        .into_iter()
-        .map(|item| &item["resource"]["attributes"]);
-    let ids = resources.flat_map(|attributes| attributes.as_array().expect("they are a list").clone());
-    let ids = ids.filter(|attribute| attribute["key"] == "train.run.id");
-    ids.map(|id| id["value"]["stringValue"].to_string()).collect()
+fn runs(items: &Items) -> BTreeSet<&str> {
+    let spans = items.of_kind("span").into_iter();
+    spans
+        .filter_map(|item| text_of(&item["resource"], "train.run.id"))
+        .collect()
 }
 
 fn sizes(traces: &Traces) -> Vec<(i64, usize)> {
@@ -228,16 +223,11 @@ fn rotated_log_remains_one_attempt() {
 
 #[test]
 fn import_of_a_log_with_two_runs_gives_them_distinct_attempts() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
+    let log = folder.path("train.log");
     append(&log, &script(1, 10));
     append(&log, &script(2, 10));
-    Import::of(&log)
-        .arg("--format=keyvalue")
-        .to(&out)
-        .run()
-        .expect_code(0);
-    let items = Items::read(&out);
+    let items = Import::of(log).arg("--format=keyvalue").items();
     assert_eq!(sizes(&traces(&items)), [(0, 10), (1, 10)]);
     assert_distinct(&items);
 }

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use pulsetrain_tests::{corpus, wait_until};
+use pulsetrain_tests::{Folder, corpus, wait_until, wait_until_begun};
 
 use crate::tail::{
     values::{assert_same_values, values},
@@ -46,12 +46,10 @@ fn awkward_places(bytes: &[u8]) -> Vec<usize> {
 #[test]
 fn logs_torn_in_escape_sequences_bars_and_characters_give_the_same_items() {
     let world = World::new("*.log").with("--poll-interval=0.1");
-    let finished = tempfile::tempdir().expect("a temporary folder can be made");
+    let finished = Folder::new();
     let logs = logs();
-    let complete: Vec<PathBuf> = logs.iter().map(|(name, _)| finished.path().join(name)).collect();
-    for (path, (_, bytes)) in complete.iter().zip(&logs) {
-        fs::write(path, bytes).expect("a file can be written");
-    }
+    let write = |(name, bytes): &(&str, Vec<u8>)| finished.file(name, bytes);
+    let complete: Vec<PathBuf> = logs.iter().map(write).collect();
     let expected = imported(complete.iter().map(PathBuf::as_path), &[]);
     let all = values(&expected).values().sum::<usize>();
     let follower = world.follow();
@@ -82,19 +80,15 @@ fn logs_torn_in_escape_sequences_bars_and_characters_give_the_same_items() {
 fn kills_within_escapes_bars_and_characters_neither_lose_nor_duplicate_items() {
     for (name, bytes) in logs() {
         let world = World::new(name).with("--poll-interval=0.1");
-        let finished = tempfile::tempdir().expect("a temporary folder can be made");
-        let complete = finished.path().join(name);
-        fs::write(&complete, &bytes).expect("a file can be written");
+        let finished = Folder::new();
+        let complete = finished.file(name, &bytes);
         let expected = imported([complete.as_path()], &[]);
         let places = awkward_places(&bytes);
         let chosen = [1, 3, 5, 7].map(|eighth| places[places.len() * eighth / 8]);
         for place in chosen {
             fs::write(world.path(name), &bytes[..place]).expect("a log can be written");
             let follower = world.follow();
-            wait_until("it has begun", || {
-                let log = follower.log();
-                log.contains("following") || log.contains("waiting")
-            });
+            wait_until_begun(&follower);
             drop(follower);
         }
         fs::write(world.path(name), &bytes).expect("a log can be written");

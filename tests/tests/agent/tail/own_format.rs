@@ -77,11 +77,8 @@ fn unrelated_logs_of_a_custom_format_are_separate_runs() {
     expect_losses(&world, &[2.5, 3.5]);
     expect_success(follower);
     let items = world.delivered();
-    let loss = |item: &&&serde_json::Value| item["metric"]["name"] == "train.loss";
-    let points = items.of_kind("point");
-    let resources: Vec<String> = (points.iter().filter(loss))
-        .map(|item| item["resource"].to_string())
-        .collect();
+    let losses = items.points_of("train.loss").into_iter();
+    let resources: Vec<String> = losses.map(|item| item["resource"].to_string()).collect();
     assert_eq!(resources.len(), 2);
     assert_ne!(resources[0], resources[1]);
 }

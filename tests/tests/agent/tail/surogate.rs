@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use pulsetrain_tests::{Items, SurogateWriter, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Items, SurogateWriter, corpus,
+    otlp::{self, integer},
+    surogate_records, wait_until,
+};
 use serde_json::Value;
 
 use crate::tail::world::{World, imported};
@@ -118,9 +122,7 @@ fn write_runs(world: &World, logs: [&Path; 2], items: usize) {
 }
 
 fn time(item: &Value) -> u64 {
-    let text = item["point"]["timeUnixNano"].as_str();
-    text.and_then(|text| text.parse().ok())
-        .expect("a point has a time")
+    otlp::time(&item["point"], "timeUnixNano")
 }
 
 #[test]
@@ -146,25 +148,9 @@ fn restarted_run_with_an_explicit_id_is_its_next_attempt() {
 /// Returns the attempt of each delivered loss.
 fn attempts(world: &World) -> Vec<i64> {
     let items = world.delivered();
-    let losses = items
-        .of_kind("point")
-        .into_iter()
-        .filter(|item| item["metric"]["name"] == "train.loss");
+    let losses = items.points_of("train.loss").into_iter();
     losses
-        .map(|item| {
-            let attributes = item["resource"]["attributes"]
-                .as_array()
-                .expect("a resource has attributes")
-                .clone();
-            let attempt = attributes
-                .iter()
-                .find(|attribute| attribute["key"] == "train.attempt");
-            let value = &attempt.expect("a run has an attempt")["value"]["intValue"];
-            value
-                .as_str()
-                .map_or_else(|| value.as_i64(), |text| text.parse().ok())
-                .expect("an attempt is a number")
-        })
+        .map(|item| integer(&item["resource"], "train.attempt").expect("a run has an attempt"))
         .collect()
 }
 

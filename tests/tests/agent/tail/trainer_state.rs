@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use fastrand::Rng;
-use pulsetrain_tests::{Items, Process, Progress, corpus, spin, wait_until, wait_until_begun};
+use pulsetrain_tests::{Folder, Items, Process, Progress, corpus, spin, wait_until, wait_until_begun};
 use serde_json::{Value, json};
 
 use crate::tail::{
@@ -95,11 +95,10 @@ impl Saved {
     /// Expects that the follower has emitted the histories of these states once, as imports do.
     #[track_caller]
     fn expect(&self, follower: Process, states: &[&str]) {
-        let finished = tempfile::tempdir().expect("a temporary folder can be made");
+        let finished = Folder::new();
         let mut expected = BTreeMap::new();
         for state in states {
-            let path = finished.path().join("trainer_state.json");
-            fs::write(&path, state).expect("a state can be written");
+            let path = finished.file("trainer_state.json", state);
             expected.extend(history(&imported([path.as_path()], &[])));
         }
         let has_come = |of: &BTreeMap<String, usize>| expected.keys().all(|value| of.contains_key(value));

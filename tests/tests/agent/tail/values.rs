@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_tests::Items;
+use pulsetrain_tests::{Items, otlp::text_of};
 use serde_json::{Map, Value};
 
 /// Counts points and log records by run, name, attributes and value.
@@ -76,14 +76,8 @@ fn point(item: &Value) -> String {
     format!("{name} {} {}", run(item), timeless(&item["point"]))
 }
 
-fn run(item: &Value) -> String {
-    let attributes = item["resource"]["attributes"].as_array();
-    let id = attributes
-        .into_iter()
-        .flatten()
-        .find(|attribute| attribute["key"] == "service.instance.id");
-    id.map(|attribute| attribute["value"]["stringValue"].to_string())
-        .expect("every resource has an instance")
+fn run(item: &Value) -> &str {
+    text_of(&item["resource"], "service.instance.id").expect("every resource has an instance")
 }
 
 /// Exemplars are excluded: they refer to spans, and a line without a timestamp makes a span only if it is read while it is

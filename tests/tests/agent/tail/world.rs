@@ -1,16 +1,14 @@
 //! A folder with logs, a follower of them, and the delivered items.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use pulsetrain_tests::{Import, Items, Process, wait_until};
-use tempfile::TempDir;
+use pulsetrain_tests::{Folder, Import, Items, Process, wait_until};
 
 pub(crate) struct World {
-    folder: TempDir,
+    folder: Folder,
     input: PathBuf,
     state: PathBuf,
     arguments: Vec<String>,
@@ -19,10 +17,10 @@ pub(crate) struct World {
 impl World {
     /// Creates a world whose follower reads `input`, which is a path or a pattern in its folder.
     pub(crate) fn new(input: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::new();
         Self {
-            input: folder.path().join(input),
-            state: folder.path().join("state"),
+            input: folder.path(input),
+            state: folder.path("state"),
             folder,
             arguments: Vec::new(),
         }
@@ -41,7 +39,7 @@ impl World {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     /// Returns the path of the output.
@@ -75,11 +73,7 @@ impl World {
             .arg(&self.state)
             .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
             .to(target);
-        let import = self
-            .arguments
-            .iter()
-            .fold(import, |import, argument| import.arg(argument));
-        import.into_command()
+        self.arguments.iter().fold(import, Import::arg).into_command()
     }
 
     /// Returns the items delivered so far, without [`ends`](Self::ends) and without an incomplete last line.
@@ -121,18 +115,14 @@ pub(crate) fn imported_so_far<'a>(logs: impl IntoIterator<Item = &'a Path>, argu
 }
 
 fn imported_with<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str], codes: &[i32]) -> Items {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("imported.jsonl");
     let text = logs.into_iter().map(|log| {
-        let import = arguments
-            .iter()
-            .fold(Import::of(log), |import, argument| import.arg(argument));
-        let finished = import.to(&out).run();
+        let import = arguments.iter().fold(Import::of(log), Import::arg);
+        let finished = import.to("-").run();
         assert!(
             finished.code.is_some_and(|code| codes.contains(&code)),
             "{finished:?}"
         );
-        fs::read_to_string(&out).expect("an import writes its file")
+        finished.stdout
     });
     Items::parse(&text.collect::<String>())
 }

@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use pulsetrain_otlp::{json, limits::Limits};
-use pulsetrain_pipeline::clock;
-use pulsetrain_tests::{Finished, Items, command};
+use pulsetrain_tests::{Finished, Folder, Items, command, unix_nanos};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// The number of ranks of each step, and the number of spans of each rank in it.
 pub(crate) const RANKS: u64 = 2;
@@ -24,7 +22,7 @@ impl Steps {
     /// Creates steps; the last one has just ended. Each has a duration of a tenth of a second, with a forward and a
     /// backward pass.
     pub(crate) fn new(service: &str, count: u64) -> Self {
-        let now = clock::unix_now().as_nanos() as u64;
+        let now = unix_nanos();
         let first = now - now % SECOND - (count + 2) * SECOND;
         let resources: Vec<Value> = (0..RANKS)
             .map(|rank| {
@@ -96,20 +94,20 @@ pub(crate) fn protobuf(text: &str) -> Vec<u8> {
 
 /// A conversion, with a folder for its output.
 pub(crate) struct Conversion {
-    folder: TempDir,
+    folder: Folder,
     arguments: Vec<String>,
 }
 
 impl Conversion {
     pub(crate) fn of(arguments: &[&str]) -> Self {
         Self {
-            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            folder: Folder::new(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
         }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     /// Converts into a file of this name.
@@ -117,7 +115,7 @@ impl Conversion {
         let mut command = command(["convert", "--json", "-o"]);
         command.arg(self.path(name)).args(&self.arguments);
         command.env_remove("PULSETRAIN_HEADERS");
-        Finished::new(command.output().expect("pulsetrain can be started"))
+        Finished::of(&mut command)
     }
 
     /// Returns the items of a conversion to OTLP, which must succeed.

@@ -17,8 +17,8 @@ fn full_temporary_folder_is_reported_in_both_directions() {
     let input = folder.file("in.jsonl", one_tree(3_000, 400));
     let trace = folder.path("in.pftrace");
     convert(&[&input], &trace, &["--attributes", "full"]).expect_code(0);
-    let small = tempfile::tempdir().expect("a temporary folder can be made");
-    let disk = some_or_return!(SmallDisk::mount(small.path(), "256k"));
+    let small = Folder::new();
+    let disk = some_or_return!(SmallDisk::mount(small.root(), "256k"));
     let temporary = disk.path().to_str().expect("the path is text");
     for (from, to) in [(&input, "out.pftrace"), (&trace, "out.jsonl")] {
         let out = folder.file(to, OLD);
@@ -83,8 +83,8 @@ fn killed_or_interrupted_conversion_keeps_the_previous_file() {
 fn full_disk_or_missing_input_keeps_the_previous_file() {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", one_tree(3_000, 400));
-    let small = tempfile::tempdir().expect("a temporary folder can be made");
-    let disk = SmallDisk::mount(small.path(), "256k");
+    let small = Folder::new();
+    let disk = SmallDisk::mount(small.root(), "256k");
     for name in ["out.pftrace", "out.pftrace.gz", "out.jsonl", "out.binpb"] {
         let out = folder.file(name, OLD);
         let missing = folder.path("no such file");

@@ -2,12 +2,10 @@
 
 use std::{
     fs,
-    io::Write,
     path::{Path, PathBuf},
-    process::Stdio,
 };
 
-use pulsetrain_tests::{Finished, Folder, command, convert};
+use pulsetrain_tests::{Finished, Folder, command, convert, otlp::gzip};
 
 use crate::large::input::{TRACES, steps};
 
@@ -21,11 +19,7 @@ fn binary_gzip_and_split_inputs_give_the_same_trace() {
     let expected = fs::read(&plain).unwrap();
     let binary = folder.path("steps.binpb");
     convert(&[&input], &binary, &[]).expect_code(0);
-    let gzip = {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(text.as_bytes()).unwrap();
-        folder.file("steps.jsonl.gz", encoder.finish().unwrap())
-    };
+    let gzip = folder.file("steps.jsonl.gz", gzip(text.as_bytes()));
     let (first, rest) = text.split_once('\n').unwrap();
     let parts = [folder.file("first.jsonl", first), folder.file("rest.jsonl", rest)];
     let output = folder.path("other.pftrace");
@@ -35,17 +29,8 @@ fn binary_gzip_and_split_inputs_give_the_same_trace() {
         assert_eq!(summary["inputs"].as_array().unwrap().len(), inputs.len());
         assert_eq!(fs::read(&output).unwrap(), expected, "{inputs:?}");
     }
-    let mut child = command(["convert", "-", "-o"])
-        .arg(&output)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(text.as_bytes()).unwrap();
-    drop(stdin);
-    let printed = Finished::new(child.wait_with_output().unwrap()).expect_code(0);
+    let mut convert = command(["convert", "-", "-o"]);
+    let printed = Finished::with_input(convert.arg(&output), text.as_bytes()).expect_code(0);
     assert_eq!(fs::read(&output).unwrap(), expected);
     printed.expect_words(&["27 messages", "spans 10000", "flows 399"]);
 }

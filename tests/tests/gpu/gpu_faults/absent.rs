@@ -1,15 +1,15 @@
 //! Without a driver, one log line has the reason, and the agent does the rest of its work.
 
-use pulsetrain_tests::{free_port, wait_until};
+use pulsetrain_tests::{Folder, free_port, wait_until};
 
 use crate::gpu_faults::{page::fetch, world::start_agent};
 
 #[test]
 fn agent_without_a_driver_runs_and_reports_why_gpus_are_not_observed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let page = free_port();
-    let library = folder.path().join("libnvidia-ml.so.1");
-    let agent = start_agent(folder.path(), (page, free_port()), &library, "gpu");
+    let library = folder.path("libnvidia-ml.so.1");
+    let agent = start_agent(&folder, (page, free_port()), &library, "gpu");
     wait_until("the agent logs that there is no driver", || {
         agent.log().contains("GPUs are not observed")
     });
@@ -17,8 +17,7 @@ fn agent_without_a_driver_runs_and_reports_why_gpus_are_not_observed() {
         fetch(page).contains("pulsetrain_")
     });
     assert!(!fetch(page).contains("\ngpu_"), "there are GPUs on the page");
-    let (status, log) = agent.stop_with_log();
-    assert!(status.success(), "{log}");
+    let log = agent.stop_well();
     let printed: Vec<_> = log.lines().filter(|line| line.contains("GPU")).collect();
     assert_eq!(printed.len(), 1, "one line: {printed:?}");
     assert!(

@@ -3,8 +3,8 @@
 use pulsetrain_pipeline::clock;
 use pulsetrain_semconv::metric;
 use pulsetrain_tests::{
-    AmdModel, FakeSysfs, Folder, GpuMetrics, Judge, Process, command, free_port, promtool_check,
-    some_or_return, wait_until,
+    AmdModel, FakeSysfs, Folder, GpuMetrics, Judge, Process, command, free_port, http::is_open,
+    promtool_check, some_or_return, wait_until,
 };
 
 use crate::gpu_faults::{
@@ -37,7 +37,7 @@ fn start(machine: &FakeSysfs, folder: &Folder, page: u16, keys: &str) -> Process
     );
     let config = folder.file(CONFIG, config);
     let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config));
-    agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+    agent.wait_until_ready(|| is_open(page));
     agent
 }
 
@@ -68,8 +68,7 @@ fn each_amd_gpu_model_has_its_expected_series() {
         });
         assert_registered(name, &samples(&text));
         assert_table(name, &table(&samples(&text)));
-        let (status, log) = agent.stop_with_log();
-        assert!(status.success(), "{log}");
+        agent.stop_well();
     }
 }
 
@@ -98,8 +97,7 @@ fn the_page_of_eight_mi300x_is_valid_and_has_every_gpu() {
         .into_keys()
         .filter(|(name, _)| name == "gpu_power_watts");
     assert_eq!(gpus.count(), 8);
-    let (status, log) = agent.stop_with_log();
-    assert!(status.success(), "{log}");
+    let log = agent.stop_well();
     assert!(log.contains("observing 8 GPUs (AMD Instinct MI300X OAM"), "{log}");
 
     let findings = command(["doctor", "--config"])

@@ -5,10 +5,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_tests::{some_or_return, wait_at_most};
 
-use crate::gpu_faults::{
-    page::{fetch, label, name_of, samples},
+use crate::{
+    gpu_faults::{
+        page::{fetch, label, name_of, samples},
+        world::World,
+    },
     point::Point,
-    world::World,
 };
 
 type Key = (String, BTreeMap<String, String>);
@@ -50,9 +52,9 @@ fn of_file(points: &[Point]) -> Series {
         .filter(|point| !point.unit.is_empty())
     {
         for (key, value) in samples_of(point) {
-            match value.filter(|_| !point.ends) {
-                Some(value) => series.insert(key, value),
-                None => series.remove(&key),
+            match point.ends {
+                true => series.remove(&key),
+                false => series.insert(key, value),
             };
         }
     }
@@ -60,7 +62,7 @@ fn of_file(points: &[Point]) -> Series {
 }
 
 /// Returns the samples of a point on a page: for a histogram its count, its sum and its buckets.
-fn samples_of(point: &Point) -> Vec<(Key, Option<f64>)> {
+fn samples_of(point: &Point) -> Vec<(Key, f64)> {
     let labels: BTreeMap<_, _> = point
         .attributes
         .iter()
@@ -69,14 +71,14 @@ fn samples_of(point: &Point) -> Vec<(Key, Option<f64>)> {
     let name = name_of(point);
     let mut all = vec![((name.clone(), labels.clone()), point.value)];
     if let (Some(histogram), Some(of_all)) = (&point.histogram, name.strip_suffix("_count")) {
-        all.push(((format!("{of_all}_sum"), labels.clone()), Some(histogram.sum)));
+        all.push(((format!("{of_all}_sum"), labels.clone()), point.sum));
         let bounds = histogram.bounds.iter().copied().chain([f64::INFINITY]);
         let mut so_far = 0.0;
         for (bound, count) in bounds.zip(&histogram.counts) {
             so_far += count;
             let mut labels = labels.clone();
             labels.insert("le".to_owned(), bound.to_string());
-            all.push(((format!("{of_all}_bucket"), labels), Some(so_far)));
+            all.push(((format!("{of_all}_bucket"), labels), so_far));
         }
     }
     all

@@ -1,20 +1,17 @@
 //! Our names in Prometheus: a second implementation, independent of the translator under test.
 
-use std::{
-    collections::BTreeMap,
-    io::{Read, Write},
-    net::{Ipv4Addr, TcpStream},
-    time::Duration,
-};
+use std::collections::BTreeMap;
 
-use crate::gpu_faults::point::Point;
+use pulsetrain_tests::http::metrics;
+
+use crate::point::Point;
 
 /// Returns the Prometheus name of a point's metric.
 pub(crate) fn name_of(point: &Point) -> String {
     let mut name = point.name.replace('.', "_");
     let unit = match point.unit.as_str() {
         // Only gauges have the suffix `ratio` in Prometheus.
-        "1" if point.is_sum || point.histogram.is_some() => "",
+        "1" if point.instrument != "gauge" => "",
         "1" => "ratio",
         "W" => "watts",
         "J" => "joules",
@@ -33,7 +30,7 @@ pub(crate) fn name_of(point: &Point) -> String {
     if point.histogram.is_some() {
         name.push_str("_count");
     }
-    if point.counts && !name.ends_with("_total") {
+    if point.instrument == "counter" && !name.ends_with("_total") {
         name.push_str("_total");
     }
     name
@@ -54,19 +51,7 @@ pub(crate) fn label(attribute: &str) -> String {
 
 /// Returns the page in text, over a new connection, as in Prometheus' first scrape.
 pub(crate) fn fetch(port: u16) -> String {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the page is served");
-    let deadline = Some(Duration::from_secs(10));
-    stream.set_read_timeout(deadline).expect("a deadline can be set");
-    stream
-        .write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n")
-        .expect("the page can be asked for");
-    let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .expect("the page is answered in time");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-    assert!(head.contains(" 200 "), "{head}");
-    body.to_owned()
+    metrics(port).expect("the page is answered in time")
 }
 
 /// Returns the samples of a page in text: name and labels, and the value.

@@ -41,7 +41,7 @@ fn page_of_each_gpu_model_is_valid_and_has_its_expected_series() {
             pulsetrain_tests::free_port(),
             pulsetrain_tests::free_port(),
         );
-        let agent = start_agent(folder.path("").as_path(), (page, health), &fake.library(), "both");
+        let agent = start_agent(&folder, (page, health), &fake.library(), "both");
         let mut text = String::new();
         let mut tables = Vec::new();
         wait_until(
@@ -65,8 +65,7 @@ fn page_of_each_gpu_model_is_valid_and_has_its_expected_series() {
         assert!(verdict.status.success(), "{model}: {verdict:?}");
         assert_registered(model, &samples(&text));
         assert_table(model, tables.last().expect("there is one"));
-        let (status, log) = agent.stop_with_log();
-        assert!(status.success(), "{log}");
+        agent.stop_well();
     }
 }
 

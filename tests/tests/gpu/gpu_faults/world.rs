@@ -1,16 +1,16 @@
 //! A driver, the agent on it, and both outputs: an OTLP file, and a page that a real Prometheus scrapes.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Mutex, PoisonError},
 };
 
-use pulsetrain_tests::{FakeNvml, Judge, Process, Prometheus, command, free_port, wait_until};
-use tempfile::TempDir;
+use pulsetrain_tests::{
+    FakeNvml, Folder, Judge, Process, Prometheus, command, free_port, http::is_open, wait_until,
+};
 
-use crate::gpu_faults::{
-    page::{name_of, selector},
+use crate::{
+    gpu_faults::page::{name_of, selector},
     point::{self, Point},
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct World {
     pub(crate) page: u16,
     /// The port of the health address.
     pub(crate) health: u16,
-    folder: TempDir,
+    folder: Folder,
     agent: Process,
     prometheus: Prometheus,
     file: Mutex<(Vec<Point>, usize)>,
@@ -36,10 +36,10 @@ impl World {
     pub(crate) fn named(scenario: &str, changes: &str, semconv: &str) -> Option<Self> {
         let program = Judge::Prometheus.require_or_skip()?;
         let fake = FakeNvml::with(scenario, changes);
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::new();
         let page = free_port();
         let health = free_port();
-        let agent = start_agent(folder.path(), (page, health), &fake.library(), semconv);
+        let agent = start_agent(&folder, (page, health), &fake.library(), semconv);
         let address = format!("127.0.0.1:{page}");
         let prometheus = Prometheus::start(&program, &[("page", address)], &[]);
         Some(Self {
@@ -64,7 +64,7 @@ impl World {
     /// Calls `act` with all points of the file so far.
     pub(crate) fn with_points<T>(&self, act: impl FnOnce(&[Point]) -> T) -> T {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let (new, end) = point::read(&self.folder.path().join("gpus.jsonl"), file.1);
+        let (new, end) = point::read(&self.folder.path("gpus.jsonl"), file.1);
         file.0.extend(new);
         file.1 = end;
         act(&file.0)
@@ -78,7 +78,7 @@ impl World {
         wanted: impl Fn(f64) -> bool,
     ) -> Point {
         let last = self.wait_last(name, attributes, "as it should be", |last| {
-            !last.ends && last.value.is_some_and(&wanted)
+            !last.ends && wanted(last.value)
         });
         let selector = selector(&name_of(&last), attributes);
         wait_until(&format!("Prometheus has {selector} as it should be"), || {
@@ -138,12 +138,11 @@ impl World {
 
 /// Starts an agent that only monitors the GPUs of a driver.
 pub(crate) fn start_agent(
-    folder: &Path,
+    folder: &Folder,
     (page, health): (u16, u16),
     library: &Path,
     semconv: &str,
 ) -> Process {
-    let (state, file): (PathBuf, PathBuf) = (folder.join("state"), folder.join("gpus.jsonl"));
     let configuration = format!(
         "state_folder: {}
 gpu: {{library: {}, interval: 250ms, semconv: {semconv}}}
@@ -152,13 +151,12 @@ sinks:
   file: {{file: {{path: {}}}}}
 health: {{listen: 127.0.0.1:{health}}}
 ",
-        state.display(),
+        folder.path("state").display(),
         library.display(),
-        file.display()
+        folder.path("gpus.jsonl").display()
     );
-    let path = folder.join("agent.yaml");
-    fs::write(&path, configuration).expect("a temporary file can be written");
-    let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(&path));
-    agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+    let config = folder.file("agent.yaml", configuration);
+    let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config));
+    agent.wait_until_ready(|| is_open(page));
     agent
 }

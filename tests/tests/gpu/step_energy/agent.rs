@@ -3,18 +3,18 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{Read, Write},
-    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use pulsetrain_tests::{FakeNvml, Process, command, free_port, wait_until};
+use pulsetrain_tests::{
+    FakeNvml, Folder, Process, command, free_port,
+    http::{is_open, metrics},
+    otlp::{double, messages, steps, sums, text_of, time},
+    wait_until,
+};
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::step_energy::{
-    otlp::{messages, number, steps, sums, text_of, time},
     power::joules,
     trainer::{OnGpu, log_steps, on_gpus},
 };
@@ -32,8 +32,8 @@ fn step_energies_of_a_growing_log_add_up_to_the_gpu_counters() {
     let mut sum = 0.0;
     for (pair, span) in BORDERS.windows(2).zip(&spans) {
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("rank"));
-        let reported = number(span, "gpu.step.energy").expect("it is known");
-        let error = number(span, "gpu.step.energy_error").expect("it has a bound");
+        let reported = double(span, "gpu.step.energy").expect("it is known");
+        let error = double(span, "gpu.step.energy_error").expect("it has a bound");
         // Steps of a few milliseconds are shorter than the update period of a counter; a busy machine may read the counter late
         // for longer ones.
         let status = if error <= 0.5 * reported {
@@ -47,10 +47,10 @@ fn step_energies_of_a_growing_log_add_up_to_the_gpu_counters() {
             (reported - truth).abs() <= error + 0.01,
             "{pair:?}: {reported} J, not {truth} J within {error} J"
         );
-        let watts = number(span, "gpu.step.mean_power").expect("it is complete");
+        let watts = double(span, "gpu.step.mean_power").expect("it is complete");
         assert!((179.0..1401.0).contains(&watts), "two GPUs do not draw {watts} W");
-        assert!(number(span, "gpu.step.busy_ratio").is_some_and(|busy| (0.0..=1.0).contains(&busy)));
-        let throttled = number(span, "gpu.step.throttle_time").expect("the driver counts it");
+        assert!(double(span, "gpu.step.busy_ratio").is_some_and(|busy| (0.0..=1.0).contains(&busy)));
+        let throttled = double(span, "gpu.step.throttle_time").expect("the driver counts it");
         assert!(
             (0.0..=pair[1] - pair[0]).contains(&throttled),
             "{throttled} s of {pair:?}"
@@ -117,7 +117,7 @@ fn only_the_first_of_ranks_logging_the_same_steps_gets_the_energy() {
     );
     let sum: f64 = spans
         .iter()
-        .filter_map(|span| number(span, "gpu.step.energy"))
+        .filter_map(|span| double(span, "gpu.step.energy"))
         .sum();
     let counted = world.counted(BORDERS[0], BORDERS[STEPS]);
     assert!(
@@ -141,9 +141,9 @@ fn energy_of_a_gpu_shared_by_two_runs_is_not_attributed() {
     let spans = world.wait_for_steps(6);
     for span in &spans {
         assert_eq!(text_of(span, "gpu.step.energy_status"), Some("shared"), "{span}");
-        assert_eq!(number(span, "gpu.step.energy"), None);
+        assert_eq!(double(span, "gpu.step.energy"), None);
         assert!(
-            number(span, "gpu.step.mean_power").is_some(),
+            double(span, "gpu.step.mean_power").is_some(),
             "the power of the GPU is known: {span}"
         );
     }
@@ -163,7 +163,7 @@ fn energy_of_a_gpu_shared_by_two_runs_is_not_attributed() {
 /// A driver, logs, and an agent that reads both.
 struct World {
     driver: FakeNvml,
-    folder: TempDir,
+    folder: Folder,
     page: u16,
     _agent: Process,
 }
@@ -172,16 +172,15 @@ impl World {
     /// Starts a world with logs by their run, and with processes on each GPU.
     fn start(logs: &[(&str, &str)], processes: &[&[&OnGpu]]) -> Self {
         let driver = FakeNvml::with("uneven_power", &on_gpus(processes));
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::new();
         let page = free_port();
-        let path = folder.path().join("agent.yaml");
-        std::fs::write(&path, configuration(folder.path(), page, &driver.library(), logs))
-            .expect("a temporary file can be written");
+        let config = configuration(folder.root(), page, &driver.library(), logs);
+        let config = folder.file("agent.yaml", config);
         let mut agent = Process::start(
             "pulsetrain agent",
-            command(["agent", "--config"]).arg(&path).env("TZ", "UTC"),
+            command(["agent", "--config"]).arg(config).env("TZ", "UTC"),
         );
-        agent.wait_until_ready(|| TcpStream::connect((Ipv4Addr::LOCALHOST, page)).is_ok());
+        agent.wait_until_ready(|| is_open(page));
         let world = Self {
             driver,
             folder,
@@ -211,7 +210,7 @@ impl World {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     fn file(&self) -> PathBuf {
@@ -246,7 +245,7 @@ impl World {
 
     /// Returns the samples on the page with this prefix, without labels if a name has only one series.
     fn page(&self, begin: &str) -> BTreeMap<String, f64> {
-        let page = fetch(self.page);
+        let page = metrics(self.page).expect("the page is answered in time");
         let lines = page.lines().filter(|line| line.starts_with(begin));
         let samples = lines.filter_map(|line| line.rsplit_once(' '));
         samples
@@ -299,19 +298,4 @@ health: {{listen: 127.0.0.1:{}}}
         folder.join("telemetry.jsonl").display(),
         free_port()
     )
-}
-
-/// Returns the page, over a new connection.
-fn fetch(page: u16) -> String {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, page)).expect("the page is served");
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .expect("a deadline can be set");
-    let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n");
-    asked.expect("the page can be asked for");
-    let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .expect("the page is answered in time");
-    answer
 }

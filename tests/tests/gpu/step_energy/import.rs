@@ -1,19 +1,19 @@
 //! `pulsetrain import`: steps of a finished run, with recorded readings.
 
-use pulsetrain_tests::{Import, SurogateWriter};
-
-use crate::step_energy::{
-    otlp::{messages, number, steps, text_of, time},
-    trainer::record,
+use pulsetrain_tests::{
+    Folder, Import, SurogateWriter,
+    otlp::{double, messages, steps, text_of, time},
 };
+
+use crate::step_energy::trainer::record;
 
 #[test]
 fn import_computes_step_energy_from_recorded_gpu_readings() {
     const WATTS: f64 = 300.0;
     const BEGIN: u64 = 1_790_000_000_000_000_000;
-    let folder = tempfile::TempDir::new().expect("a folder");
-    let (plain, out) = (folder.path().join("plain.jsonl"), folder.path().join("out.jsonl"));
-    let log = folder.path().join("training.json");
+    let folder = Folder::new();
+    let (plain, out) = (folder.path("plain.jsonl"), folder.path("out.jsonl"));
+    let log = folder.path("training.json");
     let mut writer = SurogateWriter::create(&log);
     let mut end = BEGIN;
     for (step, millis) in [250_u32, 317, 1_940, 3, 610, 611, 90, 2_205]
@@ -27,7 +27,6 @@ fn import_computes_step_energy_from_recorded_gpu_readings() {
     let known = steps(&messages(&plain));
     assert_eq!(known.len(), 8);
 
-    let readings = folder.path().join("gpu.jsonl");
     let mut lines = String::new();
     let begin = BEGIN - 700_000_000;
     let mut at = begin;
@@ -40,10 +39,10 @@ fn import_computes_step_energy_from_recorded_gpu_readings() {
         lines += "\n";
         at += 1_000_000_000;
     }
-    std::fs::write(&readings, lines).expect("a file");
+    let readings = folder.file("gpu.jsonl", lines);
     Import::of(&log)
         .arg("--gpu-readings")
-        .arg(&readings)
+        .arg(readings)
         .to(&out)
         .run()
         .expect_code(0);
@@ -51,7 +50,7 @@ fn import_computes_step_energy_from_recorded_gpu_readings() {
     assert_eq!(derived.len(), known.len());
     for span in &derived {
         let secs = (time(span, "endTimeUnixNano") - time(span, "startTimeUnixNano")) as f64 / 1e9;
-        let reported = number(span, "gpu.step.energy").expect("every step lies among the readings");
+        let reported = double(span, "gpu.step.energy").expect("every step lies among the readings");
         assert!((reported - WATTS * secs).abs() < 1e-6, "{reported} J in {secs} s");
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("host"));
     }

@@ -1,11 +1,11 @@
 //! `pulsetrain run`: the steps of its trainer, and the GPUs that the trainer uses.
 
-use pulsetrain_tests::{FakeNvml, command};
-
-use crate::step_energy::{
-    otlp::{messages, number, steps, sums, text_of},
-    power::ALONE,
+use pulsetrain_tests::{
+    FakeNvml, Finished, Folder, command,
+    otlp::{double, messages, steps, sums, text_of},
 };
+
+use crate::step_energy::power::ALONE;
 
 /// Prints ten steps of a quarter of a second each, as Surogate does.
 const TRAINER: &str = r#"
@@ -24,26 +24,19 @@ for step in range(10):
 fn run_reports_the_step_energy_of_the_gpus_of_its_trainer() {
     let driver = FakeNvml::with("uneven_power", ALONE);
     driver.run_from(0.0);
-    let folder = tempfile::TempDir::new().expect("a folder");
-    let (config, out) = (folder.path().join("run.yaml"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
     let library = driver.library();
     let section = format!("gpu: {{interval: 120ms, library: \"{}\"}}\n", library.display());
-    std::fs::write(&config, section).expect("a file");
+    let (config, out) = (folder.file("run.yaml", section), folder.path("out.jsonl"));
     let mut command = command(["run", "--run-id", "ours", "--drain", "10"]);
-    let finished = command
+    command
         .arg("--config")
-        .arg(&config)
+        .arg(config)
         .arg("--to")
         .arg(&out)
         .args(["--", "python3", "-c", TRAINER])
-        .envs([("TZ", "UTC"), ("PYTHONWARNINGS", "ignore")])
-        .output()
-        .expect("pulsetrain can be started");
-    assert!(
-        finished.status.success(),
-        "{}",
-        String::from_utf8_lossy(&finished.stderr)
-    );
+        .envs([("TZ", "UTC"), ("PYTHONWARNINGS", "ignore")]);
+    Finished::of(&mut command).expect_code(0);
     let sent = messages(&out);
     let steps = steps(&sent);
     assert_eq!(steps.len(), 10);
@@ -58,7 +51,7 @@ fn run_reports_the_step_energy_of_the_gpus_of_its_trainer() {
     assert!(reported.len() >= 7, "{steps:#?}");
     for step in reported {
         assert_eq!(text_of(step, "gpu.step.attribution"), Some("rank"));
-        let watts = number(step, "gpu.step.mean_power").expect("a complete step has its power");
+        let watts = double(step, "gpu.step.mean_power").expect("a complete step has its power");
         // If the trainer starts slowly, its steps may coincide with the lowest power.
         assert!(
             (89.0..701.0).contains(&watts),

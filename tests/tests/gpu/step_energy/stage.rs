@@ -16,13 +16,14 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
 use pulsetrain_semconv::{attribute, span};
-use pulsetrain_tests::{FakeNvml, wait_until};
+use pulsetrain_tests::{
+    FakeNvml,
+    otlp::{double, steps, sums, time},
+    wait_until,
+};
 use serde_json::Value;
 
-use crate::step_energy::{
-    otlp::{number, spans, sums, time},
-    power::{ALONE, joules},
-};
+use crate::step_energy::power::{ALONE, joules};
 
 /// The boundaries of the steps, in seconds of the scenario; their lengths are uneven and unrelated to the ticks.
 const BORDERS: [f64; 7] = [0.5, 0.617, 1.31, 1.313, 1.9, 2.24, 2.9];
@@ -63,9 +64,9 @@ fn step_energies_add_up_to_the_gpu_energy_within_their_error_bounds() {
             .expect("the pipeline is open");
     }
     let derived = || {
-        spans(&lock(&sent))
+        steps(&lock(&sent))
             .into_iter()
-            .filter(|span| number(span, "gpu.step.energy").is_some())
+            .filter(|span| double(span, "gpu.step.energy").is_some())
             .collect::<Vec<_>>()
     };
     wait_until("every step has its energy", || {
@@ -81,8 +82,8 @@ fn step_energies_add_up_to_the_gpu_energy_within_their_error_bounds() {
     let mut sum = 0.0;
     for (pair, span) in BORDERS.windows(2).zip(&derived) {
         let truth = joules(pair[0], pair[1]);
-        let reported = number(span, "gpu.step.energy").expect("it is there");
-        let error = number(span, "gpu.step.energy_error").expect("it has a bound");
+        let reported = double(span, "gpu.step.energy").expect("it is there");
+        let error = double(span, "gpu.step.energy_error").expect("it has a bound");
         // The driver counts in millijoules.
         assert!(
             (reported - truth).abs() <= error + 0.002,

@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use pulsetrain_tests::{FakeNvml, SurogateWriter, wait_until};
+use pulsetrain_tests::{FakeNvml, SurogateWriter, surogate_time, unix_nanos, wait_until};
 
 /// An idle process of a run, which is killed when it is dropped.
 pub(crate) struct OnGpu(Child);
@@ -67,16 +67,9 @@ pub(crate) fn log_steps(driver: &FakeNvml, logs: &[&Path], borders: &[f64]) {
 }
 
 pub(crate) fn record(step: usize, end_unix_nanos: u64, millis: f64) -> String {
-    let end = jiff::Timestamp::from_nanosecond(i128::from(end_unix_nanos)).expect("a time of our days");
-    let end = end.strftime("%Y-%m-%d %H:%M:%S.%9f");
+    let end = surogate_time(end_unix_nanos);
     format!(
         "{{\"log\": \"step\", \"time\": \"{end}\", \"step\": {step}, \"epoch\": 0.5, \"step_tokens\": 16384, \
          \"duration_ms\": {millis}, \"norm\": 1.5, \"loss\": 2.5, \"lr\": 2e-05, \"phase\": \"converging\"}}"
     )
-}
-
-#[expect(clippy::disallowed_methods, reason = "a trainer's clock is the machine's")]
-fn unix_nanos() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.expect("it is after 1970").as_nanos() as u64
 }

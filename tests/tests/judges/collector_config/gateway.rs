@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pulsetrain_tests::{Collector, Items, Judge, http::request, some_or_return, wait_until};
+use pulsetrain_tests::{Collector, Items, Judge, http::post_json, some_or_return, wait_until};
 use serde_json::{Value, json};
 
 use crate::collector_config::otelcol::{Otelcol, send_demo};
@@ -122,14 +122,7 @@ fn sampler_keeps_slow_failed_and_non_step_traces_and_measures_all() {
     let target = format!("traces={}", sampler.target());
     // A step has 20 ms; from step 20 on one rank is slower.
     let sent = send_demo(&target, &["--fault", "straggler@20:rank=2"]);
-    let json = "Content-Type: application/json\r\n";
-    let answer = request(
-        sampler.port(),
-        "POST",
-        "/v1/traces",
-        json,
-        failed_step(FAILED).as_bytes(),
-    );
+    let answer = post_json(sampler.port(), "/v1/traces", &failed_step(FAILED));
     assert_eq!(answer.expect("the sampler answers").0, 200);
 
     let other_than_step: BTreeSet<&str> = sent

@@ -78,12 +78,8 @@ fn start_script_runs_the_local_stack_and_leaves_no_processes() {
 
     // As in the README.
     let sent = send_demo(&format!("http://127.0.0.1:{}", port("OTLP_HTTP_PORT")), &[]);
-    let step = sent
-        .of_kind("span")
-        .into_iter()
-        .find(|item| item["span"]["name"] == "train.step")
-        .and_then(|item| item["span"]["traceId"].as_str().map(str::to_owned));
-    let step = step.expect("there is a step");
+    let step = sent.spans_of("train.step")[0]["span"]["traceId"].as_str();
+    let step = step.expect("a step has a trace");
     wait_until("Prometheus has the loss", || {
         let query = encoded("last_over_time(train_loss[1h])");
         let answer = get(port("PROMETHEUS_PORT"), &format!("/api/v1/query?query={query}"));

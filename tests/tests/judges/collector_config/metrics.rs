@@ -40,56 +40,36 @@ fn assert_complete(prometheus: &Prometheus, sent: &Items) {
     assert_eq!(prometheus.value(&labels), Some(1.0));
 }
 
-#[test]
-fn prometheus_has_every_point_by_otlp() {
-    let (Some(collector), Some(program)) = (
-        Judge::Collector.require_or_skip(),
-        Judge::Prometheus.require_or_skip(),
-    ) else {
-        return;
-    };
+/// Sends a demo through a Collector with a file to a Prometheus with these settings. The Collector gets the URL of Prometheus
+/// with a path in this variable.
+fn assert_carried(file: &str, settings: &str, (variable, path): (&str, &str)) {
+    let collector = some_or_return!(Judge::Collector.require_or_skip());
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let folder = Folder::new();
-    let prometheus = Prometheus::start_on(
-        &program,
-        &folder.path("data"),
-        &prometheus_file("prometheus-otlp.yml"),
-    );
-    let collector = Otelcol::start(
-        &collector,
-        "prometheus-otlp.yaml",
-        &[("PROMETHEUS_URL", prometheus.url())],
-    );
+    let prometheus = Prometheus::start_on(&program, &folder.path("data"), settings);
+    let variables = [(variable, format!("{}{path}", prometheus.url()))];
+    let collector = Otelcol::start(&collector, file, &variables);
     let sent = send_demo(&format!("metrics={}", collector.target()), &[]);
     collector.stop();
     assert_complete(&prometheus, &sent);
+}
+
+#[test]
+fn prometheus_has_every_point_by_otlp() {
+    let settings = prometheus_file("prometheus-otlp.yml");
+    assert_carried("prometheus-otlp.yaml", &settings, ("PROMETHEUS_URL", ""));
 }
 
 #[test]
 fn remote_write_carries_every_point() {
-    let (Some(collector), Some(program)) = (
-        Judge::Collector.require_or_skip(),
-        Judge::Prometheus.require_or_skip(),
-    ) else {
-        return;
-    };
-    let folder = Folder::new();
     let window = "storage: {tsdb: {out_of_order_time_window: 2h}}\n";
-    let prometheus = Prometheus::start_on(&program, &folder.path("data"), window);
-    let variables = [("MIMIR_URL", format!("{}/api/v1/write", prometheus.url()))];
-    let collector = Otelcol::start(&collector, "mimir.yaml", &variables);
-    let sent = send_demo(&format!("metrics={}", collector.target()), &[]);
-    collector.stop();
-    assert_complete(&prometheus, &sent);
+    assert_carried("mimir.yaml", window, ("MIMIR_URL", "/api/v1/write"));
 }
 
 #[test]
 fn prometheus_scrapes_every_series_from_a_collector() {
-    let (Some(collector), Some(program)) = (
-        Judge::Collector.require_or_skip(),
-        Judge::Prometheus.require_or_skip(),
-    ) else {
-        return;
-    };
+    let collector = some_or_return!(Judge::Collector.require_or_skip());
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let address = format!("127.0.0.1:{}", free_port());
     let prometheus = Prometheus::start(&program, &[("collector", address.clone())], &[]);
     let collector = Otelcol::start(
@@ -171,6 +151,5 @@ fn prometheus_scrapes_pulsetrain_with_native_histograms_and_exemplars() {
             .iter()
             .any(|series| series["exemplars"][0]["labels"]["trace_id"].is_string())
     });
-    let (status, log) = running.stop_with_log();
-    assert!(status.success(), "{log}");
+    running.stop_well();
 }

@@ -1,14 +1,10 @@
 //! `collector-config/pulsetrain/`: our own agent in the same roles.
 
-use std::{
-    fs,
-    path::PathBuf,
-    process::{Command, Output},
-};
+use std::{fs, path::PathBuf, process::Command};
 
 use pulsetrain_tests::{
-    Certificates, Collector, Folder, Import, Items, Judge, Process, TlsFront, command, corpus, free_port,
-    http, some_or_return, wait_until,
+    Certificates, Collector, Finished, Folder, Import, Items, Judge, Process, TlsFront, command, corpus,
+    free_port, http, some_or_return, wait_until,
 };
 
 use crate::collector_config::otelcol::config;
@@ -45,11 +41,7 @@ fn the_agent_accepts_every_file() {
         let mut check = command(["agent", "--check", "--config"]);
         check.env("TOKEN_FILE", folder.file("token", "secret\n"));
         check.env("GATEWAY_CA", certificates.authority());
-        let Output { status, stderr, .. } = check
-            .arg(config("pulsetrain").join(file))
-            .output()
-            .expect("pulsetrain can be started");
-        assert!(status.success(), "{file}: {}", String::from_utf8_lossy(&stderr));
+        Finished::of(check.arg(config("pulsetrain").join(file))).expect_code(0);
     }
 }
 
@@ -124,8 +116,7 @@ fn prometheus_config_serves_metrics_and_writes_traces_and_events_to_files() {
     agent.env("PROMETHEUS_LISTEN", format!("127.0.0.1:{port}"));
     let agent = Process::start("agent", &mut agent);
     wait_until("the page has the loss", || {
-        let page = http::request(port, "GET", "/metrics", "", &[]);
-        page.is_some_and(|(_, page)| String::from_utf8_lossy(&page).contains("\ntrain_loss{"))
+        http::metrics(port).is_some_and(|page| page.contains("\ntrain_loss{"))
     });
     agent.stop();
     let traces = fs::read_dir(folder.path("traces")).expect("there is a folder of traces");

@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_tests::{Jaeger, Judge, Tempo, spans_in_trace, wait_until};
+use pulsetrain_tests::{Jaeger, Judge, Tempo, otlp, some_or_return, wait_until};
 use serde_json::Value;
 
 use crate::collector_config::otelcol::{Otelcol, config, send_demo};
 
 #[test]
 fn tempo_has_every_span_and_answers_traceql() {
-    let (Some(collector), Some(program)) =
-        (Judge::Collector.require_or_skip(), Judge::Tempo.require_or_skip())
-    else {
-        return;
-    };
+    let collector = some_or_return!(Judge::Collector.require_or_skip());
+    let program = some_or_return!(Judge::Tempo.require_or_skip());
     let tempo = Tempo::start_file(&program, &config("backends/tempo.yaml"));
     let collector = Otelcol::start(&collector, "tempo.yaml", &[("TEMPO_ENDPOINT", tempo.otlp())]);
     let sent = send_demo(&format!("traces={}", collector.target()), &[]);
@@ -22,7 +19,7 @@ fn tempo_has_every_span_and_answers_traceql() {
         wait_until("Tempo has the trace", || {
             tempo
                 .trace(&id)
-                .is_some_and(|trace| spans_in_trace(&trace) == spans)
+                .is_some_and(|trace| otlp::spans(&trace).count() == spans)
         });
     }
     wait_until("a step is found by its number", || {
@@ -48,12 +45,8 @@ fn tempo_has_every_span_and_answers_traceql() {
 
 #[test]
 fn jaeger_has_every_span() {
-    let (Some(collector), Some(program)) = (
-        Judge::Collector.require_or_skip(),
-        Judge::Jaeger.require_or_skip(),
-    ) else {
-        return;
-    };
+    let collector = some_or_return!(Judge::Collector.require_or_skip());
+    let program = some_or_return!(Judge::Jaeger.require_or_skip());
     let jaeger = Jaeger::start_file(&program, &config("backends/jaeger.yaml"));
     let collector = Otelcol::start(&collector, "jaeger.yaml", &[("JAEGER_ENDPOINT", jaeger.otlp())]);
     let sent = send_demo(&format!("traces={}", collector.target()), &[]);
@@ -65,5 +58,6 @@ fn jaeger_has_every_span() {
         stored.iter().map(|trace| (id(trace), spans(trace))).collect()
     };
     let sent = sent.spans_by_trace();
+    assert_eq!(sent.len(), 61, "one for each step, and one for the run");
     wait_until("Jaeger has every span", || stored() == sent);
 }

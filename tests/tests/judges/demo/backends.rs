@@ -1,13 +1,8 @@
-//! The counts of the demo in real backends: Prometheus by scrape and by OTLP, Tempo, Jaeger.
+//! The counts of the demo in a real Prometheus, by scrape and by OTLP.
 
-use std::collections::BTreeMap;
+use pulsetrain_tests::{Folder, Judge, Prometheus, free_port, some_or_return, wait_until};
 
-use pulsetrain_tests::{
-    Folder, Jaeger, Judge, Prometheus, Tempo, free_port, some_or_return, spans_in_trace, wait_until,
-};
-use serde_json::Value;
-
-use crate::demo::world::{Counts, run, same_in_file, series};
+use crate::demo::world::{run, same_in_file, series};
 
 #[test]
 fn prometheus_has_every_point_that_it_received_as_otlp() {
@@ -87,53 +82,4 @@ fn prometheus_has_every_series_of_the_page() {
         all_series += of_name as u64;
     }
     assert_eq!(all_series, counts.series);
-}
-
-/// Runs a demo that sends its spans to a trace store; returns its counts, and the number of spans of each trace.
-fn run_with_traces(store: &str) -> (Counts, BTreeMap<String, usize>) {
-    let folder = Folder::new();
-    let file = folder.path("demo.jsonl");
-    let target = format!("traces={store}");
-    let path = file.to_str().expect("the path is text");
-    let finished = run(["--steps", "60", "--to", path, "--to", &target]).expect_code(0);
-    let (counts, items) = same_in_file(&finished, &file);
-    let traces = items.spans_by_trace();
-    assert_eq!(
-        traces.len(),
-        61,
-        "one for each step, and one for the life of the run"
-    );
-    (counts, traces)
-}
-
-#[test]
-fn tempo_has_every_span() {
-    let program = some_or_return!(Judge::Tempo.require_or_skip());
-    let tempo = Tempo::start(&program);
-    let (counts, traces) = run_with_traces(&tempo.otlp());
-    let mut found = 0;
-    for (id, spans) in traces {
-        wait_until("Tempo has the trace", || {
-            tempo
-                .trace(&id)
-                .is_some_and(|trace| spans_in_trace(&trace) == spans)
-        });
-        found += spans as u64;
-    }
-    assert_eq!(found, counts.spans);
-}
-
-#[test]
-fn jaeger_has_every_span() {
-    let program = some_or_return!(Judge::Jaeger.require_or_skip());
-    let jaeger = Jaeger::start(&program);
-    let (counts, traces) = run_with_traces(&jaeger.otlp());
-    let stored = jaeger.traces_of("pulsetrain-demo");
-    let spans = |trace: &Value| trace["spans"].as_array().map_or(0, Vec::len);
-    let found: BTreeMap<String, usize> = stored
-        .iter()
-        .map(|trace| (trace["traceID"].as_str().unwrap().to_owned(), spans(trace)))
-        .collect();
-    assert_eq!(found, traces);
-    assert_eq!(found.values().sum::<usize>() as u64, counts.spans);
 }

@@ -2,16 +2,18 @@
 
 use std::{fs, net::TcpListener};
 
-use pulsetrain_tests::{Finished, Folder, Items, Process, command, free_port};
+use pulsetrain_tests::{
+    Finished, Folder, Items, Process, command, free_port,
+    otlp::{integer, time},
+    unix_nanos,
+};
 use serde_json::Value;
 
 use crate::demo::world::{Counts, demo, run};
 
 /// Runs a demo with text output in a folder of its own.
 fn for_people(folder: &Folder, arguments: &[&str]) -> Finished {
-    let mut demo = command(["demo"]);
-    let demo = demo.args(arguments).current_dir(folder.root());
-    Finished::new(demo.output().expect("pulsetrain can be started"))
+    Finished::of(command(["demo"]).args(arguments).current_dir(folder.root()))
 }
 
 #[test]
@@ -94,8 +96,7 @@ fn interrupted_demo_leaves_complete_files() {
     let mut demo = Process::start("demo", &mut pulsetrain_tests::with_default_signals(&demo));
     demo.wait_until_ready(|| !Items::read_complete_lines(&file).of_kind("span").is_empty());
     demo.interrupt();
-    let (status, log) = demo.wait_for_end();
-    assert!(status.success(), "{log}");
+    let log = demo.end_well();
     let summary: Value = serde_json::from_str(log.lines().last().expect("a summary")).unwrap();
     let counts = Counts::of_summary(&summary);
     assert_eq!(counts, Counts::of_items(&Items::read(&file)));
@@ -103,26 +104,12 @@ fn interrupted_demo_leaves_complete_files() {
 
 /// Returns the start and end times of the steps of rank 0.
 fn steps(items: &Items) -> Vec<(u64, u64)> {
-    let nanos = |span: &Value, key: &str| {
-        let text = span[key].as_str().expect("a span has times");
-        text.parse::<u64>().expect("a time is a number")
-    };
-    let is_step_of_zero = |item: &&&Value| {
-        let attributes = item["resource"]["attributes"]
-            .as_array()
-            .expect("a resource has attributes");
-        item["span"]["name"] == "train.step"
-            && attributes
-                .iter()
-                .any(|pair| pair["key"] == "train.rank" && pair["value"]["intValue"] == "0")
-    };
-    let spans = items.of_kind("span");
-    let mut steps: Vec<_> = spans
-        .iter()
-        .filter(is_step_of_zero)
+    let steps = items.spans_of("train.step").into_iter();
+    let of_zero = steps.filter(|item| integer(&item["resource"], "train.rank") == Some(0));
+    let mut steps: Vec<_> = of_zero
         .map(|item| {
             let span = &item["span"];
-            (nanos(span, "startTimeUnixNano"), nanos(span, "endTimeUnixNano"))
+            (time(span, "startTimeUnixNano"), time(span, "endTimeUnixNano"))
         })
         .collect();
     steps.sort_unstable();
@@ -135,12 +122,7 @@ fn history_is_written_with_past_timestamps() {
     let file = folder.path("demo.jsonl");
     let past = ["--history", "10m", "--steps", "260", "--ranks", "2"];
     let mut demo = command(["demo", "--json", "--to"]);
-    let demo = demo
-        .arg(&file)
-        .args(past)
-        .output()
-        .expect("pulsetrain can be started");
-    let finished = Finished::new(demo).expect_code(0);
+    let finished = Finished::of(demo.arg(&file).args(past)).expect_code(0);
     let summary = finished.summary();
     assert_eq!(summary["steps"], 260);
     let steps = steps(&Items::read(&file));
@@ -148,8 +130,7 @@ fn history_is_written_with_past_timestamps() {
     let (first, last) = (steps[0].0, steps[259].1);
     let minutes = (last - first) as f64 / 60e9;
     assert!((8.5..10.0).contains(&minutes), "{minutes}");
-    let now = pulsetrain_pipeline::clock::unix_now().as_nanos() as u64;
-    assert!(last < now, "the past is over");
+    assert!(last < unix_nanos(), "the past is over");
 }
 
 #[test]

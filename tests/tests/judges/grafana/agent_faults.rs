@@ -8,11 +8,9 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
-use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, FakeNvml, Folder, Process, SurogateWriter, command, corpus, free_port,
-    surogate_records,
+    Answer, FakeEndpoint, FakeNvml, Folder, Process, SurogateWriter, command, corpus, free_port, record_at,
+    surogate_records, unix_nanos,
 };
 
 /// A healthy agent whose environment fails and recovers.
@@ -53,7 +51,8 @@ pub(crate) fn start(otlp: &str) -> Vec<Running> {
             Box::new(DeadSink::start(agent, "disk_queue: {bytes: 64MiB}"))
         }),
         ("slow-receiver", |agent, _| Box::new(SlowReceiver::start(agent))),
-        ("late-log", |agent, _| Box::new(LateLog::start(agent))),
+        // A log that arrives ten minutes after it was written, for example a copy from another host.
+        ("late-log", |agent, _| Box::new(ShiftedLog::start(agent, -600))),
         ("unreadable-log", |agent, _| Box::new(UnreadableLog::start(agent))),
         ("unknown-records", |agent, _| {
             Box::new(UnknownRecords::start(agent))
@@ -69,7 +68,8 @@ pub(crate) fn start(otlp: &str) -> Vec<Running> {
             Box::new(ManySeries::start(agent, ["max_bytes: 96KiB", "max_bytes: 1MiB"]))
         }),
         ("broken-reload", |agent, _| Box::new(BrokenReload::start(agent))),
-        ("clock-ahead", |agent, _| Box::new(ClockAhead::start(agent))),
+        // A trainer whose clock is half a minute ahead until it is corrected.
+        ("clock-ahead", |agent, _| Box::new(ShiftedLog::start(agent, 30))),
         ("killed-agent", |agent, _| Box::new(Killed::scraped(agent))),
         ("silent-agent", |agent, otlp| {
             Box::new(Killed::pushing(agent, otlp))
@@ -232,31 +232,43 @@ impl Fault for SlowReceiver {
     }
 }
 
-/// A log that arrives ten minutes after it was written, for example a copy from another host.
-struct LateLog {
+/// A log whose times are at an offset from the current time, until it has the current time.
+struct ShiftedLog {
+    seconds_from_now: i64,
     log: Option<TrainingLog>,
     agent: Agent,
 }
 
-impl LateLog {
-    fn start(agent: Agent) -> Self {
+impl ShiftedLog {
+    fn start(agent: Agent, seconds_from_now: i64) -> Self {
         Self {
+            seconds_from_now,
             log: None,
             agent: agent.configured(&Sections::default()),
         }
     }
+
+    fn step(&mut self, seconds_from_now: i64) {
+        let log = self.log.as_mut().expect("the fault has begun");
+        log.step(seconds_from_now);
+    }
 }
 
-impl Fault for LateLog {
+impl Fault for ShiftedLog {
     fn begin(&mut self) {
-        self.log = Some(TrainingLog::begin(&self.agent.log(), -600));
+        self.log = Some(TrainingLog::begin(&self.agent.log(), self.seconds_from_now));
+    }
+
+    /// Without new steps, real time would catch up with a step of the future.
+    fn keep_up(&mut self) {
+        self.step(self.seconds_from_now);
     }
 
     fn end(&mut self) {}
 
     /// The lag is that of the newest step, and a busy machine may read one late.
     fn keep_changed(&mut self) {
-        self.log.as_mut().expect("the fault has begun").step(0);
+        self.step(0);
     }
 }
 
@@ -409,38 +421,6 @@ impl Fault for BrokenReload {
     }
 }
 
-/// A trainer whose clock is half a minute ahead until it is corrected.
-struct ClockAhead {
-    log: Option<TrainingLog>,
-    agent: Agent,
-}
-
-impl ClockAhead {
-    fn start(agent: Agent) -> Self {
-        Self {
-            log: None,
-            agent: agent.configured(&Sections::default()),
-        }
-    }
-}
-
-impl Fault for ClockAhead {
-    fn begin(&mut self) {
-        self.log = Some(TrainingLog::begin(&self.agent.log(), 30));
-    }
-
-    /// Without new steps, real time would catch up with the newest step.
-    fn keep_up(&mut self) {
-        self.log.as_mut().expect("the fault has begun").step(30);
-    }
-
-    fn end(&mut self) {}
-
-    fn keep_changed(&mut self) {
-        self.log.as_mut().expect("the fault has begun").step(0);
-    }
-}
-
 /// An agent that is killed and restarted.
 struct Killed {
     agent: Agent,
@@ -518,9 +498,8 @@ impl TrainingLog {
 
 /// Returns the record with a time at an offset from the current time.
 fn at(record: &str, seconds_from_now: i64) -> String {
-    let nanos = clock::unix_now().as_nanos() as i128 + i128::from(seconds_from_now) * 1_000_000_000;
-    let time = Timestamp::from_nanosecond(nanos).expect("a time of today");
-    let text = time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();
-    let begin = record.find("2026-11-21 ").expect("a record has a time");
-    format!("{}{text}{}", &record[..begin], &record[begin + text.len()..])
+    record_at(
+        record,
+        unix_nanos().saturating_add_signed(seconds_from_now * 1_000_000_000),
+    )
 }

@@ -9,7 +9,7 @@ use std::{
 use pulsetrain_grafana::{Thresholds, alert::Rules};
 use pulsetrain_tests::{
     Alertmanager, Answer, FakeEndpoint, Folder, Judge, Prometheus, Received, free_port, http::answers_ok,
-    wait_until,
+    some_or_return, wait_until,
 };
 use serde_json::Value;
 
@@ -42,12 +42,8 @@ const INHIBITED: [(&str, &str); 4] = [
 
 #[test]
 fn every_alert_on_telemetry_fires_for_its_fault_and_resolves() {
-    let (Some(prometheus), Some(alertmanager)) = (
-        Judge::Prometheus.require_or_skip(),
-        Judge::Alertmanager.require_or_skip(),
-    ) else {
-        return;
-    };
+    let prometheus = some_or_return!(Judge::Prometheus.require_or_skip());
+    let alertmanager = some_or_return!(Judge::Alertmanager.require_or_skip());
     let (folder, expected) = (Folder::new(), expected());
     let [receiver, other] = [(); 2].map(|()| FakeEndpoint::start([], Answer::Accept));
     let inhibit = fs::read_to_string(grafana().join("alerts/alertmanager/inhibit_rules.yml"));

@@ -11,8 +11,8 @@ use std::{
 
 use pulsetrain_grafana::{Thresholds, alert::Rules};
 use pulsetrain_tests::{
-    Alertmanager, Answer, FakeEndpoint, Folder, Judge, Process, Prometheus, command, free_port, wait_at_most,
-    wait_until,
+    Alertmanager, Answer, FakeEndpoint, Folder, Judge, Process, Prometheus, command, free_port,
+    some_or_return, wait_at_most, wait_until,
 };
 use serde_json::Value;
 
@@ -46,12 +46,8 @@ const ALL: &str = "PULSETRAIN_ALL_ALERTS";
 
 #[test]
 fn alerts_with_a_fault_reach_alertmanager_and_resolve() {
-    let (Some(prometheus), Some(alertmanager)) = (
-        Judge::Prometheus.require_or_skip(),
-        Judge::Alertmanager.require_or_skip(),
-    ) else {
-        return;
-    };
+    let prometheus = some_or_return!(Judge::Prometheus.require_or_skip());
+    let alertmanager = some_or_return!(Judge::Alertmanager.require_or_skip());
     let folder = Folder::new();
     let inhibit = fs::read_to_string(grafana().join("alerts/alertmanager/inhibit_rules.yml"));
     let inhibit = inhibit.expect("the rules of Alertmanager can be read");

@@ -10,14 +10,10 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Folder, Judge};
+use pulsetrain_tests::{Folder, Judge, otlp::list};
 use serde_json::{Value, json};
 
-use crate::grafana::{
-    alerts::grafana,
-    fleet::Fleet,
-    queries::{list, text},
-};
+use crate::grafana::{alerts::grafana, fleet::Fleet, queries::text};
 
 /// The height of a picture, in rows of the grid.
 const PICTURED_HEIGHT: u64 = 24;

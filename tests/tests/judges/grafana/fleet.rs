@@ -1,18 +1,14 @@
 //! A fleet that provides data for every panel: simulated jobs with faults and an agent with GPUs, in real backends with the
 //! files of `collector-config/`. One Prometheus scrapes it, another one receives the same data by OTLP through a Collector.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path};
 
-use jiff::Timestamp;
-use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{
     FakeNvml, Folder, Judge, Process, Prometheus, SurogateWriter, Tempo, command, corpus, free_port,
-    surogate_records, wait_until,
+    record_at, surogate_records, unix_nanos, wait_until,
 };
+
+use crate::collector_config::otelcol::{Otelcol, config};
 
 /// An SFT job: a rank is slow, a gradient spikes, a GPU reports an error, another GPU is lost, and the job restarts.
 const SFT: [&str; 12] = [
@@ -55,6 +51,7 @@ pub(crate) struct Fleet {
     /// The start of the jobs, in Unix seconds.
     pub(crate) start: u64,
     feeders: Vec<Process>,
+    collectors: Vec<Otelcol>,
     _gpus: FakeNvml,
     _folder: Folder,
 }
@@ -80,23 +77,16 @@ impl Fleet {
             &folder.path("pushed"),
             &file("backends/prometheus-otlp.yml"),
         );
-        let mut feeders = Vec::new();
-        let metrics = start_collector(
-            &collector,
-            "prometheus-otlp",
-            ("PROMETHEUS_URL", &pushed.url()),
-            &mut feeders,
-        );
-        let mut targets = vec![format!("metrics={metrics}")];
+        let start = |name: &str, variable: (&str, String)| Otelcol::start(&collector, name, &[variable]);
+        let of_metrics = start("prometheus-otlp.yaml", ("PROMETHEUS_URL", pushed.url()));
+        let metrics = of_metrics.target();
+        let (mut collectors, mut targets) = (vec![of_metrics], vec![format!("metrics={metrics}")]);
         if let Some(tempo) = &tempo {
-            let traces = start_collector(
-                &collector,
-                "tempo",
-                ("TEMPO_ENDPOINT", &tempo.otlp()),
-                &mut feeders,
-            );
-            targets.push(format!("traces={traces}"));
+            let of_traces = start("tempo.yaml", ("TEMPO_ENDPOINT", tempo.otlp()));
+            targets.push(format!("traces={}", of_traces.target()));
+            collectors.push(of_traces);
         }
+        let mut feeders = Vec::new();
         for (arguments, page) in [&SFT[..], &RL, &SLOW_RL].into_iter().zip(&pages) {
             let mut demo = command(["demo", "--json", "--steps", "100000", "--listen", page]);
             demo.args(arguments);
@@ -116,6 +106,7 @@ impl Fleet {
             tempo,
             start,
             feeders,
+            collectors,
             _gpus: gpus,
             _folder: folder,
         };
@@ -132,6 +123,7 @@ impl Fleet {
     pub(crate) fn end(&mut self) -> u64 {
         let end = seconds();
         self.feeders.clear();
+        self.collectors.clear();
         end
     }
 
@@ -154,17 +146,12 @@ impl Fleet {
 
 /// Returns the current time in Unix seconds.
 pub(crate) fn seconds() -> u64 {
-    clock::unix_now().as_nanos() as u64 / 1_000_000_000
+    unix_nanos() / 1_000_000_000
 }
 
 /// Returns the text of a file in `collector-config/`.
 fn file(name: &str) -> String {
-    let path = collector_config().join(name);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn collector_config() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector-config")
+    fs::read_to_string(config(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Returns the shipped scrape configuration with other targets and with an interval of two seconds, because the jobs are fast.
@@ -175,30 +162,6 @@ fn scrape_configuration(pages: &[String]) -> String {
         .replace("scrape_interval: 5s", "scrape_interval: 2s");
     assert!(changed.contains(&pages[3]) && changed.contains(": 2s"), "{text}");
     changed
-}
-
-/// Starts a Collector with a shipped configuration, and returns the URL of its receiver.
-fn start_collector(
-    program: &Path,
-    name: &str,
-    (variable, value): (&str, &str),
-    feeders: &mut Vec<Process>,
-) -> String {
-    let [grpc, http, health] =
-        [free_port(), free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
-    let mut collector = Process::start(
-        "collector",
-        Command::new(program)
-            .arg("--config")
-            .arg(collector_config().join(format!("collector/{name}.yaml")))
-            .env(variable, value)
-            .env("OTLP_GRPC_LISTEN", grpc)
-            .env("OTLP_HTTP_LISTEN", &http)
-            .env("HEALTH_LISTEN", &health),
-    );
-    collector.wait_until_ready(|| std::net::TcpStream::connect(&health).is_ok());
-    feeders.push(collector);
-    format!("http://{http}")
 }
 
 /// Processes on the GPUs, and counters that increase.
@@ -236,18 +199,13 @@ health: {{listen: '127.0.0.1:{health}'}}
 fn write_log(path: &Path) {
     let mut writer = SurogateWriter::create(path);
     let records = surogate_records(&corpus("surogate/training_moe.json"));
-    let end = clock::unix_now().as_nanos() as i128;
+    let end = unix_nanos();
     for (place, record) in records.iter().enumerate() {
-        writer.append(&at(record, end - 200_000_000 * (records.len() - place) as i128));
+        writer.append(&record_at(
+            record,
+            end - 200_000_000 * (records.len() - place) as u64,
+        ));
     }
     writer.append(r#"{"log": "step", "step": "none"}"#);
-    writer.append(&at(&records[records.len() - 1], end));
-}
-
-/// Returns the record with another time, in Unix nanoseconds.
-fn at(record: &str, unix_nanos: i128) -> String {
-    let time = Timestamp::from_nanosecond(unix_nanos).expect("a time of today");
-    let text = time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();
-    let begin = record.find("2026-11-21 ").expect("a record has a time");
-    format!("{}{text}{}", &record[..begin], &record[begin + text.len()..])
+    writer.append(&record_at(&records[records.len() - 1], end));
 }

@@ -7,12 +7,12 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Judge, some_or_return};
+use pulsetrain_tests::{Judge, otlp::list, some_or_return};
 use serde_json::Value;
 
 use crate::grafana::{
     alerts::{grafana, rules},
-    queries::{dashboards, list, text},
+    queries::{dashboards, text},
 };
 
 fn dashboard_files() -> Vec<PathBuf> {

@@ -5,7 +5,7 @@
 use std::{fs, path::Path};
 
 use pulsetrain_grafana::{DashboardQuery, Language};
-use pulsetrain_tests::Prometheus;
+use pulsetrain_tests::{Prometheus, otlp::list};
 use serde_json::Value;
 
 use crate::grafana::{
@@ -219,10 +219,6 @@ fn count(prometheus: &Prometheus, query: &Query, values: &Values, start: u64) ->
         numbers || !list(&series["histograms"]).is_empty() || series.get("histogram").is_some()
     };
     series.iter().filter(has_data).count()
-}
-
-pub(crate) fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 pub(crate) fn text(value: &Value, key: &str) -> String {

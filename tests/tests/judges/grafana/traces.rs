@@ -3,12 +3,16 @@
 #![allow(clippy::print_stdout, reason = "the test prints what it found of each panel")]
 
 use pulsetrain_grafana::Language;
-use pulsetrain_tests::{Prometheus, Tempo, wait_until};
+use pulsetrain_tests::{
+    Prometheus, Tempo,
+    otlp::{list, spans, time},
+    wait_until,
+};
 use serde_json::Value;
 
 use crate::grafana::{
     fleet::Fleet,
-    queries::{dashboards, list, queries, substitute, variables},
+    queries::{dashboards, queries, substitute, variables},
 };
 
 /// Returns an error for each query without traces, and for each Prometheus whose exemplar of a slow step has no trace.
@@ -79,16 +83,8 @@ fn follow_exemplar(way: &str, prometheus: &Prometheus, tempo: &Tempo) -> Result<
 
 /// Returns the durations of the spans `train.step` of a trace, in seconds.
 fn step_durations(trace: &Value) -> Vec<f64> {
-    let scopes = list(&trace["resourceSpans"])
-        .iter()
-        .flat_map(|resource| list(&resource["scopeSpans"]));
-    let spans = scopes.flat_map(|scope| list(&scope["spans"]));
-    let nanos = |span: &Value, key: &str| -> f64 {
-        let text = span[key].as_str().expect("a span has times");
-        text.parse::<u64>().expect("a time is a number") as f64
-    };
-    spans
+    spans(trace)
         .filter(|span| span["name"] == "train.step")
-        .map(|span| (nanos(span, "endTimeUnixNano") - nanos(span, "startTimeUnixNano")) / 1e9)
+        .map(|span| (time(span, "endTimeUnixNano") - time(span, "startTimeUnixNano")) as f64 / 1e9)
         .collect()
 }

@@ -16,11 +16,7 @@ fn converting_a_log_suggests_import_and_keeps_the_output_file() {
             "run.om" => format!("openmetrics:{}", output.display()),
             _ => output.display().to_string(),
         };
-        let convert = || {
-            let mut command = command(["convert"]);
-            command.arg(&run.log).arg("-o").arg(&target);
-            Finished::new(command.output().expect("pulsetrain can be started"))
-        };
+        let convert = || Finished::of(command(["convert"]).arg(&run.log).arg("-o").arg(&target));
         let import = format!("pulsetrain import {} --to", run.log.display());
         convert()
             .expect_code(1)

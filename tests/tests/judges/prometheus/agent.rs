@@ -3,13 +3,12 @@
 use std::{collections::BTreeSet, fs, ops::RangeInclusive};
 
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, Judge, Prometheus, command, corpus, free_port, promtool_check, some_or_return,
-    wait_until,
+    Answer, FakeEndpoint, Finished, Folder, Judge, Prometheus, command, corpus, free_port, promtool_check,
+    some_or_return, wait_until,
 };
 use serde_json::Value;
 
 use crate::prometheus::{
-    endpoint::page,
     following::{Agent, Following, Written},
     samples::samples,
 };
@@ -25,8 +24,8 @@ fn agent_scrapes_have_the_latest_step_and_otlp_has_every_step() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let receiver = format!("  receiver:\n    otlp:\n      endpoint: {}\n", endpoint.url());
     let mut following = Following::start("", &receiver);
-    let address = following.agent().address();
-    let prometheus = Prometheus::start(&program, &[("ours", address.clone())], &[]);
+    let target = [("ours", following.agent().address())];
+    let prometheus = Prometheus::start(&program, &target, &[]);
     let mut steps: Vec<Written> = Vec::new();
     wait_until("Prometheus has stored enough losses, numbers and others", || {
         // Every third loss is NaN, and all others are different.
@@ -42,7 +41,7 @@ fn agent_scrapes_have_the_latest_step_and_otlp_has_every_step() {
     });
     assert_stored_are_the_last_before(&prometheus, &steps);
 
-    let output = promtool_check(&program, &page(&address, "text/plain"));
+    let output = promtool_check(&program, following.agent().page().as_bytes());
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && printed.is_empty(), "{printed}");
     assert!(following.stop().success());
@@ -63,9 +62,9 @@ fn doctor_finds_a_scrape_that_does_not_honor_labels() {
     fs::copy(corpus("surogate/training_dense.json"), agent.log()).expect("a temporary file can be written");
     agent.start("", "");
     let prometheus = |jobs: &str| {
-        let data = tempfile::tempdir().expect("a temporary folder can be made");
+        let data = Folder::new();
         let configuration = format!("global: {{scrape_interval: 1s}}\nscrape_configs:\n{jobs}");
-        (Prometheus::start_on(&program, data.path(), &configuration), data)
+        (Prometheus::start_on(&program, data.root(), &configuration), data)
     };
     let job = |honors: bool| {
         format!(
@@ -97,9 +96,8 @@ fn doctor_finds_a_scrape_that_does_not_honor_labels() {
 
 /// Returns the level of the finding of `doctor` for a Prometheus, and the finding.
 fn doctor(url: &str) -> [String; 2] {
-    let output = command(["doctor", "--json", "--prometheus", url]).output();
-    let output = output.expect("pulsetrain can be started");
-    let answer: Value = serde_json::from_slice(&output.stdout).expect("doctor prints JSON");
+    let finished = Finished::of(&mut command(["doctor", "--json", "--prometheus", url]));
+    let answer: Value = serde_json::from_str(&finished.stdout).expect("doctor prints JSON");
     let place = format!("Prometheus {url}");
     let findings = answer["findings"].as_array().expect("doctor lists findings");
     let mut ours = findings.iter().filter(|finding| finding["place"] == *place);

@@ -8,11 +8,11 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Judge, Prometheus, SurogateWriter, corpus, some_or_return, surogate_records, wait_until,
+    Judge, Prometheus, SurogateWriter, corpus, some_or_return, surogate_records, unix_nanos, wait_until,
 };
 use tokio::time::Instant;
 
-use crate::prometheus::{following::Agent, otlp::now};
+use crate::prometheus::following::Agent;
 
 /// A run every twelve minutes of a simulated day, each of some minutes; scrapes and staleness are in real seconds.
 const RUNS: usize = 120;
@@ -88,7 +88,7 @@ fn a_day_of_runs_leaves_no_series_in_agent_or_prometheus() {
     wait_until("Prometheus knows that they have ended", || {
         prometheus.query("{train_run_id!=\"\"}").is_empty()
     });
-    let since = now() / 1_000_000_000 + 1;
+    let since = unix_nanos() / 1_000_000_000 + 1;
     let (head, scrapes) = (prometheus.head_series(), "count_over_time(up[1h])");
     let before = prometheus.value(scrapes).expect("Prometheus scrapes");
     wait_until("Prometheus has scraped on", || {

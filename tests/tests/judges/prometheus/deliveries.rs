@@ -1,8 +1,8 @@
 //! The duration of the agent's deliveries in a real Prometheus: the agent exposes it in exponential buckets.
 
-use pulsetrain_tests::{Judge, Prometheus, some_or_return, wait_until};
+use pulsetrain_tests::{Judge, Prometheus, some_or_return, unix_nanos, wait_until};
 
-use crate::prometheus::{following::Following, otlp::now};
+use crate::prometheus::following::Following;
 
 const DURATION: &str = "pulsetrain_export_duration_seconds";
 const TO_PAGE: &str = "pulsetrain_signal=\"metrics\",pulsetrain_sink_name=\"page\"";
@@ -22,7 +22,7 @@ fn delivery_quantiles_are_computed_from_a_native_histogram() {
         stored("count").is_some_and(|count| count >= before)
     });
     // All values are from one scrape, because each scrape has more deliveries.
-    let at = format!("{:.3}", now() as f64 / 1e9);
+    let at = format!("{:.3}", unix_nanos() as f64 / 1e9);
     let value = |expression: &str| prometheus.value(expression).expect("a native histogram");
     let of = |function: &str| value(&format!("histogram_{function}({series} @ {at})"));
     let quantile = |share: f64| value(&format!("histogram_quantile({share}, {series} @ {at})"));

@@ -1,13 +1,11 @@
 //! Our endpoint, running in this process on a free port.
 
-use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpStream},
-};
+use std::net::SocketAddr;
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
+use pulsetrain_tests::http::request;
 use tokio::runtime::Runtime;
 
 /// A running endpoint, which stops when it is dropped.
@@ -51,6 +49,10 @@ impl Endpoint {
         self.address.to_string()
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// Returns the sink of the endpoint.
     pub(crate) fn sink(&mut self) -> &mut PrometheusSink {
         &mut self.sink
@@ -74,18 +76,10 @@ impl Endpoint {
 
     /// Returns the page for a client with this `Accept`.
     pub(crate) fn page(&self, accept: &str) -> Vec<u8> {
-        page(&self.address(), accept)
+        let accept = format!("Accept: {accept}\r\n");
+        let answer = request(self.port(), "GET", "/metrics", &accept, &[]);
+        answer.expect("the endpoint answers").1
     }
-}
-
-/// Returns the page of an endpoint for a client with this `Accept`.
-pub(crate) fn page(address: &str, accept: &str) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).expect("the endpoint listens");
-    write!(stream, "GET /metrics HTTP/1.0\r\nAccept: {accept}\r\n\r\n").expect("the endpoint reads");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("the endpoint answers");
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
-    answer.split_off(end.expect("an answer has a head") + 4)
 }
 
 impl Drop for Endpoint {

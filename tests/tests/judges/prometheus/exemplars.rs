@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Items, Judge, Prometheus, some_or_return, wait_until};
-use serde_json::Value;
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, Items, Judge, Prometheus, otlp::time, some_or_return, wait_until,
+};
 
 use crate::prometheus::following::Following;
 
@@ -53,13 +54,11 @@ fn stored(prometheus: &Prometheus) -> BTreeSet<[String; 4]> {
 
 /// Returns the spans of steps that were sent by OTLP, in the same form.
 fn sent(items: &Items) -> BTreeSet<[String; 4]> {
-    let of_step = |item: &&Value| item["span"]["name"] == "train.step";
-    let spans = items.of_kind("span").into_iter().filter(of_step);
+    let spans = items.spans_of("train.step").into_iter();
     spans
         .map(|item| {
             let text = |key: &str| item["span"][key].as_str().expect("a span has it").to_owned();
-            let nanos = |key: &str| text(key).parse::<u64>().expect("a time is a number");
-            let (start, end) = (nanos("startTimeUnixNano"), nanos("endTimeUnixNano"));
+            let [start, end] = ["startTimeUnixNano", "endTimeUnixNano"].map(|key| time(&item["span"], key));
             let secs = (end - start) as f64 / 1e9;
             [
                 text("traceId"),

@@ -1,20 +1,19 @@
 //! An agent with a page, and the Surogate log that it follows.
 
 use std::{
-    fs,
-    net::TcpStream,
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
 };
 
-use pulsetrain_tests::{Process, SurogateWriter, command, corpus, free_port, surogate_records, wait_until};
-use tempfile::TempDir;
-
-use crate::prometheus::{endpoint::page, otlp::now};
+use pulsetrain_tests::{
+    Folder, Process, SurogateWriter, command, corpus, free_port,
+    http::{is_open, metrics},
+    surogate_records, unix_nanos, wait_until,
+};
 
 /// An agent with a page that follows `training.json` or other logs in its folder.
 pub(crate) struct Agent {
-    folder: TempDir,
+    folder: Folder,
     /// The path or pattern of the followed logs, relative to the folder.
     logs: &'static str,
     page: u16,
@@ -30,7 +29,7 @@ impl Agent {
     /// As [`new`](Self::new), for other logs of the folder.
     pub(crate) fn following(logs: &'static str) -> Self {
         Self {
-            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            folder: Folder::new(),
             logs,
             page: free_port(),
             process: None,
@@ -56,26 +55,25 @@ sinks:
 health:
   listen: 127.0.0.1:{health}
 ",
-            self.folder.path().join("state").display(),
+            self.folder.path("state").display(),
             self.folder().join(self.logs).display()
         );
-        let file = self.folder.path().join("agent.yaml");
-        fs::write(&file, config).expect("a temporary file can be written");
+        let file = self.folder.file("agent.yaml", config);
         let mut program: Command = command(["agent", "--config"]);
         program.arg(file).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
         let mut process = Process::start("pulsetrain agent", &mut program);
-        process.wait_until_ready(|| TcpStream::connect(("127.0.0.1", page)).is_ok());
+        process.wait_until_ready(|| is_open(page));
         self.process = Some(process);
     }
 
     /// Returns the path of the followed log.
     pub(crate) fn log(&self) -> PathBuf {
-        self.folder.path().join("training.json")
+        self.folder.path("training.json")
     }
 
     /// Returns the folder of the agent.
     pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+        self.folder.root()
     }
 
     /// Returns the address of its page.
@@ -90,7 +88,7 @@ health:
 
     /// Returns its page as text.
     pub(crate) fn page(&self) -> String {
-        String::from_utf8(page(&self.address(), "text/plain")).expect("the page is text")
+        metrics(self.page).expect("the agent answers")
     }
 
     /// Returns its process.
@@ -202,5 +200,5 @@ fn begin(path: &Path, second: usize) -> SurogateWriter {
 }
 
 fn seconds_now() -> f64 {
-    now() as f64 / 1e9
+    unix_nanos() as f64 / 1e9
 }

@@ -3,9 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    io::{Read, Write},
-    net::TcpStream,
     path::Path,
     process::Command,
 };
@@ -16,9 +13,13 @@ use pulsetrain_otlp::{
     write::{Attribute, Envelope, HistogramParts, MetricsWriter, PointParts, Value as OtlpValue},
 };
 use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric, prometheus_label};
-use pulsetrain_tests::{Judge, Process, Prometheus, free_port, wait_until};
+use pulsetrain_tests::{
+    Folder, Judge, Process, Prometheus, free_port,
+    http::{is_open, push_otlp},
+    some_or_return, unix_nanos, wait_until,
+};
 
-use crate::prometheus::{endpoint::Endpoint, otlp::now};
+use crate::prometheus::endpoint::Endpoint;
 
 const RESOURCE: [(&str, &str); 5] = [
     ("service.namespace", "lab"),
@@ -33,12 +34,8 @@ type Series = BTreeMap<String, String>;
 
 #[test]
 fn every_registry_metric_has_the_same_series_via_scrape_and_collector() {
-    let (Some(program), Some(collector)) = (
-        Judge::Prometheus.require_or_skip(),
-        Judge::Collector.require_or_skip(),
-    ) else {
-        return;
-    };
+    let program = some_or_return!(Judge::Prometheus.require_or_skip());
+    let collector = some_or_return!(Judge::Collector.require_or_skip());
     let keys = RESOURCE.map(|(key, _)| key);
     let mut endpoint = Endpoint::start(&keys);
     let (collector, receiver, page) = start_collector(&collector);
@@ -49,7 +46,7 @@ fn every_registry_metric_has_the_same_series_via_scrape_and_collector() {
     let prometheus = Prometheus::start(&program, &targets, &keys);
     for batch in one_of_each(&RESOURCE) {
         endpoint.take(&batch);
-        post(receiver, &batch);
+        push_otlp(receiver, "/v1/metrics", "", &batch);
         prometheus.push(&batch);
     }
     let expected = metric::ALL.len();
@@ -157,11 +154,11 @@ fn write(metric: &'static Metric, resource: &[(&str, &'static str)], writer: &mu
     let sum = metric.instrument != Instrument::Gauge;
     let point = PointParts {
         start_unix_nanos: if sum {
-            UnixNanos(now() - 60_000_000_000)
+            UnixNanos(unix_nanos() - 60_000_000_000)
         } else {
             UnixNanos::UNKNOWN
         },
-        time_unix_nanos: UnixNanos(now()),
+        time_unix_nanos: UnixNanos(unix_nanos()),
         attributes: &attributes,
     };
     if metric.instrument == Instrument::Histogram {
@@ -254,8 +251,7 @@ fn assert_same(ours: &BTreeSet<Series>, theirs: &BTreeSet<Series>, who: &str) {
 
 /// Starts a Collector with its Prometheus exporter: the process, the port of its OTLP receiver, and that of its page.
 fn start_collector(program: &Path) -> (Process, u16, u16) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let config = folder.path().join("config.yaml");
+    let folder = Folder::new();
     let [receiver, page] = [free_port(), free_port()];
     let text = format!(
         "receivers: {{otlp: {{protocols: {{http: {{endpoint: 127.0.0.1:{receiver}}}}}}}}}
@@ -269,26 +265,8 @@ service:
   pipelines: {{metrics: {{receivers: [otlp], exporters: [prometheus]}}}}
 "
     );
-    fs::write(&config, text).expect("a temporary file can be written");
-    let mut process = Process::start("collector", Command::new(program).arg("--config").arg(&config));
-    process.wait_until_ready(|| {
-        [receiver, page]
-            .iter()
-            .all(|port| TcpStream::connect(("127.0.0.1", *port)).is_ok())
-    });
+    let config = folder.file("config.yaml", text);
+    let mut process = Process::start("collector", Command::new(program).arg("--config").arg(config));
+    process.wait_until_ready(|| [receiver, page].into_iter().all(is_open));
     (process, receiver, page)
-}
-
-fn post(port: u16, body: &[u8]) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the Collector listens");
-    write!(
-        stream,
-        "POST /v1/metrics HTTP/1.0\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    )
-    .and_then(|()| stream.write_all(body))
-    .expect("the Collector reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("the Collector answers");
-    assert_eq!(answer.split(' ').nth(1), Some("200"), "{answer}");
 }

@@ -4,12 +4,13 @@ use std::{fs, path::Path, process::Command};
 
 use pulsetrain_sinks::{PrometheusConfig, Translation};
 use pulsetrain_tests::{
-    Judge, Process, Prometheus, command, corpus, free_port, promtool_check, some_or_return, wait_until,
+    Finished, Folder, Judge, Process, Prometheus, command, corpus, free_port, http::metrics, promtool_check,
+    some_or_return, wait_until,
 };
 use serde_json::json;
 
 use crate::prometheus::{
-    endpoint::{Endpoint, page},
+    endpoint::Endpoint,
     following::Agent,
     otlp::{attributes, encode, gauge},
 };
@@ -36,7 +37,7 @@ fn unusual_run_name_reaches_prometheus_unchanged() {
     agent.start("", "");
     let prometheus = Prometheus::start(&program, &[("ours", agent.address())], &[]);
     assert_named(&prometheus, &String::from_utf8_lossy(NAME));
-    assert_promtool_is_content(&program, &agent.address());
+    assert_promtool_is_content(&program, agent.port());
     assert!(agent.stop().success());
 }
 
@@ -44,13 +45,12 @@ fn unusual_run_name_reaches_prometheus_unchanged() {
 #[test]
 fn colliding_resource_attributes_reach_prometheus_in_one_label() {
     let program = some_or_return!(Judge::Prometheus.require_or_skip());
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let path = |name: &str| folder.path().join(name);
-    let address = format!("127.0.0.1:{}", free_port());
+    let folder = Folder::new();
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
     let sink =
         "sinks: {page: {prometheus: {resource_labels: [train.run.name, team.name, team_name, odd], listen: ";
-    fs::write(path("run.yaml"), format!("{sink}\"{address}\"}}}}}}\n"))
-        .expect("a temporary file can be written");
+    let config = folder.file("run.yaml", format!("{sink}\"{address}\"}}}}}}\n"));
     let script = "cat \"$0\" >&2; while [ ! -e \"$1\" ]; do sleep 0.05; done";
     let mut run: Command = command([
         "run",
@@ -59,48 +59,41 @@ fn colliding_resource_attributes_reach_prometheus_in_one_label() {
         "--run-name=tuned",
         "--config",
     ]);
-    run.arg(path("run.yaml"))
+    run.arg(config)
         .env(
             "OTEL_RESOURCE_ATTRIBUTES",
             "team_name=b,team.name=a,odd=q%22b%5Cs%0An",
         )
         .args(["--", "sh", "-c", script])
         .arg(corpus("maxtext/demo.stderr"))
-        .arg(path("go"));
+        .arg(folder.path("go"));
     let run = Process::start("pulsetrain run", &mut run);
-    let prometheus = Prometheus::start(&program, &[("ours", address.clone())], &[]);
+    let prometheus = Prometheus::start(&program, &[("ours", address)], &[]);
     assert_named(&prometheus, "tuned");
     let labels = &prometheus.query("train_loss")[0]["metric"];
     assert_eq!(
         (&labels["team_name"], &labels["odd"]),
         (&json!("a;b"), &json!("q\"b\\s\nn"))
     );
-    assert_promtool_is_content(&program, &address);
-    fs::write(path("go"), "").expect("a temporary file can be written");
-    let (status, printed) = run.wait_for_end();
-    assert!(status.success(), "{printed}");
+    assert_promtool_is_content(&program, port);
+    folder.file("go", "");
+    run.end_well();
 }
 
 #[test]
 fn invalid_resource_attributes_variable_is_reported_and_the_trainer_runs() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = Folder::new();
     for odd in ["team", "team=%FF"] {
         let mut run = command(["run", "--format=maxtext", "--no-gpu", "--to"]);
-        run.arg(folder.path().join("sent.jsonl"))
+        run.arg(folder.path("sent.jsonl"))
             .env("OTEL_RESOURCE_ATTRIBUTES", odd)
             .args(["--", "echo", "trains"]);
-        let output = run.output().expect("pulsetrain can be started");
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            (output.status.code(), output.stdout.as_slice()),
-            (Some(0), &b"trains\n"[..]),
-            "{printed}"
-        );
-        assert!(
-            printed.contains("continues without it: OTEL_RESOURCE_ATTRIBUTES"),
-            "{printed}"
-        );
-        assert!(printed.contains("is not key=value"), "{printed}");
+        let finished = Finished::of(&mut run).expect_code(0);
+        assert_eq!(finished.stdout, "trains\n");
+        finished.expect_words(&[
+            "continues without it: OTEL_RESOURCE_ATTRIBUTES",
+            "is not key=value",
+        ]);
     }
 }
 
@@ -131,7 +124,7 @@ fn hostile_or_duplicate_labels_leave_the_scrape_target_up() {
         endpoint.take(&encode(&with_hostile_resource, &twice));
         let refused = endpoint.refused(&encode(&resource, &metric("hidden", &hostile)));
         assert!(refused.contains("__name__"), "{refused}");
-        assert_promtool_is_content(&program, &endpoint.address());
+        assert_promtool_is_content(&program, endpoint.port());
     }
     let [default, untranslated] = endpoints.each_ref().map(Endpoint::address);
     let targets = [("default", default), ("untranslated", untranslated)];
@@ -174,7 +167,7 @@ fn colliding_metric_names_share_one_name_that_prometheus_accepts() {
     });
     assert_eq!(prometheus.value("my_value{instance=\"0\"}"), Some(1.0));
     assert_eq!(prometheus.value("my_value{instance=\"1\"}"), Some(2.0));
-    assert_promtool_is_content(&program, &endpoint.address());
+    assert_promtool_is_content(&program, endpoint.port());
 }
 
 fn assert_named(prometheus: &Prometheus, name: &str) {
@@ -191,8 +184,9 @@ fn assert_named(prometheus: &Prometheus, name: &str) {
     }
 }
 
-fn assert_promtool_is_content(program: &Path, address: &str) {
-    let output = promtool_check(program, &page(address, "text/plain"));
+fn assert_promtool_is_content(program: &Path, port: u16) {
+    let page = metrics(port).expect("the page is served");
+    let output = promtool_check(program, page.as_bytes());
     let printed = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && printed.is_empty(), "{printed}");
 }

@@ -1,21 +1,8 @@
 //! OTLP for these tests, written as JSON and converted to protobuf by our own codec.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use pulsetrain_otlp::{Signal, json, limits::Limits};
+use pulsetrain_tests::unix_nanos;
 use serde_json::{Value, json};
-
-/// Returns the current time, in Unix nanoseconds.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a foreign program compares what is sent with its own clock"
-)]
-pub(crate) fn now() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("the clock is past 1970");
-    u64::try_from(since.as_nanos()).expect("nanoseconds fit until 2554")
-}
 
 /// Returns metrics of one resource as protobuf.
 pub(crate) fn encode(resource: &[(&str, &str)], metrics: &[Value]) -> Vec<u8> {
@@ -45,10 +32,10 @@ pub(crate) fn gauge(name: &str, unit: &str, value: f64) -> Value {
         value => json!(value),
     };
     json!({"name": name, "unit": unit, "gauge": {"dataPoints": [
-        {"timeUnixNano": now().to_string(), "asDouble": value}]}})
+        {"timeUnixNano": unix_nanos().to_string(), "asDouble": value}]}})
 }
 
 /// Returns the end of a gauge's series.
 pub(crate) fn end(name: &str, unit: &str) -> Value {
-    json!({"name": name, "unit": unit, "gauge": {"dataPoints": [{"timeUnixNano": now().to_string(), "flags": 1}]}})
+    json!({"name": name, "unit": unit, "gauge": {"dataPoints": [{"timeUnixNano": unix_nanos().to_string(), "flags": 1}]}})
 }

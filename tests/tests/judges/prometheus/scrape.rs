@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use pulsetrain_tests::{Judge, Prometheus, promtool_check, some_or_return, wait_until};
+use pulsetrain_tests::{Judge, Prometheus, promtool_check, some_or_return, unix_nanos, wait_until};
 use serde_json::json;
 
 use crate::prometheus::{
     endpoint::Endpoint,
-    otlp::{self, encode, end, gauge, now},
+    otlp::{self, encode, end, gauge},
     samples::samples,
 };
 
@@ -39,12 +39,12 @@ fn every_scrape_has_the_value_of_the_latest_step() {
             .unwrap_or_default()
     };
     wait_until("Prometheus has scraped eight times", || {
-        let begun = now();
+        let begun = unix_nanos();
         endpoint.take(&encode(
             &RESOURCE,
             &[gauge("train.loss", "{loss}", steps.len() as f64)],
         ));
-        steps.push((begun, now()));
+        steps.push((begun, unix_nanos()));
         scraped() >= 8.0
     });
     let durations = samples(&prometheus, "scrape_duration_seconds{via=\"ours\"}[1m]");
@@ -122,7 +122,10 @@ fn non_finite_values_reach_prometheus_and_an_ended_series_goes_stale() {
 #[test]
 fn exemplars_and_native_histograms_arrive() {
     let (mut endpoint, prometheus) = some_or_return!(start());
-    let (start, time) = ((now() - 60_000_000_000).to_string(), now().to_string());
+    let (start, time) = (
+        (unix_nanos() - 60_000_000_000).to_string(),
+        unix_nanos().to_string(),
+    );
     let exemplar = json!({"timeUnixNano": time, "asDouble": 0.7, "traceId": TRACE, "spanId": SPAN,
         "filteredAttributes": otlp::attributes(&[("train.step", "400")])});
     endpoint.take(&encode(

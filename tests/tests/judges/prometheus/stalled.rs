@@ -1,13 +1,11 @@
 //! Scrapers that stall: the agent continues to read, serves others, and closes their connections.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::TcpStream,
-    time::Duration,
-};
+use std::{io::Write, net::TcpStream};
 
-use pulsetrain_tests::wait_until;
+use pulsetrain_tests::{
+    http::{connections, rest},
+    wait_until,
+};
 
 use crate::prometheus::following::{Agent, Following};
 
@@ -35,22 +33,22 @@ fn stalled_scrapers_are_disconnected_without_blocking_others() {
     following.append(&allocator());
     following.write_step(9.0);
     assert!(following.agent().page().len() > PAGE_BYTES);
-    let memory = memory_kib(following.agent());
+    let memory = following.agent().process().memory_kib();
 
     let stalled: Vec<TcpStream> = (0..STALLED)
         .map(|number| stall(following.agent(), number))
         .collect();
-    assert!(connections(following.agent()) >= STALLED);
+    assert!(connections(following.agent().port()) >= STALLED);
     for step in 0..3 {
         following.write_step(f64::from(step));
     }
-    let more = memory_kib(following.agent()).saturating_sub(memory);
+    let more = following.agent().process().memory_kib().saturating_sub(memory);
     assert!(more < MAX_MEMORY_KIB, "{more} KiB for {STALLED} scrapers");
     wait_until("the agent has let go of them", || {
-        connections(following.agent()) == 0
+        connections(following.agent().port()) == 0
     });
-    for (number, mut scraper) in stalled.into_iter().enumerate() {
-        let read = rest(&mut scraper);
+    for (number, scraper) in stalled.into_iter().enumerate() {
+        let read = rest(scraper);
         assert!(read < PAGE_BYTES, "scraper {number} got a complete page");
     }
     following.write_step(4.0);
@@ -63,47 +61,6 @@ fn stall(agent: &Agent, number: usize) -> TcpStream {
     let sent = SENT[number % SENT.len()].as_bytes();
     scraper.write_all(sent).expect("the agent reads");
     scraper
-}
-
-/// Returns the number of remaining bytes of a connection that the agent has closed.
-fn rest(scraper: &mut TcpStream) -> usize {
-    let within = Some(Duration::from_secs(30));
-    scraper.set_read_timeout(within).expect("a timeout can be set");
-    let (mut all, mut buffer) = (0, vec![0; 64 << 10]);
-    loop {
-        match scraper.read(&mut buffer) {
-            Ok(0) => return all,
-            Ok(len) => all += len,
-            Err(error) => {
-                let kind = error.kind();
-                assert_eq!(kind, std::io::ErrorKind::ConnectionReset, "still open: {error}");
-                return all;
-            }
-        }
-    }
-}
-
-/// Returns the number of connections to its page that the agent has not closed, from the system's table.
-fn connections(agent: &Agent) -> usize {
-    const ESTABLISHED: &str = "01";
-    let table = fs::read_to_string("/proc/net/tcp").expect("Linux lists its connections");
-    let is_one = |line: &&str| {
-        let mut fields = line.split_whitespace().skip(1);
-        let (local, state) = (fields.next(), fields.nth(1));
-        let port = local.and_then(|local| local.rsplit(':').next());
-        let port = port.and_then(|port| u16::from_str_radix(port, 16).ok());
-        port == Some(agent.port()) && state == Some(ESTABLISHED)
-    };
-    table.lines().filter(is_one).count()
-}
-
-/// Returns the resident memory of the agent.
-fn memory_kib(agent: &Agent) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", agent.process().pid()));
-    let status = status.expect("the agent runs");
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let resident = resident.and_then(|resident| resident.split_whitespace().next()?.parse().ok());
-    resident.expect("Linux counts in KiB")
 }
 
 /// Returns a record that makes four series of each segment.

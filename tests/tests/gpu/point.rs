@@ -1,7 +1,8 @@
-//! The points and events of an OTLP/JSON file that may still be written.
+//! The points and events of OTLP/JSON.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use pulsetrain_tests::otlp::{below, list, metrics};
 use serde_json::Value;
 
 /// A point or an event.
@@ -9,17 +10,20 @@ use serde_json::Value;
 pub(crate) struct Point {
     /// The name of the metric or the event.
     pub(crate) name: String,
-    /// The unit of the metric.
-    pub(crate) unit: String,
-    /// Whether the metric is a sum, and whether the sum is monotonic.
-    pub(crate) is_sum: bool,
-    pub(crate) counts: bool,
     /// Its attributes.
     pub(crate) attributes: BTreeMap<String, String>,
-    /// The sum and the buckets of a histogram.
+    /// The unit of the metric.
+    pub(crate) unit: String,
+    /// The instrument of the metric, in the terms of the conventions; empty for an event.
+    pub(crate) instrument: &'static str,
+    /// The type of the value, in the terms of the conventions.
+    pub(crate) value_type: &'static str,
+    /// The value; the count for a histogram, NaN for an event.
+    pub(crate) value: f64,
+    /// The sum of a histogram.
+    pub(crate) sum: f64,
+    /// The buckets of a histogram.
     pub(crate) histogram: Option<Histogram>,
-    /// The value; the count for a histogram, `None` for an event.
-    pub(crate) value: Option<f64>,
     /// The start time, in Unix nanoseconds.
     pub(crate) start: u64,
     /// The time of the measurement, in Unix nanoseconds.
@@ -28,11 +32,9 @@ pub(crate) struct Point {
     pub(crate) ends: bool,
 }
 
-/// The fields of a histogram other than its count.
+/// The buckets of a histogram.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
-    /// The sum of the observed values.
-    pub(crate) sum: f64,
     /// The bounds between the buckets.
     pub(crate) bounds: Vec<f64>,
     /// The count of each bucket.
@@ -44,6 +46,11 @@ impl Point {
     pub(crate) fn is(&self, name: &str, attributes: &[(&str, &str)]) -> bool {
         let has = |(key, value): &(&str, &str)| self.attributes.get(*key).is_some_and(|own| own == value);
         self.name == name && attributes.iter().all(has)
+    }
+
+    /// Returns an identifier of its series.
+    pub(crate) fn series(&self) -> String {
+        format!("{} {:?}", self.name, self.attributes)
     }
 }
 
@@ -65,40 +72,35 @@ pub(crate) fn read(path: &Path, from: usize) -> (Vec<Point>, usize) {
     )
 }
 
-fn points_of(message: &Value) -> Vec<Point> {
+/// Returns the points and events of a message.
+pub(crate) fn points_of(message: &Value) -> Vec<Point> {
     let mut points = Vec::new();
-    for metric in each(&message["resourceMetrics"])
-        .flat_map(|resource| each(&resource["scopeMetrics"]))
-        .flat_map(|scope| each(&scope["metrics"]))
-    {
+    for metric in metrics(message) {
         for kind in ["gauge", "sum", "histogram"] {
-            let of_kind = each(&metric[kind]["dataPoints"]);
-            points.extend(of_kind.map(|point| Point {
+            let instrument = match (kind, metric[kind]["isMonotonic"] == true) {
+                ("sum", true) => "counter",
+                ("sum", false) => "updowncounter",
+                (kind, _) => kind,
+            };
+            points.extend(list(&metric[kind]["dataPoints"]).iter().map(|point| Point {
                 unit: text(&metric["unit"]),
-                is_sum: kind == "sum",
-                counts: metric[kind]["isMonotonic"] == true,
+                instrument,
                 histogram: (kind == "histogram").then(|| histogram_of(point)),
                 ..point_of(text(&metric["name"]), point)
             }));
         }
     }
-    let records = each(&message["resourceLogs"])
-        .flat_map(|resource| each(&resource["scopeLogs"]))
-        .flat_map(|scope| each(&scope["logRecords"]));
+    let records = below(message, ["resourceLogs", "scopeLogs", "logRecords"]);
     points.extend(records.map(|record| point_of(text(&record["eventName"]), record)));
     points
 }
 
 fn point_of(name: String, point: &Value) -> Point {
     let attribute = |attribute: &Value| {
-        let mut values = attribute["value"]
+        let value = attribute["value"]
             .as_object()
-            .into_iter()
-            .flat_map(|value| value.values());
-        (
-            text(&attribute["key"]),
-            values.next().map(text).unwrap_or_default(),
-        )
+            .and_then(|value| value.values().next());
+        (text(&attribute["key"]), value.map(text).unwrap_or_default())
     };
     let value = ["asDouble", "asInt", "count"]
         .iter()
@@ -106,12 +108,19 @@ fn point_of(name: String, point: &Value) -> Point {
     let time = |field: &str| text(&point[field]).parse().unwrap_or_default();
     Point {
         name,
+        attributes: list(&point["attributes"]).iter().map(attribute).collect(),
         unit: String::new(),
-        is_sum: false,
-        counts: false,
+        instrument: "",
+        value_type: match (point.get("asInt"), point.get("asDouble")) {
+            (Some(_), _) => "int",
+            (_, Some(_)) => "double",
+            _ => "",
+        },
+        value: value
+            .and_then(|value| text(value).parse().ok())
+            .unwrap_or(f64::NAN),
+        sum: point["sum"].as_f64().unwrap_or(f64::NAN),
         histogram: None,
-        attributes: each(&point["attributes"]).map(attribute).collect(),
-        value: value.and_then(|value| text(value).parse().ok()),
         start: time("startTimeUnixNano"),
         time: time("timeUnixNano"),
         ends: point["flags"] == 1,
@@ -121,14 +130,9 @@ fn point_of(name: String, point: &Value) -> Point {
 fn histogram_of(point: &Value) -> Histogram {
     let number = |value: &Value| text(value).parse().expect("a histogram is of numbers");
     Histogram {
-        sum: point["sum"].as_f64().unwrap_or(f64::NAN),
-        bounds: each(&point["explicitBounds"]).map(number).collect(),
-        counts: each(&point["bucketCounts"]).map(number).collect(),
+        bounds: list(&point["explicitBounds"]).iter().map(number).collect(),
+        counts: list(&point["bucketCounts"]).iter().map(number).collect(),
     }
-}
-
-fn each(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
 }
 
 fn text(value: &Value) -> String {
