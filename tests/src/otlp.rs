@@ -21,7 +21,10 @@ pub fn list(value: &Value) -> &[Value] {
 }
 
 /// Returns the items of a message by the names of the lists of its resources, their scopes and the items.
-pub fn below(message: &Value, [resources, scopes, items]: [&'static str; 3]) -> impl Iterator<Item = &Value> {
+pub fn below<'m>(
+    message: &'m Value,
+    [resources, scopes, items]: [&'static str; 3],
+) -> impl Iterator<Item = &'m Value> {
     let resources = list(&message[resources]).iter();
     let scopes = resources.flat_map(move |resource| list(&resource[scopes]));
     scopes.flat_map(move |scope| list(&scope[items]))

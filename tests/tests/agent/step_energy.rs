@@ -59,7 +59,7 @@ fn fifty_kills_report_the_energy_of_each_step_once() {
 /// Starts a process with the environment of the run of a log.
 fn trainer(log: &Path) -> Process {
     let run = imported(&[log]);
-    let id = attribute(&run.of_kind("point")[0]["resource"], "train.run.id").expect("a log has a run");
+    let id = text_of(&run.of_kind("point")[0]["resource"], "train.run.id").expect("a log has a run");
     Process::start(
         "trainer",
         Command::new("sleep").arg("3600").env("PULSETRAIN_RUN_ID", id),

@@ -63,8 +63,7 @@ fn finished_log_is_read_in_the_specified_timezone() {
 
 #[test]
 fn log_across_the_end_of_daylight_saving_time_has_every_instant() {
-    let folder = folder();
-    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let folder = Folder::new();
     // The hour from 05:00 to 06:00 UTC and the next one have the same local times.
     let instants_of_lines =
         (0..20).map(|step| time("2026-11-01T04:05:00Z") + SignedDuration::from_mins(10 * step));
@@ -72,8 +71,8 @@ fn log_across_the_end_of_daylight_saving_time_has_every_instant() {
         .zip(instants_of_lines.clone())
         .map(|(step, time)| line(time, step))
         .collect();
-    fs::write(&log, text).expect("a log can be written");
-    let import = Import::for_people(&log).arg("--timezone").arg(ZONE).to(&out);
+    let (log, out) = (folder.file("train.log", text), folder.path("out.jsonl"));
+    let import = Import::for_people(log).arg("--timezone").arg(ZONE).to(&out);
     let finished = import.run().expect_code(0);
     finished.expect_words(&["12 of them occur twice", "in the order of the log"]);
     let expected: Vec<u64> = instants_of_lines
