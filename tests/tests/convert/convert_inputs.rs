@@ -398,6 +398,29 @@ fn message_above_the_size_limit_is_read_in_parts() {
 }
 
 #[test]
+fn unknown_json_fields_are_counted_and_the_first_is_named() {
+    let folder = Folder::new();
+    // Before OTLP 0.15, the scopes of spans had another name.
+    let span = r#"{"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"a"}"#;
+    let text = format!(
+        "{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{span}]}}]}}]}}\n\
+         {{\"resourceSpans\":[{{\"instrumentationLibrarySpans\":[{{\"spans\":[{span}]}}],\"more\":1}}]}}\n"
+    );
+    let second = text.find('\n').expect("there are two lines") + 1;
+    let input = folder.file("old.jsonl", text);
+    let output = folder.path("out.jsonl");
+    let summary = convert(&[input], &output, &[]).expect_code(1).summary();
+    let problems = summary["inputs"][0]["problems"].to_string();
+    let expected = format!(
+        "2 fields that OTLP does not have are left out; the first is \\\"instrumentationLibrarySpans\\\", in the object at \
+         byte {second}"
+    );
+    assert!(problems.contains(&expected), "{problems}");
+    assert_eq!(summary["inputs"][0]["lost"], 2, "{summary}");
+    assert_eq!(summary["items"]["spans"], 1, "{summary}");
+}
+
+#[test]
 fn input_without_telemetry_fails_and_keeps_the_output_file() {
     let folder = Folder::new();
     // One packet with scheduler events, as `ftrace_events`.

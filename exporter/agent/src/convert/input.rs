@@ -240,6 +240,13 @@ impl InputReport {
             frames.protobuf_json(),
             "objects are in protobuf's own JSON mapping (ids in base64, enum values by name)",
         );
+        if let Some((name, offset)) = frames.first_unknown() {
+            let count = frames.unknown_fields();
+            self.problem(format!(
+                "{count} fields that OTLP does not have are left out; the first is {name:?}, in the object at byte {offset}"
+            ));
+            self.lost += count.saturating_sub(1);
+        }
         Ok(())
     }
 
