@@ -89,7 +89,8 @@ enum ZipkinError {
     NoTimestamp,
 }
 
-/// Reads spans and passes them to `take` in messages of one service and scope each.
+/// Reads the spans of one array, or of several after each other, and passes them to `take` in messages of one service and
+/// scope each.
 ///
 /// # Errors
 ///
@@ -104,12 +105,18 @@ pub fn read_zipkin<E>(input: impl Read, take: impl FnMut(QueryResponse) -> Resul
         failure: None,
     };
     let mut json = serde_json::Deserializer::from_reader(input);
-    let read = Elements(&mut reader).deserialize(&mut json);
-    if let (Err(error), None) = (read, &reader.failure) {
-        let read = reader.read;
-        reader.problems.push(format!(
-            "the spans cannot be read to their end: {error}; the first {read} are used"
-        ));
+    loop {
+        let outcome = Elements(&mut reader).deserialize(&mut json);
+        let is_complete = outcome.is_ok();
+        if let (Err(error), None) = (outcome, &reader.failure) {
+            let read = reader.read;
+            reader.problems.push(format!(
+                "the spans cannot be read to their end: {error}; the first {read} are used"
+            ));
+        }
+        if !is_complete || json.end().is_ok() {
+            break;
+        }
     }
     reader.flush();
     reader.failure.map_or(Ok(()), Err)

@@ -1,9 +1,14 @@
 //! Chrome JSON traces as an input of `convert`: a real profile of PyTorch with the OTLP of the same run, and every phase.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
+
+use crate::convert_inputs::gzip;
 
 /// One millisecond.
 const NEAR_NANOS: i64 = 1_000_000;
@@ -103,11 +108,7 @@ fn every_chrome_event_phase_is_converted_or_reported() {
     );
     assert!(problems.contains("it has no `ts`"), "{problems}");
     let text = fs::read_to_string(out).expect("the output can be read");
-    let spans: BTreeMap<String, (u64, u64)> = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .flat_map(|message| spans_of(&message))
-        .collect();
+    let spans = spans_in(&text);
     let base = 1_700_000_000_000_000_000;
     let expected = [
         ("begun", 20_000, 30_000),
@@ -200,6 +201,58 @@ fn truncated_chrome_trace_is_read_up_to_the_cut() {
     );
 }
 
+/// Returns the spans of OTLP/JSON lines by name.
+fn spans_in(text: &str) -> BTreeMap<String, (u64, u64)> {
+    text.lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .flat_map(|message| spans_of(&message))
+        .collect()
+}
+
+/// Returns a trace with these events and this time 0.
+fn trace_of(base: u64, events: &Value) -> String {
+    json!({"baseTimeNanoseconds": base, "traceEvents": events}).to_string()
+}
+
+#[test]
+fn every_trace_of_a_chrome_json_file_is_read_and_trailing_garbage_is_reported() {
+    const BASE: u64 = 1_700_000_000_000_000_000;
+    let folder = Folder::new();
+    let slice = |name: &str| json!([{"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": 1, "dur": 2}]);
+    let first = trace_of(BASE, &slice("a"));
+    let second = trace_of(BASE + 1_000_000, &slice("b"));
+    let both = format!("{first}\n{second}\n");
+    let out = folder.path("out.jsonl");
+    for (name, bytes) in [
+        ("both.json", both.clone().into_bytes()),
+        (
+            "both.json.gz",
+            [gzip(first.as_bytes()), gzip(second.as_bytes())].concat(),
+        ),
+    ] {
+        let input = folder.file(name, bytes);
+        convert(&[input], &out, &[]).expect_code(0);
+        let text = fs::read_to_string(&out).expect("the output can be read");
+        let spans = spans_in(&text);
+        assert_eq!(spans["a"], (BASE + 1_000, BASE + 3_000), "{name}");
+        assert_eq!(spans["b"], (BASE + 1_001_000, BASE + 1_003_000), "{name}");
+        let ids: BTreeSet<&str> = text
+            .split("\"spanId\":\"")
+            .skip(1)
+            .filter_map(|rest| rest.get(..16))
+            .collect();
+        assert_eq!(ids.len(), 2, "{text}");
+    }
+    let input = folder.file("garbage.json", format!("{both}garbage"));
+    let finished = convert(&[input], &out, &[]).expect_code(1);
+    finished.expect_words(&[
+        "cannot be read to its end",
+        "line 3",
+        "its first 2 events are used",
+    ]);
+    assert_eq!(spans_in(&fs::read_to_string(&out).expect("it is there")).len(), 2);
+}
+
 #[test]
 fn chrome_trace_without_a_wall_clock_asks_for_the_start_time() {
     let folder = Folder::new();
@@ -236,10 +289,7 @@ fn overlapping_slice_keeps_its_duration_and_null_arguments_stay_null() {
     let notes = summary["inputs"][0]["notes"].to_string();
     assert!(notes.contains("1 slices never end"), "{notes}");
     let text = fs::read_to_string(out).expect("the output can be read");
-    let messages = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let spans: BTreeMap<String, (u64, u64)> = messages.flat_map(|message| spans_of(&message)).collect();
+    let spans = spans_in(&text);
     let base = 1_700_000_000_000_000_000;
     for (name, start, end) in [
         ("begun", 10_000, 20_000),

@@ -76,7 +76,7 @@ fn forms(folder: &Folder) -> Vec<(&'static str, Vec<u8>)> {
     forms
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).expect("memory can be written");
     encoder.finish().expect("memory can be written")
@@ -118,52 +118,6 @@ fn dash_writes_otlp_json_lines_to_stdout() {
     let finished = Finished::new(output.expect("pulsetrain can be started")).expect_code(0);
     Items::parse(&finished.stdout).assert_same(&items_of(&folder, &[&input]));
     assert_eq!(finished.summary()["bytes"], finished.stdout.len());
-}
-
-/// A trace as in the documentation of Zipkin's version 2, with a shared span, and spans with missing fields.
-const ZIPKIN: &str = r#"[
-  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "bd7a977555f6b982", "name": "get /", "kind": "CLIENT",
-   "timestamp": 1458702548467000, "duration": 386000,
-   "localEndpoint": {"serviceName": "web", "ipv4": "192.0.2.1", "port": 8080},
-   "remoteEndpoint": {"serviceName": "api", "ipv4": "192.0.2.2", "port": 9000},
-   "annotations": [{"timestamp": 1458702548467500, "value": "ws"}],
-   "tags": {"http.path": "/", "error": "timeout", "otel.scope.name": "http"}},
-  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "bd7a977555f6b982", "name": "get /", "kind": "SERVER", "shared": true,
-   "timestamp": 1458702548478000, "duration": 354374, "localEndpoint": {"serviceName": "api"}},
-  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "ebf33e1a81dc6f71", "parentId": "bd7a977555f6b982", "name": "sql",
-   "timestamp": 1458702548478000, "duration": 1000, "localEndpoint": {"serviceName": "api"}},
-  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "ebf33e1a81dc6f72", "name": "late"},
-  {"traceId": "none", "id": "ebf33e1a81dc6f73", "timestamp": 1}
-]"#;
-
-#[test]
-fn zipkin_spans_are_read_and_invalid_ones_are_reported() {
-    let folder = Folder::new();
-    let traces = format!("[{ZIPKIN}]");
-    for (name, text) in [("spans.json", ZIPKIN), ("traces.json", &traces)] {
-        let input = folder.file(name, text);
-        let out = folder.path("out.jsonl");
-        let finished = convert(&[input], &out, &[]).expect_code(1);
-        let problems = finished.summary()["inputs"][0]["problems"].to_string();
-        assert!(problems.contains("it has no timestamp"), "{problems}");
-        assert!(problems.contains("is not an id of up to 32"), "{problems}");
-        let out = fs::read_to_string(out).expect("the output can be read");
-        for part in [
-            r#""service.name","value":{"stringValue":"web"}"#,
-            r#""peer.service","value":{"stringValue":"api"}"#,
-            r#""network.peer.port","value":{"intValue":"9000"}"#,
-            r#""http.path","value":{"stringValue":"/"}"#,
-            r#""scope":{"name":"http"}"#,
-            r#""startTimeUnixNano":"1458702548467000000","endTimeUnixNano":"1458702548853000000""#,
-            r#""name":"ws""#,
-            r#""message":"timeout""#,
-            // The server's part of the shared span is a child of the client's.
-            r#""spanId":"4285688aaa09467d","parentSpanId":"bd7a977555f6b982""#,
-        ] {
-            assert!(out.contains(part), "{part}: {out}");
-        }
-        assert_eq!(out.matches("\"traceId\"").count(), 3, "{out}");
-    }
 }
 
 #[test]
