@@ -375,6 +375,19 @@ fn unknown_json_fields_are_counted_and_the_first_is_named() {
 }
 
 #[test]
+fn file_can_be_cut_only_into_a_trace() {
+    let folder = Folder::new();
+    let metrics = PathBuf::from(format!("openmetrics:{}", folder.path("cut.txt").display()));
+    for output in [folder.path("cut.jsonl"), folder.path("cut.binpb"), metrics] {
+        let window = ["--window", "2030-01-01T00:00:00Z.."];
+        let finished = convert(&[corpus("otlp/everything.jsonl")], &output, &window).expect_code(2);
+        finished.expect_words(&["--window is for Perfetto traces only"]);
+    }
+    let files = fs::read_dir(folder.root()).expect("the folder can be read");
+    assert_eq!(files.count(), 0);
+}
+
+#[test]
 fn input_without_telemetry_fails_and_keeps_the_output_file() {
     let folder = Folder::new();
     // One packet with scheduler events, as `ftrace_events`.

@@ -37,7 +37,7 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "lean|full|LIST", value_parser = attributes)]
     pub(crate) attributes: Option<Attributes>,
 
-    /// Only items that overlap this time range; either end may be omitted
+    /// Only items that overlap this time range; either end may be omitted. Files can be cut only into a Perfetto trace
     #[arg(long, value_name = "RFC3339..RFC3339", value_parser = window)]
     pub(crate) window: Option<Range<UnixNanos>>,
 
@@ -157,12 +157,16 @@ Examples:
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";
 
 impl ConvertArguments {
-    /// Rejects drawing options if the output is not a trace, because they would have no effect.
+    /// Rejects drawing options if the output is not a trace, because they would have no effect. `--window` is also the time of
+    /// a search in a store, and `--attributes full` is what every other output has.
     ///
     /// # Errors
     /// Returns an error for the first of these options that is set.
     pub(super) fn check_drawing(&self, draws: bool) -> Result<(), Failure> {
+        let writes_fewer = |asked: &Attributes| asked.0 != AttributePolicy::Full;
         let given = [
+            ("--attributes", self.attributes.as_ref().is_some_and(writes_fewer)),
+            ("--window", self.window.is_some() && !self.inputs.is_empty()),
             ("--step", self.step.is_some()),
             ("--rank", !self.rank.is_empty()),
             ("--downsample", self.downsample.is_some()),
@@ -321,6 +325,41 @@ mod tests {
         assert_eq!(nanos("2ms"), Ok(2_000_000));
         assert!(nanos("-1us").unwrap_err().contains("10us"));
         assert!(nanos("10").unwrap_err().contains("10us"));
+    }
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: ConvertArguments,
+    }
+
+    #[test]
+    fn selections_without_effect_on_the_output_are_rejected() {
+        let check = |line: &str| {
+            let words = ["convert"].into_iter().chain(line.split(' '));
+            let line = <Command as clap::Parser>::try_parse_from(words);
+            let Command { arguments } = line.expect("the line is valid");
+            arguments.check_drawing(false)
+        };
+        for selection in [
+            "--window ..2026-11-21T00:18:40Z",
+            "--rank 0",
+            "--step 1..2",
+            "--attributes lean",
+            "--attributes http.route",
+            "--buckets",
+        ] {
+            assert!(
+                check(&format!("in.jsonl -o out.jsonl {selection}")).is_err(),
+                "{selection}"
+            );
+        }
+        for allowed in [
+            "in.jsonl -o out.jsonl --attributes full --by process",
+            "-o out.jsonl --jaeger http://localhost --service web --window ..2026-11-21T00:18:40Z",
+        ] {
+            assert!(check(allowed).is_ok(), "{allowed}");
+        }
     }
 
     #[test]
