@@ -54,7 +54,8 @@ pub(crate) struct ConvertArguments {
     pub(crate) start_time: Option<UnixNanos>,
 
     /// Write several traces of about this size each, in order of time: FILE.000.pftrace, FILE.001.pftrace and so on. Each file
-    /// opens by itself. A span that continues in the next file is drawn there again and marked `continued`
+    /// opens by itself. A span that continues in the next file is drawn there again and marked `continued`. Later parts of an
+    /// earlier run with the same output are removed
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) split: Option<u64>,
 

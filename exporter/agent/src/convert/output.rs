@@ -222,7 +222,7 @@ impl Output {
                 most = split.map_or(most, |split| split.saturating_add(split / 10));
                 let mut files = TraceFiles::new(&path, split.is_some(), inputs);
                 let summary = mapper.write_parts(&mut files, split).map_err(Failure::failed)?;
-                written.files = files.into_paths();
+                written.files = files.publish().map_err(|error| cannot_write(&path, &error))?;
                 if written.files.is_empty() {
                     written.problems.push(nothing_drawn(&summary));
                 }
