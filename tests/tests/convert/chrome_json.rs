@@ -254,6 +254,31 @@ fn every_trace_of_a_chrome_json_file_is_read_and_trailing_garbage_is_reported() 
 }
 
 #[test]
+fn chrome_json_is_recognised_by_metadata_before_its_events_and_by_the_first_event() {
+    let folder = Folder::new();
+    let slice = json!({"args": {"traceId": "x", "deep": {"y": 1}}, "name": "a", "ph": "X", "ts": 1_700_000_000_000_000_u64,
+        "dur": 5, "pid": 1, "tid": 1});
+    // A job of many GPUs has the properties and the groups of all of them before its events.
+    let devices = vec![json!({"name": "n".repeat(1000)}); 200];
+    let kineto = format!(
+        r#"{{"schemaVersion": 1, "deviceProperties": {}, "traceEvents": [{slice}]}}"#,
+        json!(devices)
+    );
+    for (name, text) in [
+        ("kineto", kineto),
+        ("events", format!("[{slice}]")),
+        ("compact", format!("[\n{slice},{slice}]")),
+    ] {
+        let out = folder.path("out.jsonl");
+        let input = folder.file(name, text);
+        let summary = convert(&[input], &out, &[]).expect_code(0).summary();
+        assert_eq!(summary["inputs"][0]["form"], "chrome json", "{name}");
+        let text = fs::read_to_string(&out).expect("the output can be read");
+        assert!(spans_in(&text).contains_key("a"), "{name}: {text}");
+    }
+}
+
+#[test]
 fn chrome_trace_without_a_wall_clock_asks_for_the_start_time() {
     let folder = Folder::new();
     let input = folder.file("trace.json", trace()["traceEvents"].to_string());
