@@ -94,6 +94,8 @@ struct Trace {
     latest_micros: u64,
     /// Events of phases that cannot be represented in OTLP.
     unknown: BTreeMap<String, u64>,
+    /// Values of counters that are not numbers.
+    odd_values: u64,
     problems: Vec<String>,
     further_problems: u64,
     failure: Option<io::Error>,
@@ -110,6 +112,7 @@ impl Trace {
             count,
             latest_micros: 0,
             unknown: BTreeMap::new(),
+            odd_values: 0,
             problems: Vec::new(),
             further_problems: 0,
             failure: None,
@@ -149,7 +152,8 @@ impl Trace {
             "X" => {
                 event.duration()?;
             }
-            "s" | "t" | "f" | "B" | "E" | "b" | "e" | "S" | "F" | "n" | "i" | "I" | "R" | "C" => {}
+            "C" => self.odd_values += event.odd_values()?,
+            "s" | "t" | "f" | "B" | "E" | "b" | "e" | "S" | "F" | "n" | "i" | "I" | "R" => {}
             other => {
                 *self.unknown.entry(other.to_owned()).or_default() += 1;
                 return Ok(());
@@ -183,6 +187,9 @@ impl Trace {
         problems.extend(unknown.map(|(phase, count)| {
             format!("{count} events of the phase {phase:?} cannot be represented in OTLP")
         }));
+        if self.odd_values > 0 {
+            problems.push(format!("{} values of counters are not numbers", self.odd_values));
+        }
         problems
     }
 

@@ -278,6 +278,89 @@ fn chrome_json_is_recognised_by_metadata_before_its_events_and_by_the_first_even
     }
 }
 
+/// Converts events that begin at 1,700,000,000 s; returns the problems and the output.
+fn converted(events: &Value, code: i32) -> (Value, String) {
+    let folder = Folder::new();
+    let input = folder.file("trace.json", trace_of(1_700_000_000_000_000_000, events));
+    let out = folder.path("out.jsonl");
+    let summary = convert(&[input], &out, &[]).expect_code(code).summary();
+    let text = fs::read_to_string(out).expect("the output can be read");
+    (summary["inputs"][0]["problems"].clone(), text)
+}
+
+#[test]
+fn operations_are_matched_by_local_and_global_ids() {
+    let event = |phase: &str, name: &str, ts: u64, pid: u64, id: Value| json!({"ph": phase, "cat": "net", "name": name, "ts": ts, "pid": pid, "tid": 1, "id2": id});
+    let (local, global) = (|id: u64| json!({"local": id}), || json!({"global": "0x9"}));
+    let events = json!([
+        event("b", "first", 2, 1, local(1)),
+        event("b", "second", 3, 1, local(2)),
+        event("b", "elsewhere", 3, 2, local(1)),
+        event("b", "remote", 4, 1, global()),
+        event("e", "first", 5, 1, local(1)),
+        event("e", "elsewhere", 6, 2, local(1)),
+        event("e", "remote", 7, 2, global()),
+        event("e", "second", 8, 1, local(2)),
+    ]);
+    let (_, text) = converted(&events, 0);
+    let base = 1_700_000_000_000_000_000;
+    let expected = [
+        ("elsewhere", 3_000, 6_000),
+        ("first", 2_000, 5_000),
+        ("remote", 4_000, 7_000),
+        ("second", 3_000, 8_000),
+    ];
+    let expected = expected.map(|(name, start, end)| (name.to_owned(), (base + start, base + end)));
+    assert_eq!(spans_in(&text), expected.into());
+}
+
+#[test]
+fn counters_with_texts_are_read_and_other_values_are_counted() {
+    let counter =
+        |ts: u64, args: Value| json!({"ph": "C", "name": "memory", "ts": ts, "pid": 1, "args": args});
+    let events = json!([
+        counter(1, json!({"used": "5"})),
+        counter(2, json!({"used": "6.5", "unit": "MB", "list": [1]})),
+        counter(3, json!({})),
+    ]);
+    let (problems, text) = converted(&events, 1);
+    let problems = problems.to_string();
+    assert!(
+        problems.contains("2 values of counters are not numbers"),
+        "{problems}"
+    );
+    assert!(problems.contains("it has no values in `args`"), "{problems}");
+    assert!(
+        text.contains(r#""asDouble":5"#) && text.contains(r#""asDouble":6.5"#),
+        "{text}"
+    );
+}
+
+#[test]
+fn arrows_between_slices_with_the_same_bind_id_become_links() {
+    let slice = |name: &str, ts: u64, more: Value| {
+        let mut slice =
+            json!({"ph": "X", "name": name, "ts": ts, "dur": 5, "pid": 1, "tid": ts, "bind_id": "0x5"});
+        let fields = slice.as_object_mut().expect("an object");
+        fields.extend(more.as_object().expect("an object").clone());
+        slice
+    };
+    let events = json!([
+        slice("a", 1, json!({"flow_out": true})),
+        slice("b", 10, json!({"flow_in": true})),
+        slice("c", 20, json!({"flow_in": false})),
+    ]);
+    let (_, text) = converted(&events, 0);
+    assert_eq!(text.matches(r#""links":[{"#).count(), 1, "{text}");
+    let linked = text
+        .split(r#"{"traceId""#)
+        .find(|span| span.contains(r#""links":["#));
+    assert!(
+        linked.is_some_and(|span| span.contains(r#""name":"b""#)),
+        "{text}"
+    );
+}
+
 #[test]
 fn chrome_trace_without_a_wall_clock_asks_for_the_start_time() {
     let folder = Folder::new();

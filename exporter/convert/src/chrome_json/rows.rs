@@ -13,7 +13,7 @@ use pulsetrain_perfetto::{
 use serde_json::{Map, Value};
 
 use super::{
-    event::{Event, RowKey, key},
+    event::{Event, RowKey, key, number},
     pairs::{Complete, UNFINISHED},
 };
 use crate::vocabulary::EMPTY;
@@ -211,13 +211,13 @@ impl Rows {
         let pid = key(&event.pid);
         let process = self.process(&pid, rank, trace)?;
         for (series, value) in event.args.as_object().into_iter().flatten() {
-            let Some(value) = value.as_f64() else {
+            let Some(value) = number(value) else {
                 continue;
             };
-            let id = if event.id.is_null() {
+            let id = if event.id().is_null() {
                 String::new()
             } else {
-                format!("[{}]", key(&event.id))
+                format!("[{}]", key(event.id()))
             };
             let name = format!("{}{id} {series}", event.name);
             let counter = match self.counters.entry((pid.clone(), name)) {
@@ -309,8 +309,11 @@ impl Arrow {
     }
 }
 
-/// Writes the category and the arguments.
+/// Writes the category, the arguments, and the arrows that the event itself begins or ends.
 fn describe(event: &Event<'_>, written: &mut Written<'_>) {
+    if let Some(id) = event.bound_arrow() {
+        written.flow(flow_id(&("bind_id", key(id))));
+    }
     if !event.category.is_empty() {
         written.category(event.category.as_bytes());
     }
@@ -369,7 +372,16 @@ fn annotation(value: &Value) -> AnnotationValue<'_> {
 
 /// Returns the id of an arrow, which the format identifies by category and id.
 fn arrow_id(event: &Event<'_>) -> u64 {
+    flow_id(&(
+        event.category.as_ref(),
+        key(event.id()),
+        event.id_process().map(key),
+    ))
+}
+
+/// Returns the number of a flow.
+fn flow_id(parts: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (event.category.as_ref(), key(&event.id)).hash(&mut hasher);
+    parts.hash(&mut hasher);
     hasher.finish() | 1
 }
