@@ -4,6 +4,7 @@
 //! ([`convert_perfetto`]). The format is described in "Trace Event Format" (Google, 2016); `baseTimeNanoseconds` and
 //! `distributedInfo` are extensions of Kineto (`libkineto/src/output_json.cpp`).
 
+mod bare_words;
 mod event;
 mod pairs;
 mod rows;
@@ -21,6 +22,7 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{de::IoRead, value::RawValue};
 
 use self::{
+    bare_words::QuotedNumbers,
     event::Event,
     pairs::{Complete, Pairs},
     rows::Rows,
@@ -52,7 +54,8 @@ pub fn convert_chrome_json<E: From<ConvertError>>(
     room: &MemoryBudget,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<PerfettoConversion, E> {
-    let mut json = serde_json::Deserializer::from_reader(io::BufReader::new(input));
+    let input = io::BufReader::new(QuotedNumbers::new(input));
+    let mut json = serde_json::Deserializer::from_reader(input);
     let (mut conversion, mut events) = (PerfettoConversion::default(), 0);
     for number in 0_u64.. {
         let mut trace = Trace::new(room, events);

@@ -362,6 +362,48 @@ fn arrows_between_slices_with_the_same_bind_id_become_links() {
 }
 
 #[test]
+fn numbers_that_json_lacks_do_not_end_a_chrome_trace() {
+    let folder = Folder::new();
+    let text = r#"{"baseTimeNanoseconds": 1700000000000000000, "traceEvents": [
+        {"name": "a", "ph": "X", "ts": 1, "dur": 5, "pid": 1, "tid": 1, "args": {"loss": NaN, "list": [-Infinity, 1]}},
+        {"name": "lost", "ph": "X", "ts": Infinity, "dur": 5, "pid": 1, "tid": 1},
+        {"name": "b", "ph": "X", "ts": 9, "dur": 5, "pid": 1, "tid": 1}]}"#;
+    let input = folder.file("trace.json", text);
+    let out = folder.path("out.jsonl");
+    let finished = convert(&[input], &out, &[]).expect_code(1);
+    let problems = finished.summary()["inputs"][0]["problems"].clone();
+    assert_eq!(problems.as_array().map(Vec::len), Some(1), "{problems}");
+    assert!(problems.to_string().contains("event 2, "), "{problems}");
+    let text = fs::read_to_string(out).expect("the output can be read");
+    assert!(
+        spans_in(&text).keys().map(String::as_str).eq(["a", "b"]),
+        "{text}"
+    );
+    for part in [
+        r#"{"key":"loss","value":{"stringValue":"NaN"}}"#,
+        r#"{"values":[{"stringValue":"-Infinity"},{"intValue":"1"}]}"#,
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn arrow_from_a_slice_on_a_further_row_becomes_a_link() {
+    let slice = |name: &str, ts: u64, dur: u64, tid: u64| json!({"ph": "X", "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": tid});
+    let arrow = |phase: &str, ts: u64, tid: u64| json!({"ph": phase, "name": "f", "cat": "x", "id": 1, "ts": ts, "pid": 1, "tid": tid, "bp": "e"});
+    let events = json!([
+        slice("before", 1, 5, 1),
+        slice("crosses", 3, 10, 1),
+        arrow("s", 7, 1),
+        slice("after", 10, 5, 2),
+        arrow("f", 12, 2),
+    ]);
+    let (_, text) = converted(&events, 0);
+    assert_eq!(text.matches(r#""links":[{"#).count(), 1, "{text}");
+    assert!(!text.contains("resourceLogs"), "{text}");
+}
+
+#[test]
 fn chrome_trace_without_a_wall_clock_asks_for_the_start_time() {
     let folder = Folder::new();
     let input = folder.file("trace.json", trace()["traceEvents"].to_string());

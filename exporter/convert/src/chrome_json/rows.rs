@@ -59,6 +59,8 @@ struct Arrow {
     id: u64,
     is_last: bool,
     name: String,
+    /// The lane with the slice that is open at its time.
+    lane: usize,
 }
 
 impl Rows {
@@ -102,7 +104,9 @@ impl Rows {
         match &*event.phase {
             "X" | "B" | "b" | "S" => row.begin(complete, time, trace),
             "s" | "t" | "f" => {
+                let lane = row.open_lane();
                 row.arrows.push(Arrow {
+                    lane,
                     time,
                     id: arrow_id(event),
                     is_last: event.phase == "f",
@@ -111,7 +115,7 @@ impl Rows {
                 Ok(())
             }
             _ => {
-                let track = row.lanes[0].track;
+                let track = row.lanes[row.open_lane()].track;
                 trace.instant(track, time, event.name.as_bytes(), |written| {
                     describe(event, written);
                 })
@@ -248,6 +252,12 @@ impl Row {
         self.write_arrows(time, trace)
     }
 
+    /// Returns the first lane with an open slice, or else the first one.
+    fn open_lane(&self) -> usize {
+        let is_open = |lane: &Lane| !lane.ends.is_empty();
+        self.lanes.iter().position(is_open).unwrap_or_default()
+    }
+
     /// Begins a slice on the first lane whose open slices all contain it.
     fn begin<W: Write>(
         &mut self,
@@ -289,8 +299,8 @@ impl Row {
 
     /// Writes arrows without a slice at their time as instants.
     fn write_arrows<W: Write>(&mut self, time: u64, trace: &mut TraceWriter<W>) -> io::Result<()> {
-        let track = self.lanes[0].track;
         for arrow in self.arrows.extract_if(.., |arrow| arrow.time < time) {
+            let track = self.lanes[arrow.lane].track;
             trace.instant(track, arrow.time, arrow.name.as_bytes(), |written| {
                 arrow.add_to(written);
             })?;
