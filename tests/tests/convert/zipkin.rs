@@ -55,6 +55,8 @@ fn zipkin_spans_are_read_and_invalid_ones_are_reported() {
             r#""message":"timeout""#,
             // The server's part of the shared span is a child of the client's.
             r#""spanId":"4285688aaa09467d","parentSpanId":"bd7a977555f6b982""#,
+            // The child of the server is below the server.
+            r#""spanId":"ebf33e1a81dc6f71","parentSpanId":"4285688aaa09467d""#,
         ] {
             assert!(out.contains(part), "{part}: {out}");
         }
@@ -84,4 +86,47 @@ fn every_array_of_a_zipkin_file_is_read_and_trailing_garbage_is_reported() {
     let finished = finished.expect_code(1);
     finished.expect_words(&["cannot be read to their end", "line 4", "the first 3 are used"]);
     assert_eq!(text.matches("\"spanId\"").count(), 3, "{text}");
+}
+
+#[test]
+fn children_of_a_shared_span_are_below_the_side_of_their_service() {
+    let span = |id: u64, parent: u64, service: &str, more: &str| {
+        format!(
+            r#"{{"traceId": "4bf92f3577b34da6", "id": "{id:x}", "parentId": "{parent:x}", "timestamp": 1700000000000000,
+                "localEndpoint": {{"serviceName": "{service}"}}{more}}}"#
+        )
+    };
+    let (client, server) = (
+        span(1, 9, "web", r#", "kind": "CLIENT""#),
+        span(1, 9, "db", r#", "kind": "SERVER", "shared": true"#),
+    );
+    let (of_client, of_server) = (span(2, 1, "web", ""), span(3, 1, "db", ""));
+    for spans in [
+        [&client, &server, &of_client, &of_server],
+        [&of_server, &of_client, &server, &client],
+    ] {
+        let spans = spans.map(String::as_str).join(",");
+        let (finished, text) = converted("shared.json", format!("[{spans}]"));
+        finished.expect_code(0);
+        for part in [
+            r#""spanId":"0000000000000001","parentSpanId":"0000000000000009""#,
+            r#""spanId":"fffffffffffffffe","parentSpanId":"0000000000000001""#,
+            r#""spanId":"0000000000000002","parentSpanId":"0000000000000001""#,
+            r#""spanId":"0000000000000003","parentSpanId":"fffffffffffffffe""#,
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[test]
+fn zipkin_spans_of_version_1_are_rejected() {
+    let old = r#"{"traceId": "4bf92f3577b34da6", "id": "1", "name": "get", "timestamp": 1700000000000000, "duration": 1000,
+        "annotations": [{"endpoint": {"serviceName": "web"}, "timestamp": 1700000000000000, "value": "cs"}],
+        "binaryAnnotations": [{"key": "http.path", "value": "/x", "endpoint": {"serviceName": "web"}}]}"#;
+    let (finished, text) = converted("old.json", format!("[{old}, {}]", span(2)));
+    finished
+        .expect_code(1)
+        .expect_words(&["it is of version 1 of the format"]);
+    assert_eq!(text.matches("\"spanId\"").count(), 1, "{text}");
 }
