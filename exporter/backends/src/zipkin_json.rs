@@ -24,7 +24,7 @@ use crate::{
     jaeger_json::{self, JaegerError, id, nanos, tag},
 };
 
-/// The limit on the spans of one message. The server's side of a shared span can follow its children by so many spans.
+/// The limit on the spans of one message. The server's side of a shared span can follow its children by at most this number.
 const MESSAGE_SPANS: usize = 1000;
 
 /// The limit on the servers' sides of shared spans that are known at the same time.

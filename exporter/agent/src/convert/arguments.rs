@@ -140,7 +140,7 @@ pub(crate) enum SpanRows {
 }
 
 /// The maximum number of traces of a store that have one row each by default.
-const FEW_TRACES: usize = 10;
+pub(super) const FEW_TRACES: usize = 10;
 
 const HELP: &str = "\
 Exit status: 0 everything was converted, 1 something could not be read or written, 2 the command line is invalid.
@@ -186,14 +186,14 @@ impl ConvertArguments {
         }
     }
 
-    /// Returns whether each trace is drawn on its own row, because there are few of them.
+    /// Returns whether each trace is drawn on its own row if there are few of them.
     ///
     /// This applies only to traces from Tempo or Jaeger alone: files have rows of processes, and counters belong to
     /// processes.
-    pub(super) fn draws_by_trace(&self, traces: usize) -> bool {
+    pub(super) fn draws_few_by_trace(&self) -> bool {
         let is_of_stores = self.inputs.is_empty() && self.backends.prometheus.is_none();
         let wants_processes = !self.rank.is_empty() || !self.rows.is_empty() || !self.process_by.is_empty();
-        self.by.is_none() && is_of_stores && !wants_processes && (1..=FEW_TRACES).contains(&traces)
+        self.by.is_none() && is_of_stores && !wants_processes
     }
 
     /// Returns the drawing settings of a Perfetto trace.
@@ -360,6 +360,23 @@ mod tests {
             "-o out.jsonl --jaeger http://localhost --service web --window ..2026-11-21T00:18:40Z",
         ] {
             assert!(check(allowed).is_ok(), "{allowed}");
+        }
+    }
+
+    #[test]
+    fn search_for_no_trace_is_rejected() {
+        for (limit, is_valid) in [("0", false), ("1", true)] {
+            let line = [
+                "convert",
+                "-o",
+                "x.pftrace",
+                "--tempo",
+                "http://localhost",
+                "--limit",
+                limit,
+            ];
+            let parsed = <Command as clap::Parser>::try_parse_from(line);
+            assert_eq!(parsed.is_ok(), is_valid, "{limit}");
         }
     }
 
