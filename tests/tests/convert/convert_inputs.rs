@@ -305,6 +305,17 @@ fn saved_otlp_message_is_read_regardless_of_its_file_extension() {
                 false => folder.file(&format!("{number}.{ending}"), message),
             })
             .collect();
+        // The name does not decide about length-delimited messages either.
+        let mut framed = Vec::new();
+        for message in messages() {
+            append_binary(&message, &mut framed).expect("a message has a length");
+        }
+        let framed = if ending.ends_with("zst") {
+            zstd(&framed)
+        } else {
+            framed
+        };
+        items_of(&folder, &[&folder.file(&format!("framed.{ending}"), framed)]).assert_same(&expected);
         let summary = convert(&files, &back, &[]).expect_code(0).summary();
         Items::read(&back).assert_same(&expected);
         let counted = ["spans", "points", "logs"].map(|name| summary["items"][name].as_u64().unwrap());

@@ -11,6 +11,9 @@ const REPORTS: [&str; 3] = [".nsys-rep", ".qdrep", ".qdstrm"];
 /// Suffixes of Perfetto traces: Perfetto's own, Pulsetrain's, and Tunix's.
 const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
 
+/// The first bytes of a message that is compressed with zstd.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
 /// Fields of Chrome JSON traces that can precede the events.
 const CHROME_JSON: [&str; 8] = [
     "schemaVersion",
@@ -115,12 +118,12 @@ pub(super) fn report_notice(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns whether an input is a Perfetto trace: by its name, or because it begins with a packet.
+/// Returns whether an input is a Perfetto trace: because it begins with a packet, or by its name if nothing else is known.
 ///
 /// OTLP/JSON and length-delimited messages do not begin like that, and a protobuf message without a length prefix is
 /// recognised first.
 pub(super) fn is_perfetto(path: &Path, head: &[u8]) -> bool {
-    if is_unframed(head) {
+    if is_unframed(head) || is_framed(head) || matches!(head.first(), Some(b'{' | b'[')) {
         return false;
     }
     let name = path
@@ -142,9 +145,44 @@ pub(super) fn is_perfetto(path: &Path, head: &[u8]) -> bool {
         }
 }
 
+/// Returns whether an input begins with length-delimited messages, the first of which can be empty or compressed with zstd.
+/// The first byte of a Perfetto trace would be that of a length above the limit.
+fn is_framed(mut head: &[u8]) -> bool {
+    if head.first() == Some(&b'\n') {
+        return false;
+    }
+    while let Some((length, rest)) = head.split_first_chunk::<4>() {
+        let length = u32::from_be_bytes(*length) as usize;
+        if length > 0 {
+            let message = &rest[..rest.len().min(length)];
+            return is_unframed(message) || message.starts_with(&ZSTD);
+        }
+        head = rest;
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
+    use pulsetrain_otlp::{frames::append_binary, json, limits::Limits};
+
     use super::*;
+
+    #[test]
+    fn framed_otlp_and_json_are_no_perfetto_traces_under_any_name() {
+        let path = Path::new("run.pftrace");
+        let text = br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"}]}]}]}"#;
+        let (mut message, mut framed) = (Vec::new(), Vec::new());
+        json::decode(text, &Limits::default(), &mut message).expect("it is OTLP");
+        append_binary(b"", &mut framed).expect("a message has a length");
+        append_binary(&message, &mut framed).expect("a message has a length");
+        for head in [&framed[..], &framed[4..], &message[..], &text[..], &b"[{"[..]] {
+            assert!(!is_perfetto(path, head), "{head:?}");
+        }
+        // The length of the first packet is that of a brace, and a damaged trace is known by its name.
+        assert!(is_perfetto(path, b"\n{"));
+        assert!(is_perfetto(path, &[0xff; 8]) && is_perfetto(path, b"") && is_perfetto(path, &[0; 8]));
+    }
 
     #[test]
     fn packet_with_a_whitespace_length_byte_is_distinguished_from_json() {
