@@ -19,7 +19,12 @@ use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_tail::RunOptions;
 
 pub(crate) use self::arguments::ConvertArguments;
-use self::{backends::SpanSummary, open::TraceServer, output::Output};
+use self::{
+    arguments::FEW_TRACES,
+    backends::{FoundTraces, SpanSummary},
+    open::TraceServer,
+    output::Output,
+};
 pub(crate) use self::{
     input::{InputReport, Reading, read},
     progress::Progress,
@@ -54,8 +59,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         output = output.deriving();
     }
     let found = backends::search(&arguments.backends, arguments.window.as_ref())?;
-    let traces = backends::most_traces(&arguments.backends, found.as_ref());
-    let by_trace = arguments.draws_by_trace(traces) && output.draw_by_trace();
+    let by_trace = draw_few_by_trace(arguments, found.as_ref(), &mut output);
     let progress = Progress::of(&arguments.inputs, arguments.json);
     let run = RunOptions {
         start_unix_nanos: arguments.start_time,
@@ -96,9 +100,6 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         found,
         &mut deliver,
     )?);
-    if let Some(report) = reports.first_mut().filter(|_| by_trace) {
-        report.notes.push(BY_TRACE.to_owned());
-    }
     reports.extend(backends::read_samples(
         &arguments.backends,
         window,
@@ -117,6 +118,11 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         false => output.finish(&arguments.inputs)?,
     };
     progress.finish();
+    if let Some(report) = reports.first_mut()
+        && (by_trace || written.is_by_trace)
+    {
+        report.notes.push(BY_TRACE.to_owned());
+    }
     let code = summary::print(&reports, &arguments.output, &written, arguments.json)?;
     if let (Some(server), Some(file)) = (server, written.files.first()) {
         let mapped = written.mapped.as_ref();
@@ -124,4 +130,19 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         server.serve(file, focus, arguments.json)?;
     }
     Ok(code)
+}
+
+/// Draws each trace on its own row if the only inputs are few traces of stores. Returns `false` if the number of traces is
+/// not known before they arrive.
+fn draw_few_by_trace(arguments: &ConvertArguments, found: Option<&FoundTraces>, output: &mut Output) -> bool {
+    if !arguments.draws_few_by_trace() {
+        return false;
+    }
+    match backends::most_traces(&arguments.backends, found) {
+        Some(traces) => (1..=FEW_TRACES).contains(&traces) && output.draw_by_trace(),
+        None => {
+            output.draw_few_by_trace(FEW_TRACES);
+            false
+        }
+    }
 }

@@ -3,7 +3,11 @@
 //! Times are microseconds, tags are text. Field and tag names follow the OpenTelemetry specification, "OpenTelemetry to
 //! Zipkin Transformation". Spans are read one at a time, which keeps the memory independent of the file size.
 
-use std::{collections::BTreeMap, fmt, io::Read};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    io::Read,
+};
 
 use pulsetrain_otlp::{
     Signal,
@@ -11,7 +15,7 @@ use pulsetrain_otlp::{
 };
 use serde::{
     Deserialize,
-    de::{DeserializeSeed, SeqAccess, Visitor},
+    de::{DeserializeSeed, IgnoredAny, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -20,8 +24,11 @@ use crate::{
     jaeger_json::{self, JaegerError, id, nanos, tag},
 };
 
-/// The limit on the spans of one message.
+/// The limit on the spans of one message. The server's side of a shared span can follow its children by at most this number.
 const MESSAGE_SPANS: usize = 1000;
+
+/// The limit on the servers' sides of shared spans that are known at the same time.
+const SERVERS: usize = 100_000;
 
 /// The limit on the characters of a span that an error message quotes.
 const QUOTED: usize = 80;
@@ -61,6 +68,9 @@ struct Span {
     annotations: Vec<Annotation>,
     #[serde(default)]
     tags: BTreeMap<String, String>,
+    /// A field of version 1.
+    #[serde(default)]
+    binary_annotations: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
@@ -76,6 +86,9 @@ struct Endpoint {
 struct Annotation {
     timestamp: u64,
     value: String,
+    /// A field of version 1.
+    #[serde(default)]
+    endpoint: Option<IgnoredAny>,
 }
 
 /// Why a span cannot be converted.
@@ -87,42 +100,64 @@ enum ZipkinError {
     Id(#[from] JaegerError),
     #[error("it has no timestamp")]
     NoTimestamp,
+    #[error("it is of version 1 of the format; get version 2 from /api/v2/traces")]
+    Version1,
 }
 
-/// Reads spans and passes them to `take` in messages of one service and scope each.
+/// Reads the spans of one array, or of several after each other, and passes them to `take` in messages of one service and
+/// scope each.
 ///
 /// # Errors
 ///
 /// Returns the error of `take`. Faults of the input are reported as problems.
 pub fn read_zipkin<E>(input: impl Read, take: impl FnMut(QueryResponse) -> Result<(), E>) -> Result<(), E> {
     let mut reader = Reader {
-        spans: BTreeMap::new(),
-        waiting: 0,
+        waiting: Vec::new(),
+        servers: HashMap::new(),
         read: 0,
         problems: Vec::new(),
         take,
         failure: None,
     };
     let mut json = serde_json::Deserializer::from_reader(input);
-    let read = Elements(&mut reader).deserialize(&mut json);
-    if let (Err(error), None) = (read, &reader.failure) {
-        let read = reader.read;
-        reader.problems.push(format!(
-            "the spans cannot be read to their end: {error}; the first {read} are used"
-        ));
+    loop {
+        let outcome = Elements(&mut reader).deserialize(&mut json);
+        let is_complete = outcome.is_ok();
+        if let (Err(error), None) = (outcome, &reader.failure) {
+            let read = reader.read;
+            reader.problems.push(format!(
+                "the spans cannot be read to their end: {error}; the first {read} are used"
+            ));
+        }
+        if !is_complete || json.end().is_ok() {
+            break;
+        }
     }
     reader.flush();
     reader.failure.map_or(Ok(()), Err)
 }
 
 struct Reader<T, E> {
-    /// Encoded spans by resource and scope.
-    spans: BTreeMap<(Vec<u8>, [String; 2]), Buffer>,
-    waiting: usize,
+    waiting: Vec<WaitingSpan>,
+    /// The servers' sides of shared spans, with their resources.
+    servers: HashMap<Id, Vec<u8>>,
     read: u64,
     problems: Vec<String>,
     take: T,
     failure: Option<E>,
+}
+
+/// The ids of a trace and of a span.
+type Id = ([u8; 16], [u8; 8]);
+
+/// A span that is not yet in a message, because its parent is not yet known.
+struct WaitingSpan {
+    /// The encoded resource, and the scope.
+    place: (Vec<u8>, [String; 2]),
+    id: Id,
+    parent: Option<[u8; 8]>,
+    /// Its encoded fields other than the ids.
+    fields: Buffer,
 }
 
 impl<T: FnMut(QueryResponse) -> Result<(), E>, E> Reader<T, E> {
@@ -135,34 +170,68 @@ impl<T: FnMut(QueryResponse) -> Result<(), E>, E> Reader<T, E> {
         } else {
             self.span(text);
         }
-        if self.waiting >= MESSAGE_SPANS {
+        if self.waiting.len() >= MESSAGE_SPANS || self.problems.len() >= MESSAGE_SPANS {
             self.flush();
         }
     }
 
     fn span(&mut self, text: &str) {
         self.read += 1;
-        match self.convert(text) {
-            Ok(()) => self.waiting += 1,
-            Err(error) => {
-                let quoted: String = text.chars().take(QUOTED).collect();
-                self.problems
-                    .push(format!("span {}, {quoted}...: {error}", self.read));
-            }
+        if let Err(error) = self.convert(text) {
+            let quoted: String = text.chars().take(QUOTED).collect();
+            self.problems
+                .push(format!("span {}, {quoted}...: {error}", self.read));
         }
     }
 
+    /// Adds a span. The server's side of a shared span gets its own id, as a child of the client's side.
     fn convert(&mut self, text: &str) -> Result<(), ZipkinError> {
         let span: Span = serde_json::from_str(text)?;
-        let encoded = span.encode()?;
-        let spans = self.spans.entry((span.resource(), span.scope())).or_default();
-        spans.delimited(2, encoded.as_slice());
+        let fields = span.encode()?;
+        let place = (span.resource(), span.scope());
+        let (trace, own) = (id::<16>(&span.trace_id)?, id::<8>(&span.id)?);
+        let (own, parent) = if span.shared {
+            if self.servers.len() >= SERVERS {
+                self.servers.clear();
+            }
+            self.servers.insert((trace, own), place.0.clone());
+            (of_server(own), Some(own))
+        } else {
+            let parent = span.parent_id.as_deref().filter(|parent| !parent.is_empty());
+            (own, parent.map(id::<8>).transpose()?)
+        };
+        self.waiting.push(WaitingSpan {
+            place,
+            id: (trace, own),
+            parent,
+            fields,
+        });
         Ok(())
     }
 
+    /// Returns the parent of a span: the server's side of a shared span if that is of the same service.
+    fn parent(&self, span: &WaitingSpan) -> Option<[u8; 8]> {
+        let parent = span.parent?;
+        let is_shared = span.id.1 == of_server(parent);
+        let server = self.servers.get(&(span.id.0, parent));
+        let is_of_server =
+            server.is_some_and(|resource| !resource.is_empty() && *resource == span.place.0) && !is_shared;
+        Some(if is_of_server { of_server(parent) } else { parent })
+    }
+
     fn flush(&mut self) {
-        self.waiting = 0;
-        let messages = std::mem::take(&mut self.spans);
+        let mut messages: BTreeMap<(Vec<u8>, [String; 2]), Buffer> = BTreeMap::new();
+        for span in std::mem::take(&mut self.waiting) {
+            let mut encoded = Buffer::default();
+            encoded.delimited(field::TRACE_ID, &span.id.0);
+            encoded.delimited(field::SPAN_ID, &span.id.1);
+            if let Some(parent) = self.parent(&span) {
+                encoded.delimited(field::PARENT_SPAN_ID, &parent);
+            }
+            encoded.append(span.fields.as_slice());
+            let spans = messages.entry(span.place).or_default();
+            spans.delimited(2, encoded.as_slice());
+        }
         let messages = messages
             .iter()
             .map(|((resource, scope), spans)| (Signal::Traces, jaeger_json::wrapped(resource, scope, spans)));
@@ -175,6 +244,11 @@ impl<T: FnMut(QueryResponse) -> Result<(), E>, E> Reader<T, E> {
             self.failure = (self.take)(answer).err();
         }
     }
+}
+
+/// Returns the id of the server's side of a shared span.
+fn of_server(shared: [u8; 8]) -> [u8; 8] {
+    shared.map(|byte| !byte)
 }
 
 /// A seed that reads the elements of an array one at a time.
@@ -228,22 +302,14 @@ impl Span {
         self.tags.get(name).map(String::as_str)
     }
 
-    /// Encodes a `Span` message. The server's side of a shared span gets its own id, as a child of the client's side.
+    /// Encodes the fields of a `Span` message after its ids.
     fn encode(&self) -> Result<Buffer, ZipkinError> {
-        let start = self.timestamp.ok_or(ZipkinError::NoTimestamp)?;
-        let own = id::<8>(&self.id)?;
-        let (span_id, parent) = if self.shared {
-            (own.map(|byte| !byte), Some(own))
-        } else {
-            let parent = self.parent_id.as_deref().filter(|parent| !parent.is_empty());
-            (own, parent.map(id::<8>).transpose()?)
-        };
-        let mut out = Buffer::default();
-        out.delimited(field::TRACE_ID, &id::<16>(&self.trace_id)?);
-        out.delimited(field::SPAN_ID, &span_id);
-        if let Some(parent) = parent {
-            out.delimited(field::PARENT_SPAN_ID, &parent);
+        let is_old = self.annotations.iter().any(|one| one.endpoint.is_some());
+        if is_old || self.binary_annotations.is_some() {
+            return Err(ZipkinError::Version1);
         }
+        let start = self.timestamp.ok_or(ZipkinError::NoTimestamp)?;
+        let mut out = Buffer::default();
         out.text(field::NAME, self.name.as_deref().unwrap_or_default());
         out.uint(field::KIND, self.kind());
         out.fixed64(field::START, nanos(start));

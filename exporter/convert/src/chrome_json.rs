@@ -4,6 +4,7 @@
 //! ([`convert_perfetto`]). The format is described in "Trace Event Format" (Google, 2016); `baseTimeNanoseconds` and
 //! `distributedInfo` are extensions of Kineto (`libkineto/src/output_json.cpp`).
 
+mod bare_words;
 mod event;
 mod pairs;
 mod rows;
@@ -18,9 +19,10 @@ use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_perfetto::TraceWriter;
 use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::{de::IoRead, value::RawValue};
 
 use self::{
+    bare_words::QuotedNumbers,
     event::Event,
     pairs::{Complete, Pairs},
     rows::Rows,
@@ -39,8 +41,8 @@ const PROBLEM: usize = 400;
 /// Times from this one on count from 1970 if the trace has no base time: 2001 in microseconds.
 const ABSOLUTE_MICROS: u64 = 1_000_000_000_000_000;
 
-/// Reads a trace and passes OTLP messages to `deliver`. Without `baseTimeNanoseconds` or times since 1970, times count from
-/// `start_unix_nanos`.
+/// Reads a trace, or several traces after each other, and passes OTLP messages to `deliver`. Without `baseTimeNanoseconds`
+/// or times since 1970, times count from `start_unix_nanos`.
 ///
 /// # Errors
 ///
@@ -52,16 +54,34 @@ pub fn convert_chrome_json<E: From<ConvertError>>(
     room: &MemoryBudget,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<PerfettoConversion, E> {
-    let mut trace = Trace::new(room);
-    trace.read(input);
-    let (problems, is_undated) = (trace.take_problems(), trace.is_undated(start_unix_nanos));
-    let (perfetto, stray_ends) = trace
-        .write(start_unix_nanos, room)
-        .map_err(ConvertError::Temporary)?;
-    let mut conversion = convert_perfetto(PerfettoTrace::new(perfetto), file_name, None, room, deliver)?;
-    conversion.errors.splice(0..0, problems);
-    conversion.is_undated = is_undated;
-    conversion.stray_ends += stray_ends;
+    let input = io::BufReader::new(QuotedNumbers::new(input));
+    let mut json = serde_json::Deserializer::from_reader(input);
+    let (mut conversion, mut events) = (PerfettoConversion::default(), 0);
+    for number in 0_u64.. {
+        let mut trace = Trace::new(room, events);
+        let is_complete = trace.read(&mut json);
+        let is_empty = trace.count == events;
+        events = trace.count;
+        let problems = trace.take_problems();
+        conversion.is_undated |= (number == 0 || !is_empty) && trace.is_undated(start_unix_nanos);
+        conversion.errors.extend(problems);
+        let (perfetto, stray_ends) = trace
+            .write(start_unix_nanos, room)
+            .map_err(ConvertError::Temporary)?;
+        // Ids of spans depend on the name.
+        let name = match number {
+            0 => file_name.to_owned(),
+            further => format!("{file_name}\0{further}"),
+        };
+        let mut converted = convert_perfetto(PerfettoTrace::new(perfetto), &name, None, room, deliver)?;
+        // The written trace has a wall clock, so only the events decide this.
+        converted.is_undated = false;
+        converted.stray_ends += stray_ends;
+        conversion.add(converted);
+        if !is_complete || json.end().is_ok() {
+            break;
+        }
+    }
     Ok(conversion)
 }
 
@@ -72,41 +92,48 @@ struct Trace {
     /// The time 0 of the trace in nanoseconds since 1970.
     base: Option<u64>,
     rank: Option<u64>,
+    /// The number of events so far, including those of earlier traces.
     count: u64,
     latest_micros: u64,
     /// Events of phases that cannot be represented in OTLP.
     unknown: BTreeMap<String, u64>,
+    /// Values of counters that are not numbers.
+    odd_values: u64,
     problems: Vec<String>,
     further_problems: u64,
     failure: Option<io::Error>,
 }
 
 impl Trace {
-    fn new(room: &MemoryBudget) -> Self {
+    /// Creates a trace that follows others with `count` events.
+    fn new(room: &MemoryBudget, count: u64) -> Self {
         Self {
             events: Sorter::new(room.share(2)),
             rows: Rows::default(),
             base: None,
             rank: None,
-            count: 0,
+            count,
             latest_micros: 0,
             unknown: BTreeMap::new(),
+            odd_values: 0,
             problems: Vec::new(),
             further_problems: 0,
             failure: None,
         }
     }
 
-    fn read(&mut self, input: impl Read) {
-        let mut json = serde_json::Deserializer::from_reader(io::BufReader::new(input));
-        if let Err(error) = TopLevel(self).deserialize(&mut json)
-            && self.failure.is_none()
-        {
+    /// Reads one trace. Returns `false` if it cannot be read to its end.
+    fn read(&mut self, json: &mut serde_json::Deserializer<IoRead<impl Read>>) -> bool {
+        let Err(error) = TopLevel(self).deserialize(&mut *json) else {
+            return true;
+        };
+        if self.failure.is_none() {
             let count = self.count;
             self.problems.push(format!(
                 "the trace cannot be read to its end: {error}; its first {count} events are used"
             ));
         }
+        false
     }
 
     fn take(&mut self, text: &str) {
@@ -128,7 +155,8 @@ impl Trace {
             "X" => {
                 event.duration()?;
             }
-            "s" | "t" | "f" | "B" | "E" | "b" | "e" | "S" | "F" | "n" | "i" | "I" | "R" | "C" => {}
+            "C" => self.odd_values += event.odd_values()?,
+            "s" | "t" | "f" | "B" | "E" | "b" | "e" | "S" | "F" | "n" | "i" | "I" | "R" => {}
             other => {
                 *self.unknown.entry(other.to_owned()).or_default() += 1;
                 return Ok(());
@@ -162,6 +190,9 @@ impl Trace {
         problems.extend(unknown.map(|(phase, count)| {
             format!("{count} events of the phase {phase:?} cannot be represented in OTLP")
         }));
+        if self.odd_values > 0 {
+            problems.push(format!("{} values of counters are not numbers", self.odd_values));
+        }
         problems
     }
 

@@ -110,6 +110,24 @@ pub fn convert_perfetto<E: From<ConvertError>>(
 }
 
 impl PerfettoConversion {
+    /// Adds the counts of the conversion of a further trace of the same file.
+    pub(crate) fn add(&mut self, further: Self) {
+        self.messages += further.messages;
+        self.spans += further.spans;
+        self.points += further.points;
+        self.logs += further.logs;
+        self.packets.packets += further.packets.packets;
+        self.packets.unknown += further.packets.unknown;
+        self.packets.without_state += further.packets.without_state;
+        self.stray_ends += further.stray_ends;
+        self.unfinished += further.unfinished;
+        self.flows_without_span += further.flows_without_span;
+        self.is_undated |= further.is_undated;
+        self.is_by_trace |= further.is_by_trace;
+        self.errors.extend(further.errors);
+        self.spilled_bytes += further.spilled_bytes;
+    }
+
     fn fail(&mut self, error: &impl ToString) {
         if self.errors.len() < ERRORS {
             self.errors.push(error.to_string());

@@ -17,7 +17,7 @@ const MAX_PARTIAL_NUMBER: u32 = 99;
 /// stays. A pipe or a device cannot be renamed, so it is written directly.
 #[derive(Debug)]
 pub struct UnfinishedFile {
-    /// `None` after [`finish`](Self::finish).
+    /// `None` after [`complete`](Self::complete).
     file: Option<BufWriter<File>>,
     /// The final path.
     path: PathBuf,
@@ -71,11 +71,11 @@ impl UnfinishedFile {
         }
     }
 
-    /// Flushes and syncs the file, then renames it.
+    /// Flushes, syncs and closes the file. It keeps its partial name until [`finish`](Self::finish).
     ///
     /// # Errors
-    /// The disk is full, or the name is a folder. The partial file is removed.
-    pub fn finish(mut self) -> io::Result<()> {
+    /// The disk is full.
+    pub fn complete(&mut self) -> io::Result<()> {
         if let Some(mut file) = self.file.take() {
             file.flush()?;
             if self.partial.is_some() {
@@ -83,6 +83,15 @@ impl UnfinishedFile {
                 file.get_ref().sync_all()?;
             }
         }
+        Ok(())
+    }
+
+    /// Flushes and syncs the file, then renames it.
+    ///
+    /// # Errors
+    /// The disk is full, or the name is a folder. The partial file is removed.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.complete()?;
         if let Some(partial) = &self.partial {
             fs::rename(partial, &self.path)?;
             self.partial = None;
@@ -156,6 +165,9 @@ mod tests {
         let mut file = UnfinishedFile::create(&path).unwrap();
         file.write_all(b"new").unwrap();
         assert_eq!(names(folder.path()), ["out.txt.partial"]);
+        file.complete().unwrap();
+        assert_eq!(names(folder.path()), ["out.txt.partial"]);
+        assert!(file.write_all(b"more").is_err());
         file.finish().unwrap();
         assert_eq!(names(folder.path()), ["out.txt"]);
         assert_eq!(fs::read(&path).unwrap(), b"new");

@@ -97,52 +97,6 @@ fn dash_writes_otlp_json_lines_to_stdout() {
     assert_eq!(finished.summary()["bytes"], finished.stdout.len());
 }
 
-/// A trace as in the documentation of Zipkin's version 2, with a shared span, and spans with missing fields.
-const ZIPKIN: &str = r#"[
-  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "bd7a977555f6b982", "name": "get /", "kind": "CLIENT",
-   "timestamp": 1458702548467000, "duration": 386000,
-   "localEndpoint": {"serviceName": "web", "ipv4": "192.0.2.1", "port": 8080},
-   "remoteEndpoint": {"serviceName": "api", "ipv4": "192.0.2.2", "port": 9000},
-   "annotations": [{"timestamp": 1458702548467500, "value": "ws"}],
-   "tags": {"http.path": "/", "error": "timeout", "otel.scope.name": "http"}},
-  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "bd7a977555f6b982", "name": "get /", "kind": "SERVER", "shared": true,
-   "timestamp": 1458702548478000, "duration": 354374, "localEndpoint": {"serviceName": "api"}},
-  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "ebf33e1a81dc6f71", "parentId": "bd7a977555f6b982", "name": "sql",
-   "timestamp": 1458702548478000, "duration": 1000, "localEndpoint": {"serviceName": "api"}},
-  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "ebf33e1a81dc6f72", "name": "late"},
-  {"traceId": "none", "id": "ebf33e1a81dc6f73", "timestamp": 1}
-]"#;
-
-#[test]
-fn zipkin_spans_are_read_and_invalid_ones_are_reported() {
-    let folder = Folder::new();
-    let traces = format!("[{ZIPKIN}]");
-    for (name, text) in [("spans.json", ZIPKIN), ("traces.json", &traces)] {
-        let input = folder.file(name, text);
-        let out = folder.path("out.jsonl");
-        let finished = convert(&[input], &out, &[]).expect_code(1);
-        let problems = finished.summary()["inputs"][0]["problems"].to_string();
-        assert!(problems.contains("it has no timestamp"), "{problems}");
-        assert!(problems.contains("is not an id of up to 32"), "{problems}");
-        let out = fs::read_to_string(out).expect("the output can be read");
-        for part in [
-            r#""service.name","value":{"stringValue":"web"}"#,
-            r#""peer.service","value":{"stringValue":"api"}"#,
-            r#""network.peer.port","value":{"intValue":"9000"}"#,
-            r#""http.path","value":{"stringValue":"/"}"#,
-            r#""scope":{"name":"http"}"#,
-            r#""startTimeUnixNano":"1458702548467000000","endTimeUnixNano":"1458702548853000000""#,
-            r#""name":"ws""#,
-            r#""message":"timeout""#,
-            // The server's part of the shared span is a child of the client's.
-            r#""spanId":"4285688aaa09467d","parentSpanId":"bd7a977555f6b982""#,
-        ] {
-            assert!(out.contains(part), "{part}: {out}");
-        }
-        assert_eq!(out.matches("\"traceId\"").count(), 3, "{out}");
-    }
-}
-
 #[test]
 fn several_files_of_different_encodings_are_read_as_one_input() {
     let folder = Folder::new();
@@ -328,6 +282,17 @@ fn saved_otlp_message_is_read_regardless_of_its_file_extension() {
                 false => folder.file(&format!("{number}.{ending}"), message),
             })
             .collect();
+        // The name does not decide about length-delimited messages either.
+        let mut framed = Vec::new();
+        for message in messages() {
+            append_binary(&message, &mut framed).expect("a message has a length");
+        }
+        let framed = if ending.ends_with("zst") {
+            zstd(&framed)
+        } else {
+            framed
+        };
+        items_of(&folder, &[&folder.file(&format!("framed.{ending}"), framed)]).assert_same(&expected);
         let summary = convert(&files, &back, &[]).expect_code(0).summary();
         Items::read(&back).assert_same(&expected);
         let counted = ["spans", "points", "logs"].map(|name| summary["items"][name].as_u64().unwrap());
@@ -372,6 +337,42 @@ fn message_above_the_size_limit_is_read_in_parts() {
     );
     let spans = frames.map(|frame| frame.expect("the output is OTLP").counts.items);
     assert_eq!(spans.sum::<u64>(), 71);
+}
+
+#[test]
+fn unknown_json_fields_are_counted_and_the_first_is_named() {
+    let folder = Folder::new();
+    // Before OTLP 0.15, the scopes of spans had another name.
+    let span = r#"{"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"a"}"#;
+    let text = format!(
+        "{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{span}]}}]}}]}}\n\
+         {{\"resourceSpans\":[{{\"instrumentationLibrarySpans\":[{{\"spans\":[{span}]}}],\"more\":1}}]}}\n"
+    );
+    let second = text.find('\n').expect("there are two lines") + 1;
+    let input = folder.file("old.jsonl", text);
+    let output = folder.path("out.jsonl");
+    let summary = convert(&[input], &output, &[]).expect_code(1).summary();
+    let problems = summary["inputs"][0]["problems"].to_string();
+    let expected = format!(
+        "2 fields that OTLP does not have are left out; the first is \\\"instrumentationLibrarySpans\\\", in the object at \
+         byte {second}"
+    );
+    assert!(problems.contains(&expected), "{problems}");
+    assert_eq!(summary["inputs"][0]["lost"], 2, "{summary}");
+    assert_eq!(summary["items"]["spans"], 1, "{summary}");
+}
+
+#[test]
+fn file_can_be_cut_only_into_a_trace() {
+    let folder = Folder::new();
+    let metrics = PathBuf::from(format!("openmetrics:{}", folder.path("cut.txt").display()));
+    for output in [folder.path("cut.jsonl"), folder.path("cut.binpb"), metrics] {
+        let window = ["--window", "2030-01-01T00:00:00Z.."];
+        let finished = convert(&[corpus("otlp/everything.jsonl")], &output, &window).expect_code(2);
+        finished.expect_words(&["--window is for Perfetto traces only"]);
+    }
+    let files = fs::read_dir(folder.root()).expect("the folder can be read");
+    assert_eq!(files.count(), 0);
 }
 
 #[test]

@@ -23,3 +23,4 @@ mod perfetto_times;
 mod perfetto_traces;
 mod perfetto_writer;
 mod tunix_trace;
+mod zipkin;

@@ -37,7 +37,7 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "lean|full|LIST", value_parser = attributes)]
     pub(crate) attributes: Option<Attributes>,
 
-    /// Only items that overlap this time range; either end may be omitted
+    /// Only items that overlap this time range; either end may be omitted. Files can be cut only into a Perfetto trace
     #[arg(long, value_name = "RFC3339..RFC3339", value_parser = window)]
     pub(crate) window: Option<Range<UnixNanos>>,
 
@@ -54,7 +54,8 @@ pub(crate) struct ConvertArguments {
     pub(crate) start_time: Option<UnixNanos>,
 
     /// Write several traces of about this size each, in order of time: FILE.000.pftrace, FILE.001.pftrace and so on. Each file
-    /// opens by itself. A span that continues in the next file is drawn there again and marked `continued`
+    /// opens by itself. A span that continues in the next file is drawn there again and marked `continued`. Later parts of an
+    /// earlier run with the same output are removed
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) split: Option<u64>,
 
@@ -139,7 +140,7 @@ pub(crate) enum SpanRows {
 }
 
 /// The maximum number of traces of a store that have one row each by default.
-const FEW_TRACES: usize = 10;
+pub(super) const FEW_TRACES: usize = 10;
 
 const HELP: &str = "\
 Exit status: 0 everything was converted, 1 something could not be read or written, 2 the command line is invalid.
@@ -157,12 +158,16 @@ Examples:
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";
 
 impl ConvertArguments {
-    /// Rejects drawing options if the output is not a trace, because they would have no effect.
+    /// Rejects drawing options if the output is not a trace, because they would have no effect. `--window` is also the time of
+    /// a search in a store, and `--attributes full` is what every other output has.
     ///
     /// # Errors
     /// Returns an error for the first of these options that is set.
     pub(super) fn check_drawing(&self, draws: bool) -> Result<(), Failure> {
+        let writes_fewer = |asked: &Attributes| asked.0 != AttributePolicy::Full;
         let given = [
+            ("--attributes", self.attributes.as_ref().is_some_and(writes_fewer)),
+            ("--window", self.window.is_some() && !self.inputs.is_empty()),
             ("--step", self.step.is_some()),
             ("--rank", !self.rank.is_empty()),
             ("--downsample", self.downsample.is_some()),
@@ -181,14 +186,14 @@ impl ConvertArguments {
         }
     }
 
-    /// Returns whether each trace is drawn on its own row, because there are few of them.
+    /// Returns whether each trace is drawn on its own row if there are few of them.
     ///
     /// This applies only to traces from Tempo or Jaeger alone: files have rows of processes, and counters belong to
     /// processes.
-    pub(super) fn draws_by_trace(&self, traces: usize) -> bool {
+    pub(super) fn draws_few_by_trace(&self) -> bool {
         let is_of_stores = self.inputs.is_empty() && self.backends.prometheus.is_none();
         let wants_processes = !self.rank.is_empty() || !self.rows.is_empty() || !self.process_by.is_empty();
-        self.by.is_none() && is_of_stores && !wants_processes && (1..=FEW_TRACES).contains(&traces)
+        self.by.is_none() && is_of_stores && !wants_processes
     }
 
     /// Returns the drawing settings of a Perfetto trace.
@@ -321,6 +326,58 @@ mod tests {
         assert_eq!(nanos("2ms"), Ok(2_000_000));
         assert!(nanos("-1us").unwrap_err().contains("10us"));
         assert!(nanos("10").unwrap_err().contains("10us"));
+    }
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: ConvertArguments,
+    }
+
+    #[test]
+    fn selections_without_effect_on_the_output_are_rejected() {
+        let check = |line: &str| {
+            let words = ["convert"].into_iter().chain(line.split(' '));
+            let line = <Command as clap::Parser>::try_parse_from(words);
+            let Command { arguments } = line.expect("the line is valid");
+            arguments.check_drawing(false)
+        };
+        for selection in [
+            "--window ..2026-11-21T00:18:40Z",
+            "--rank 0",
+            "--step 1..2",
+            "--attributes lean",
+            "--attributes http.route",
+            "--buckets",
+        ] {
+            assert!(
+                check(&format!("in.jsonl -o out.jsonl {selection}")).is_err(),
+                "{selection}"
+            );
+        }
+        for allowed in [
+            "in.jsonl -o out.jsonl --attributes full --by process",
+            "-o out.jsonl --jaeger http://localhost --service web --window ..2026-11-21T00:18:40Z",
+        ] {
+            assert!(check(allowed).is_ok(), "{allowed}");
+        }
+    }
+
+    #[test]
+    fn search_for_no_trace_is_rejected() {
+        for (limit, is_valid) in [("0", false), ("1", true)] {
+            let line = [
+                "convert",
+                "-o",
+                "x.pftrace",
+                "--tempo",
+                "http://localhost",
+                "--limit",
+                limit,
+            ];
+            let parsed = <Command as clap::Parser>::try_parse_from(line);
+            assert_eq!(parsed.is_ok(), is_valid, "{limit}");
+        }
     }
 
     #[test]

@@ -41,13 +41,13 @@ pub(super) fn search(
     Ok(Some(FoundTraces { tempo, ids, report }))
 }
 
-/// Returns the maximum number of traces that the stores can return.
-pub(super) fn most_traces(arguments: &BackendArguments, found: Option<&FoundTraces>) -> usize {
-    let of_jaeger = arguments.jaeger.as_ref().map_or(0, |_| {
-        let of_service = arguments.service.as_ref().map_or(0, |_| arguments.limit);
-        of_service.saturating_add(arguments.trace_ids.len())
-    });
-    of_jaeger.saturating_add(found.map_or(0, |found| found.ids.len()))
+/// Returns the maximum number of traces that the stores can return, or `None` if only the traces themselves show it.
+pub(super) fn most_traces(arguments: &BackendArguments, found: Option<&FoundTraces>) -> Option<usize> {
+    if arguments.service.is_some() {
+        return None;
+    }
+    let of_jaeger = arguments.jaeger.as_ref().map_or(0, |_| arguments.trace_ids.len());
+    Some(of_jaeger + found.map_or(0, |found| found.ids.len()))
 }
 
 /// Fetches the traces found in Tempo and the requested traces from Jaeger, and passes their messages on.

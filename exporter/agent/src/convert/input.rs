@@ -1,4 +1,6 @@
-//! Reads the inputs of a conversion as OTLP messages, whatever their format.
+//! Reads the inputs of a conversion as OTLP messages, whatever their format (`detection`).
+
+mod detection;
 
 use std::{
     fs::File,
@@ -12,17 +14,17 @@ use pulsetrain_convert::{
     MovedClock, NsightConversion, NsightError, NsightExport, PerfettoConversion, PerfettoTrace, ReadCounts,
     convert_chrome_json, convert_nsight, convert_perfetto,
 };
-use pulsetrain_formats::{LogFormat, TunixConversion, TunixVersion, convert_tunix_trace, detect};
+use pulsetrain_formats::{LogFormat, TunixConversion, TunixVersion, convert_tunix_trace};
 use pulsetrain_otlp::{
     Signal,
-    frames::{FrameReader, inflated, is_unframed},
+    frames::{FrameReader, inflated},
     limits::Limits,
-    wire,
 };
 use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_record::{UsedTimezone, start_in_name};
 use pulsetrain_tail::RunOptions;
 
+use self::detection::{is_chrome_json, is_perfetto, is_zipkin, log_notice, report_notice};
 use super::progress::Progress;
 use crate::failure::Failure;
 
@@ -73,14 +75,8 @@ const UNDATED_EXPORT: &str =
 /// The first bytes of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Suffixes of Nsight Systems' own reports, including the old one and that of an unfinished capture.
-const REPORTS: [&str; 3] = [".nsys-rep", ".qdrep", ".qdstrm"];
-
 const BY_TRACE: &str = "the trace was drawn with `--by trace`: its spans have the resource `traces`, the name of their service as \
                         their scope and new span ids; convert a trace of `--attributes full` to get the same OTLP again";
-
-/// Suffixes of Perfetto traces: Perfetto's own, Pulsetrain's, and Tunix's.
-const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
 
 /// The problem of an input that has bytes but no telemetry.
 const NOTHING: &str = "the file has no spans, metrics or log records";
@@ -146,41 +142,6 @@ fn plain_head(head: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns whether an input is a Chrome JSON trace, as written by PyTorch's profiler.
-fn is_chrome_json(head: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(head);
-    let head = head.trim_start();
-    let first = head.strip_prefix('[').and_then(|inside| inside.split('}').next());
-    head.starts_with('{') && head.contains("\"traceEvents\"")
-        || first.is_some_and(|first| first.contains("\"ph\""))
-}
-
-/// Returns whether an input is an array of Zipkin spans, or an array of such traces.
-fn is_zipkin(head: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(head);
-    head.trim_start().starts_with('[') && head.contains("\"traceId\"") && !head.contains("\"resourceSpans\"")
-}
-
-/// Returns a notice with the right command if an input is a training log instead of OTLP.
-fn log_notice(path: &Path, head: &[u8]) -> Option<String> {
-    let path = path.display();
-    let (format, _) = detect(&path.to_string(), head).ok()?;
-    Some(format!(
-        "this is a log ({}); read it with `pulsetrain import {path} --to FILE.pftrace`",
-        format.name
-    ))
-}
-
-/// Returns a notice with the right command for a report of Nsight Systems, whose format is not published.
-fn report_notice(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_string_lossy().to_lowercase();
-    let is_report = REPORTS.iter().any(|ending| name.ends_with(ending));
-    let path = path.display();
-    is_report.then(|| {
-        format!("this is a report of Nsight Systems; run `nsys export --type sqlite {path}` and convert the .sqlite file")
-    })
-}
-
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdin().lock()));
@@ -189,33 +150,6 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
         Failure::failed(format!("cannot open {}: {error}; check the path", path.display()))
     })?;
     Ok(Box::new(BufReader::with_capacity(1 << 18, opened)))
-}
-
-/// Returns whether an input is a Perfetto trace: by its name, or because it begins with a packet.
-///
-/// OTLP/JSON and length-delimited messages do not begin like that, and a protobuf message without a length prefix is
-/// recognised first.
-fn is_perfetto(path: &Path, head: &[u8]) -> bool {
-    if is_unframed(head) {
-        return false;
-    }
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
-    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-    PERFETTO.iter().any(|ending| name.ends_with(ending))
-        || match head {
-            [b'\n', b'{', ..] => false,
-            // The length of the first packet, or white space in front of JSON.
-            [b'\n', length, rest @ ..] if length.is_ascii_whitespace() => {
-                let packet = rest.get(..usize::from(*length));
-                packet.is_some_and(|packet| wire::Reader::new(packet).all(|field| field.is_ok()))
-            }
-            [b'\n', _, ..] => true,
-            _ => false,
-        }
 }
 
 impl InputReport {
@@ -240,6 +174,13 @@ impl InputReport {
             frames.protobuf_json(),
             "objects are in protobuf's own JSON mapping (ids in base64, enum values by name)",
         );
+        if let Some((name, offset)) = frames.first_unknown() {
+            let count = frames.unknown_fields();
+            self.problem(format!(
+                "{count} fields that OTLP does not have are left out; the first is {name:?}, in the object at byte {offset}"
+            ));
+            self.lost += count.saturating_sub(1);
+        }
         Ok(())
     }
 
@@ -440,25 +381,6 @@ impl InputReport {
         self.lost += 1;
         if self.problems.len() < PROBLEMS {
             self.problems.push(problem);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packet_with_a_whitespace_length_byte_is_distinguished_from_json() {
-        let is_perfetto = |head: &[u8]| is_perfetto(Path::new("-"), head);
-        let packet = [0x50, 1, 0xe2, 0x03, 5, 0x08, 0, 0x98, 0x01, 1];
-        assert!(is_perfetto(&[b"\n\n".as_slice(), &packet].concat()));
-        assert!(is_perfetto(b"\n\x02\x50\x01"));
-        let json = "{\"resourceSpans\": []}";
-        for blank in [
-            "\n", "\n\n", "\n\n\n", "\n \n", "\r\n", "\n\t", "\n  \n", "\n    ",
-        ] {
-            assert!(!is_perfetto(format!("{blank}{json}").as_bytes()), "{blank:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! written message by message. A file appears under its name only when it is complete.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     io::Write,
     path::{Path, PathBuf},
 };
@@ -12,6 +12,7 @@ use pulsetrain_derive::SignalsStage;
 use pulsetrain_otlp::{
     Signal, frames,
     limits::{Limits, check},
+    view::{Message, ResourceSpans, TracesData},
 };
 use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::MemoryBudget};
 use pulsetrain_sinks::{FileFormat, OpenMetricsHistory, PrometheusConfig, UnfinishedFile};
@@ -34,6 +35,8 @@ enum Kind {
     Perfetto {
         mapper: Box<PerfettoMapper>,
         split: Option<u64>,
+        /// The drawing by trace, until there are too many traces for it.
+        few: Option<Box<FewTraces>>,
     },
     Otlp {
         file: UnfinishedFile,
@@ -48,6 +51,13 @@ enum Kind {
     },
 }
 
+/// A second drawing, with a row for each trace, while there are few traces.
+struct FewTraces {
+    mapper: PerfettoMapper,
+    ids: HashSet<Vec<u8>>,
+    most: usize,
+}
+
 /// The report about the output.
 #[derive(Debug, Default)]
 pub(super) struct WriteReport {
@@ -58,6 +68,8 @@ pub(super) struct WriteReport {
     pub(super) over_size: Vec<PathBuf>,
     /// The summary of a Perfetto trace.
     pub(super) mapped: Option<PerfettoSummary>,
+    /// Whether each trace has its own row because the traces turned out to be few.
+    pub(super) is_by_trace: bool,
     /// The number of spans, points and log records in an OTLP output.
     pub(super) items: BTreeMap<Signal, u64>,
     /// The problems of the output.
@@ -71,6 +83,7 @@ impl Output {
             Kind::Perfetto {
                 mapper: Box::new(PerfettoMapper::new(config)),
                 split,
+                few: None,
             }
         } else if let Some(path) = topology::open_metrics_path(&path.to_string_lossy()) {
             let room = MemoryBudget {
@@ -139,7 +152,16 @@ impl Output {
         let (signal, bytes) = (message.signal(), message.bytes());
         self.messages += 1;
         match &mut self.kind {
-            Kind::Perfetto { mapper, .. } => mapper.add(signal, bytes.clone()).map_err(Failure::failed),
+            Kind::Perfetto { mapper, few, .. } => {
+                let has_too_many = match few {
+                    Some(few) => !few.add(message)?,
+                    None => false,
+                };
+                if has_too_many {
+                    *few = None;
+                }
+                mapper.add(signal, bytes.clone()).map_err(Failure::failed)
+            }
             Kind::Otlp {
                 file,
                 format,
@@ -190,6 +212,29 @@ impl Output {
         false
     }
 
+    /// Draws each trace on its own row if at most `most` traces are delivered. Until then, both drawings share the memory.
+    /// Must be called before the first delivery.
+    pub(super) fn draw_few_by_trace(&mut self, most: usize) {
+        if let Kind::Perfetto { mapper, few, .. } = &mut self.kind
+            && mapper.config().attributes != AttributePolicy::Full
+        {
+            let config = PerfettoConfig {
+                memory_bytes: mapper.config().memory_bytes / 2,
+                ..mapper.config().clone()
+            };
+            let by_trace = PerfettoConfig {
+                by_trace: true,
+                ..config.clone()
+            };
+            **mapper = PerfettoMapper::new(config);
+            *few = Some(Box::new(FewTraces {
+                mapper: PerfettoMapper::new(by_trace),
+                ids: HashSet::new(),
+                most,
+            }));
+        }
+    }
+
     /// Returns whether no message was delivered.
     pub(super) fn is_empty(&self) -> bool {
         self.messages == 0
@@ -217,12 +262,15 @@ impl Output {
         };
         let mut most = u64::MAX;
         match self.kind {
-            Kind::Perfetto { mapper, split } => {
+            Kind::Perfetto { mapper, split, few } => {
+                let few = few.filter(|few| !few.ids.is_empty());
+                written.is_by_trace = few.is_some();
+                let mapper = few.map_or(*mapper, |few| few.mapper);
                 // A part ends with the span that fills it.
                 most = split.map_or(most, |split| split.saturating_add(split / 10));
                 let mut files = TraceFiles::new(&path, split.is_some(), inputs);
                 let summary = mapper.write_parts(&mut files, split).map_err(Failure::failed)?;
-                written.files = files.into_paths();
+                written.files = files.publish().map_err(|error| cannot_write(&path, &error))?;
                 if written.files.is_empty() {
                     written.problems.push(nothing_drawn(&summary));
                 }
@@ -260,6 +308,32 @@ impl Output {
             .cloned()
             .collect();
         Ok(written)
+    }
+}
+
+impl FewTraces {
+    /// Adds a message, or returns `false` if there are more traces than the limit.
+    fn add(&mut self, message: &Batch) -> Result<bool, Failure> {
+        if message.signal() == Signal::Traces {
+            self.count(message.bytes());
+        }
+        if self.ids.len() > self.most {
+            return Ok(false);
+        }
+        let added = self.mapper.add(message.signal(), message.bytes().clone());
+        added.map(|()| true).map_err(Failure::failed)
+    }
+
+    /// Adds the ids of the traces of a message. Invalid messages are reported by the drawing.
+    fn count(&mut self, message: &[u8]) {
+        let Ok(traces) = TracesData::decode(message) else {
+            return;
+        };
+        let resources = traces.resource_spans.into_iter().filter_map(Result::ok);
+        let spans = resources
+            .flat_map(|resource: ResourceSpans<'_>| resource.scope_spans.into_iter().filter_map(Result::ok))
+            .flat_map(|scope| scope.spans.into_iter().filter_map(Result::ok));
+        self.ids.extend(spans.map(|span| span.trace_id.to_vec()));
     }
 }
 

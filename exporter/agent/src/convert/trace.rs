@@ -1,6 +1,8 @@
 //! The files of a Perfetto trace: one, or a numbered sequence, plain or gzip.
 
 use std::{
+    ffi::OsStr,
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -28,7 +30,9 @@ pub(super) struct TraceFiles<'a> {
     path: &'a Path,
     numbered: bool,
     inputs: &'a [PathBuf],
-    written: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
+    /// The complete files, which get their names together.
+    complete: Vec<UnfinishedFile>,
 }
 
 /// One file, which appears under its name when it is complete.
@@ -51,10 +55,17 @@ impl TraceFile {
 
     /// Writes the end of the file and renames it to its final name.
     pub(crate) fn finish(self) -> io::Result<()> {
-        match self {
-            Self::Plain(file) => file.finish(),
-            Self::Gzip(encoder) => encoder.finish()?.finish(),
-        }
+        self.complete()?.finish()
+    }
+
+    /// Writes the end of the file and closes it.
+    fn complete(self) -> io::Result<UnfinishedFile> {
+        let mut file = match self {
+            Self::Plain(file) => file,
+            Self::Gzip(encoder) => encoder.finish()?,
+        };
+        file.complete()?;
+        Ok(file)
     }
 }
 
@@ -65,13 +76,46 @@ impl<'a> TraceFiles<'a> {
             path,
             numbered,
             inputs,
-            written: Vec::new(),
+            paths: Vec::new(),
+            complete: Vec::new(),
         }
     }
 
-    /// Returns the paths of the written files.
-    pub(super) fn into_paths(self) -> Vec<PathBuf> {
-        self.written
+    /// Renames the files to their final names, removes the later parts of an earlier run, and returns the paths.
+    ///
+    /// # Errors
+    /// A file cannot be renamed or removed.
+    pub(super) fn publish(mut self) -> io::Result<Vec<PathBuf>> {
+        for file in std::mem::take(&mut self.complete) {
+            file.finish()?;
+        }
+        if self.numbered && !self.paths.is_empty() {
+            self.remove_later_parts()?;
+        }
+        Ok(self.paths)
+    }
+
+    /// Removes the parts of an earlier run that had more of them. They would be taken for parts of this trace.
+    fn remove_later_parts(&self) -> io::Result<()> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        for entry in fs::read_dir(folder.unwrap_or(Path::new(".")))? {
+            let entry = entry?;
+            let number = self.number_in(&entry.file_name());
+            let is_later = number.is_some_and(|number| number as usize >= self.paths.len());
+            let path = self.path.with_file_name(entry.file_name());
+            let inputs = self.inputs.iter().map(PathBuf::as_path);
+            if is_later && entry.file_type()?.is_file() && topology::refuse_input(&path, inputs).is_ok() {
+                fs::remove_file(&path).map_err(|error| named(&path, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of a part if this is its file name.
+    fn number_in(&self, name: &OsStr) -> Option<u32> {
+        let parts = name.to_str()?.rsplit('.');
+        let mut numbers = parts.filter_map(|part| part.parse::<u32>().ok());
+        numbers.find(|number| self.name(*number).file_name() == Some(name))
     }
 
     fn name(&self, number: u32) -> PathBuf {
@@ -96,20 +140,25 @@ impl PerfettoParts for TraceFiles<'_> {
         let path = self.name(number);
         topology::refuse_input(&path, self.inputs.iter().map(PathBuf::as_path))
             .map_err(|failure| io::Error::other(failure.to_string()))?;
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        let file = TraceFile::create(&path).map_err(named)?;
-        self.written.push(path);
+        let file = TraceFile::create(&path).map_err(|error| named(&path, &error))?;
+        self.paths.push(path);
         Ok(file)
     }
 
     fn close(&mut self, part: TraceFile) -> io::Result<()> {
-        part.finish()
+        self.complete.push(part.complete()?);
+        Ok(())
     }
 
     fn discard(&mut self, _: TraceFile) -> io::Result<()> {
-        self.written.pop();
+        self.paths.pop();
         Ok(())
     }
+}
+
+/// Adds a path to an error.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 impl Write for TraceFile {
@@ -141,5 +190,21 @@ mod tests {
             Path::new("run.007.perfetto-trace")
         );
         assert_eq!(name("run.pftrace", false), Path::new("run.pftrace"));
+    }
+
+    #[test]
+    fn only_names_of_parts_have_a_part_number() {
+        let files = TraceFiles::new(Path::new("a/run.1.pftrace"), true, &[]);
+        for (name, number) in [
+            ("run.1.007.pftrace", Some(7)),
+            ("run.1.1234.pftrace", Some(1234)),
+            ("run.1.0007.pftrace", None),
+            ("run.1.+07.pftrace", None),
+            ("run.007.pftrace", None),
+            ("run.1.007.pftrace.gz", None),
+            ("run.1.pftrace", None),
+        ] {
+            assert_eq!(files.number_in(OsStr::new(name)), number, "{name}");
+        }
     }
 }

@@ -23,7 +23,17 @@ pub(super) struct Event<'a> {
     #[serde(borrow, default)]
     dur: Option<&'a RawValue>,
     #[serde(default)]
-    pub(super) id: Value,
+    id: Value,
+    /// An id in a process (`local`) or in all processes (`global`), instead of `id`.
+    #[serde(default)]
+    id2: Value,
+    /// The id of the arrows that the slice itself begins or ends.
+    #[serde(default)]
+    bind_id: Value,
+    #[serde(default)]
+    flow_in: Value,
+    #[serde(default)]
+    flow_out: Value,
     #[serde(default)]
     pub(super) args: Value,
 }
@@ -35,11 +45,50 @@ impl Event<'_> {
     /// Returns the row that the event belongs to.
     pub(super) fn row(&self) -> RowKey {
         let row = if self.is_async() {
-            format!("{} {}", self.category, key(&self.id))
+            format!("{} {}", self.category, key(self.id()))
         } else {
             key(&self.tid)
         };
         (key(&self.pid), row)
+    }
+
+    /// Returns the row on which a begin and its end belong together. An operation with a global id can end in another process.
+    pub(super) fn pairing(&self) -> RowKey {
+        let (pid, row) = self.row();
+        let has_own = !self.id.is_null() || !self.id2["local"].is_null();
+        if self.is_async() && !has_own && !self.id2["global"].is_null() {
+            (String::new(), format!("global {row}"))
+        } else {
+            (pid, row)
+        }
+    }
+
+    /// Returns the id of the event, or null.
+    pub(super) fn id(&self) -> &Value {
+        let ids = [&self.id, &self.id2["local"], &self.id2["global"]];
+        ids.into_iter().find(|id| !id.is_null()).unwrap_or(&self.id)
+    }
+
+    /// Returns the process in which the id is unique, or `None` if it is unique in the trace.
+    pub(super) fn id_process(&self) -> Option<&Value> {
+        let is_local = self.id.is_null() && !self.id2["local"].is_null();
+        is_local.then_some(&self.pid)
+    }
+
+    /// Returns the id of the arrows that the slice itself begins or ends.
+    pub(super) fn bound_arrow(&self) -> Option<&Value> {
+        let is_end = self.flow_in.as_bool() == Some(true) || self.flow_out.as_bool() == Some(true);
+        (is_end && !self.bind_id.is_null()).then_some(&self.bind_id)
+    }
+
+    /// Returns the number of values of a counter that are not numbers.
+    ///
+    /// # Errors
+    /// The counter has no values.
+    pub(super) fn odd_values(&self) -> Result<u64, String> {
+        let values = self.args.as_object().filter(|values| !values.is_empty());
+        let values = values.ok_or("it has no values in `args`")?;
+        Ok(values.values().filter(|value| number(value).is_none()).count() as u64)
     }
 
     /// Returns whether the event belongs to an asynchronous operation and not to a thread.
@@ -74,6 +123,12 @@ pub(super) fn key(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// Returns the value of a counter, which may be a number or a text.
+pub(super) fn number(value: &Value) -> Option<f64> {
+    let of_text = || value.as_str()?.trim().parse::<f64>().ok();
+    value.as_f64().or_else(of_text)
 }
 
 /// Converts microseconds to nanoseconds: exactly for decimal digits, since times since 1970 exceed the precision of a double.
@@ -112,6 +167,37 @@ mod tests {
             ("99999999999999999999", None),
         ] {
             assert_eq!(nanos(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_of_operations_are_read_in_each_form() {
+        let pairing = |fields: &str| {
+            let text = format!(r#"{{"ph": "b", "cat": "net", "pid": 7, {fields}}}"#);
+            let event: Event<'_> = serde_json::from_str(&text).expect("it is an event");
+            let (pid, row) = event.pairing();
+            format!("{pid}|{row}")
+        };
+        for (fields, expected) in [
+            (r#""id": "0x1""#, "7|net 0x1"),
+            (r#""id": 1"#, "7|net 1"),
+            (r#""id2": {"local": "0x1"}"#, "7|net 0x1"),
+            (r#""id2": {"global": "0x1"}"#, "|global net 0x1"),
+            (r#""id2": "odd""#, "7|net 0"),
+        ] {
+            assert_eq!(pairing(fields), expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn values_of_counters_may_be_texts() {
+        for (value, expected) in [
+            (Value::from(5), Some(5.0)),
+            (Value::from("6.5"), Some(6.5)),
+            (Value::from("MB"), None),
+            (Value::Null, None),
+        ] {
+            assert_eq!(number(&value), expected, "{value}");
         }
     }
 }

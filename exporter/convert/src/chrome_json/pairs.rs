@@ -88,7 +88,7 @@ impl Pairs {
         }
         let text = is_held.then(|| text.into());
         self.open
-            .entry(event.row())
+            .entry(event.pairing())
             .or_default()
             .push(Begin { nanos, text });
         Ok(())
@@ -96,7 +96,7 @@ impl Pairs {
 
     /// Ends the innermost slice of a row that was begun by a separate event.
     fn end(&mut self, event: &Event<'_>, nanos: u64, text: &[u8]) -> io::Result<()> {
-        let Some(begin) = self.open.get_mut(&event.row()).and_then(Vec::pop) else {
+        let Some(begin) = self.open.get_mut(&event.pairing()).and_then(Vec::pop) else {
             self.stray_ends += 1;
             return Ok(());
         };

@@ -13,7 +13,7 @@ use pulsetrain_perfetto::{
 use serde_json::{Map, Value};
 
 use super::{
-    event::{Event, RowKey, key},
+    event::{Event, RowKey, key, number},
     pairs::{Complete, UNFINISHED},
 };
 use crate::vocabulary::EMPTY;
@@ -59,6 +59,8 @@ struct Arrow {
     id: u64,
     is_last: bool,
     name: String,
+    /// The lane with the slice that is open at its time.
+    lane: usize,
 }
 
 impl Rows {
@@ -102,7 +104,9 @@ impl Rows {
         match &*event.phase {
             "X" | "B" | "b" | "S" => row.begin(complete, time, trace),
             "s" | "t" | "f" => {
+                let lane = row.open_lane();
                 row.arrows.push(Arrow {
+                    lane,
                     time,
                     id: arrow_id(event),
                     is_last: event.phase == "f",
@@ -111,7 +115,7 @@ impl Rows {
                 Ok(())
             }
             _ => {
-                let track = row.lanes[0].track;
+                let track = row.lanes[row.open_lane()].track;
                 trace.instant(track, time, event.name.as_bytes(), |written| {
                     describe(event, written);
                 })
@@ -211,13 +215,13 @@ impl Rows {
         let pid = key(&event.pid);
         let process = self.process(&pid, rank, trace)?;
         for (series, value) in event.args.as_object().into_iter().flatten() {
-            let Some(value) = value.as_f64() else {
+            let Some(value) = number(value) else {
                 continue;
             };
-            let id = if event.id.is_null() {
+            let id = if event.id().is_null() {
                 String::new()
             } else {
-                format!("[{}]", key(&event.id))
+                format!("[{}]", key(event.id()))
             };
             let name = format!("{}{id} {series}", event.name);
             let counter = match self.counters.entry((pid.clone(), name)) {
@@ -246,6 +250,12 @@ impl Row {
             }
         }
         self.write_arrows(time, trace)
+    }
+
+    /// Returns the first lane with an open slice, or else the first one.
+    fn open_lane(&self) -> usize {
+        let is_open = |lane: &Lane| !lane.ends.is_empty();
+        self.lanes.iter().position(is_open).unwrap_or_default()
     }
 
     /// Begins a slice on the first lane whose open slices all contain it.
@@ -289,8 +299,8 @@ impl Row {
 
     /// Writes arrows without a slice at their time as instants.
     fn write_arrows<W: Write>(&mut self, time: u64, trace: &mut TraceWriter<W>) -> io::Result<()> {
-        let track = self.lanes[0].track;
         for arrow in self.arrows.extract_if(.., |arrow| arrow.time < time) {
+            let track = self.lanes[arrow.lane].track;
             trace.instant(track, arrow.time, arrow.name.as_bytes(), |written| {
                 arrow.add_to(written);
             })?;
@@ -309,8 +319,11 @@ impl Arrow {
     }
 }
 
-/// Writes the category and the arguments.
+/// Writes the category, the arguments, and the arrows that the event itself begins or ends.
 fn describe(event: &Event<'_>, written: &mut Written<'_>) {
+    if let Some(id) = event.bound_arrow() {
+        written.flow(flow_id(&("bind_id", key(id))));
+    }
     if !event.category.is_empty() {
         written.category(event.category.as_bytes());
     }
@@ -369,7 +382,16 @@ fn annotation(value: &Value) -> AnnotationValue<'_> {
 
 /// Returns the id of an arrow, which the format identifies by category and id.
 fn arrow_id(event: &Event<'_>) -> u64 {
+    flow_id(&(
+        event.category.as_ref(),
+        key(event.id()),
+        event.id_process().map(key),
+    ))
+}
+
+/// Returns the number of a flow.
+fn flow_id(parts: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (event.category.as_ref(), key(&event.id)).hash(&mut hasher);
+    parts.hash(&mut hasher);
     hasher.finish() | 1
 }

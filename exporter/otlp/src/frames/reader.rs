@@ -1,6 +1,9 @@
 //! Reads the frames of an input in order, and continues after a bad frame.
 
-use std::{cell::Cell, io::Read};
+use std::{
+    cell::{Cell, OnceCell},
+    io::Read,
+};
 
 use super::{
     error::{FrameError, FrameErrorKind},
@@ -58,6 +61,8 @@ pub struct FrameReader<R: Read> {
     line: u64,
     empty_frames: u64,
     unknown_fields: u64,
+    /// The name of the first unknown field, and the offset of its object.
+    first_unknown: OnceCell<(String, u64)>,
     /// An error that follows the frame that was returned last.
     pending_error: Option<FrameError>,
     /// The protobuf message that is being split, innermost level last; empty outside such a message.
@@ -109,6 +114,7 @@ impl<R: Read> FrameReader<R> {
             line: 1,
             empty_frames: 0,
             unknown_fields: 0,
+            first_unknown: OnceCell::new(),
             pending_error: None,
             levels: Vec::new(),
             pieces: None,
@@ -144,6 +150,12 @@ impl<R: Read> FrameReader<R> {
     /// Returns the number of unknown OTLP/JSON fields that were ignored so far.
     pub fn unknown_fields(&self) -> u64 {
         self.unknown_fields
+    }
+
+    /// Returns the name of the first unknown OTLP/JSON field, and the offset of its object in the decompressed input.
+    pub fn first_unknown(&self) -> Option<(&str, u64)> {
+        let (name, offset) = self.first_unknown.get()?;
+        Some((name, *offset))
     }
 
     fn next_found(&mut self) -> Next {

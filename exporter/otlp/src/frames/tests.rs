@@ -256,6 +256,7 @@ fn unknown_fields_are_counted_over_all_frames() {
     let mut reader = FrameReader::new(file.as_bytes(), Limits::default());
     assert_eq!(reader.by_ref().filter(Result::is_ok).count(), 2);
     assert_eq!(reader.unknown_fields(), 3);
+    assert_eq!(reader.first_unknown(), Some(("x", 0)));
 }
 
 #[test]

@@ -35,3 +35,32 @@ fn few_traces_get_a_track_each_unless_process_tracks_are_requested() {
         assert_eq!(is_marked, by_trace, "{options:?}: {}", json!(summary));
     }
 }
+
+#[test]
+fn found_traces_of_a_service_get_a_track_each_if_they_are_few() {
+    for (traces, options, by_trace) in [
+        (1, &[][..], true),
+        (10, &[], true),
+        (11, &[], false),
+        (3, &["--by", "process"], false),
+        (3, &["--attributes", "full"], false),
+    ] {
+        let span = |trace: u64| {
+            json!({"traceId": format!("5e{trace:030x}"), "spanId": format!("5e{trace:014x}"), "name": "a",
+                "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000000000000001"})
+        };
+        let spans: Vec<_> = (0..traces).map(span).collect();
+        let answer = json!({"result": {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}});
+        let store = FakeEndpoint::start([], Answer::Say(answer.to_string()));
+        let url = store.url();
+        let conversion = Conversion::of(&[&["--jaeger", &url, "--service", "shop"], options].concat());
+        let summary = conversion.run("out.pftrace").expect_code(0).summary();
+        assert_eq!(summary["mapped"]["spans"], traces, "{summary}");
+        let notes = summary["inputs"][0]["notes"].to_string();
+        let is_noted = notes.contains("--by process draws the rows of processes");
+        assert_eq!(is_noted, by_trace, "{traces} {options:?}: {notes}");
+        let trace = std::fs::read(conversion.path("out.pftrace")).expect("the trace is written");
+        let is_marked = trace.windows(13).any(|bytes| bytes == b"pulsetrain.by");
+        assert_eq!(is_marked, by_trace, "{traces} {options:?}");
+    }
+}

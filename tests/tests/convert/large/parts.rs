@@ -1,6 +1,6 @@
 //! Conversions into several traces.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, some_or_return};
 use serde_json::{Value, json};
@@ -67,6 +67,62 @@ fn part_that_one_tree_makes_too_large_is_reported() {
     let finished = convert(&[&input], &output, &["--split", "10KiB"]).expect_code(0);
     let over = finished.summary()["over_size"].to_string();
     assert!(over.contains("large.001.pftrace"), "{over}");
+}
+
+/// Returns the files of a folder with their contents.
+fn files_in(folder: &Folder) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder.root()).expect("the folder can be read");
+    entries
+        .map(|entry| {
+            let entry = entry.expect("the folder can be read");
+            let content = fs::read(entry.path()).unwrap_or_default();
+            (entry.file_name().to_string_lossy().into_owned(), content)
+        })
+        .collect()
+}
+
+#[test]
+fn split_trace_replaces_all_parts_of_an_earlier_run_or_none() {
+    let folder = Folder::new();
+    let inputs = Folder::new();
+    let (large, small) = (
+        inputs.file("large.jsonl", one_tree(100, 300)),
+        inputs.file("small.jsonl", one_tree(50, 300)),
+    );
+    let others = [
+        "run.0009.pftrace",
+        "run.x.pftrace",
+        "run.009.pftrace.gz",
+        "run.pftrace",
+    ];
+    for name in others {
+        folder.file(name, "another file");
+    }
+    let output = folder.path("run.pftrace");
+    let split = ["--split", "32KiB", "--attributes", "full"];
+    let summary = convert(&[&large], &output, &split).expect_code(0).summary();
+    let before = files_in(&folder);
+    let count = written(&summary).len();
+    assert_eq!(before.len(), others.len() + count);
+
+    // A later part that cannot be written leaves every part as it was.
+    let last = folder.path(&format!("run.{:03}.pftrace", count - 1));
+    fs::remove_file(&last).expect("it is there");
+    fs::create_dir(&last).expect("a folder can be made");
+    folder.file("run.000.pftrace", "the first part of before");
+    let kept = files_in(&folder);
+    convert(&[&large], &output, &split).expect_code(1);
+    assert_eq!(files_in(&folder), kept);
+    fs::remove_dir(&last).expect("it is there");
+
+    let summary = convert(&[&small], &output, &split).expect_code(0).summary();
+    let after = files_in(&folder);
+    let fewer = written(&summary).len();
+    assert!(fewer < count, "{summary}");
+    assert_eq!(after.len(), others.len() + fewer);
+    for name in others {
+        assert_eq!(after[name], b"another file", "{name}");
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(crate) struct BackendArguments {
     pub(crate) since: Duration,
 
     /// The maximum number of traces of a search
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = at_least_one)]
     pub(crate) limit: usize,
 
     /// The number of traces to fetch in parallel

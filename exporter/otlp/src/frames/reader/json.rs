@@ -224,6 +224,10 @@ impl<R: Read> FrameReader<R> {
             None if decoded.unknown_fields == 0 => FrameRead::Empty,
             None => return Err(FrameErrorKind::NoSignal),
         };
+        if let Some(field) = decoded.first_unknown {
+            self.first_unknown
+                .get_or_init(|| (field.name, self.window.offset()));
+        }
         Ok((found, decoded.unknown_fields))
     }
 
