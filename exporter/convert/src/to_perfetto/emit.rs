@@ -76,7 +76,7 @@ pub(super) fn emit<P: PerfettoParts>(
         pids: &pids,
     };
     let output = TraceOutput::new(about, parts, split)?;
-    let drawing = TreeWriter::new(output, labels, Metering::new(&points), &mut summary);
+    let drawing = TreeWriter::new(output, labels, Metering::new(&points, &scopes), &mut summary);
     let emitter = Emitter {
         drawing,
         trees,

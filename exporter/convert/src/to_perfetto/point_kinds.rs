@@ -167,9 +167,8 @@ impl Points {
         }
         for attribute in point.attributes {
             if let AnyValue::String(state) = attribute?.value.unwrap_or_default() {
-                let name = around.metric.name.to_str_lossy().into_owned();
                 let reading = Reading::State {
-                    track: self.state_track(around.resource, name),
+                    track: self.state_track(around.stream),
                     state: self.labels.number(state.to_str_lossy().into_owned()),
                 };
                 self.readings

@@ -118,7 +118,7 @@ impl Spans {
     /// Adds a batch of traces.
     pub(super) fn add(&mut self, batch: Bytes, input: &mut Input<'_>) -> Result<(), WireError> {
         let config = input.config;
-        let outcome = input.each_item(&batch, |bytes, around, summary| {
+        let outcome = input.each_item(&batch, |bytes, around, _, summary| {
             let offset = bytes.as_ptr() as usize - batch.as_ptr() as usize;
             if !self.add_span(bytes, offset, around, config)? {
                 summary.filtered += 1;
