@@ -227,15 +227,14 @@ impl Spans {
         SpanIds { trace, id: 0, parent }
     }
 
-    /// Returns the label for the row of a trace: the name of its root, once known, and the beginning of its id.
+    /// Returns the label for the row of a trace: the name of its root, once known, and digits of its id.
     fn trace_row(&mut self, span: &Scanned<'_>, bytes: &[u8]) -> Result<u32, WireError> {
-        const SHOWN_DIGITS: usize = 8;
         let id: String = span.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let label = self.labels.number(id.clone());
         if span.parent_span_id.is_empty() {
             let name = Span::decode(bytes)?.name.to_str_lossy();
-            let id = &id[..id.len().min(SHOWN_DIGITS)];
-            self.labels.show(label, format!("{name} {id}"));
+            self.labels
+                .show(label, format!("{name} {}", identities::shown_digits(&id)));
         }
         Ok(label)
     }
