@@ -146,7 +146,9 @@ impl Spans {
     ) -> Result<bool, WireError> {
         let mut found = Scanned::default();
         found.read(bytes, &self.wanted, config)?;
-        if found.end != 0 && !config.shows_time(found.start, found.end) {
+        // A span without an end lasts until the end of the trace.
+        let end = if found.end == 0 { u64::MAX } else { found.end };
+        if !config.shows_time(found.start, end) {
             return Ok(false);
         }
         for time in [found.start, found.end]
