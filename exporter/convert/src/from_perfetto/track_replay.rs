@@ -170,6 +170,7 @@ impl<'a> TrackReplay<'a> {
                     self.count(track, &event, time, batches, conversion)?;
                     Ok(())
                 }
+                EventKind::State => self.enter_state(track, &event, time),
                 _ => Ok(()),
             }
             .map_err(ConvertError::Temporary)?;
@@ -293,6 +294,19 @@ impl<'a> TrackReplay<'a> {
         let mut attributes = Buffer::default();
         values::attributes(span_field::ATTRIBUTES, &event.annotations, &mut attributes);
         self.pieces.end(key, open.index, time, &attributes)
+    }
+
+    /// Ends the current state of a track, and begins the next one if the event has a name.
+    fn enter_state(&mut self, track: &mut OnTrack, event: &TraceEvent, time: u64) -> io::Result<()> {
+        if let Some(open) = track.open.pop()
+            && let Some(key) = open.key
+        {
+            self.pieces.end(key, open.index, time, &Buffer::default())?;
+        }
+        if event.name.is_empty() {
+            return Ok(());
+        }
+        self.begin(track, event, time)
     }
 
     fn instant<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
