@@ -3,8 +3,8 @@
 //!
 //! A trace with all fields (`metric_metadata`) is converted back to its original spans, points and log records. Any other
 //! trace is converted from its viewer representation: nesting is parenthood, a process is a resource, a track is
-//! `thread.name`, annotations are attributes, flows are links. Times of clocks without a relation to the wall clock count from
-//! the time that the caller sets, else from 1970.
+//! `thread.name`, annotations are attributes, flows are links. A log record comes from its instant and its line
+//! (`records`). Times of clocks without a relation to the wall clock count from the time that the caller sets, else from 1970.
 //!
 //! A trace may be larger than memory. It is read once into events that are sorted by track and time (`event_index`). Each
 //! track is then replayed (`track_replay`), which produces pieces of spans sorted by span (`span_assembly`), and points sorted
@@ -33,7 +33,10 @@ use pulsetrain_perfetto::{Item, ReadCounts};
 use pulsetrain_pipeline::spill::MemoryBudget;
 
 use self::{event_index::EventIndex, resource_batches::ResourceBatches, track_replay::TrackReplay};
-use crate::{ConvertError, vocabulary::BY_TRACE};
+use crate::{
+    ConvertError,
+    vocabulary::{BY_TRACE, VERSION},
+};
 
 pub use self::trace::PerfettoTrace;
 
@@ -89,8 +92,12 @@ pub fn convert_perfetto<E: From<ConvertError>>(
         match item {
             Ok(Item::Track(track)) => gathered.tracks.insert(track),
             Ok(Item::Event(event)) => gathered.take(event).map_err(ConvertError::Temporary)?,
-            Ok(Item::Log(log)) => gathered.take_log(&log).map_err(ConvertError::Temporary)?,
-            Ok(Item::Attribute(key, _)) => conversion.is_by_trace |= key == BY_TRACE,
+            Ok(Item::Log(log)) => gathered.take_log(log).map_err(ConvertError::Temporary)?,
+            Ok(Item::Attribute(key, _)) => {
+                gathered.metadata.is_own |= key == VERSION;
+                conversion.is_by_trace |= key == BY_TRACE;
+                gathered.metadata.is_by_trace = conversion.is_by_trace;
+            }
             Ok(_) => {}
             Err(error) => conversion.fail(&error),
         }

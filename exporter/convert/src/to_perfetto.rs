@@ -31,6 +31,7 @@
 
 mod annotations;
 mod config;
+mod counter_names;
 mod draw;
 mod emit;
 mod external;
@@ -54,6 +55,7 @@ mod records;
 mod resources;
 mod scan;
 mod scopes;
+mod series;
 mod span_trees;
 mod spans;
 mod spilled_trees;

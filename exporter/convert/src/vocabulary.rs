@@ -11,3 +11,6 @@ pub(crate) const BY_TRACE: &str = "pulsetrain.by";
 
 /// The attribute of a trace with the version of the program that wrote it.
 pub(crate) const VERSION: &str = "pulsetrain.version";
+
+/// The name of the process for the rows of traces.
+pub(crate) const TRACES: &str = "traces";

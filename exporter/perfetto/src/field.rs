@@ -34,6 +34,8 @@ pub(crate) mod defaults {
     pub(crate) const TRACK_EVENT: u32 = 11;
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
     pub(crate) const EVENT_TRACK_UUID: u32 = 11;
+    pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
+    pub(crate) const EXTRA_DOUBLE_COUNTER_TRACK_UUIDS: u32 = 45;
 }
 
 /// `clock_snapshot.proto`, `ClockSnapshot` and its `Clock`; clocks are those of `common/builtin_clock.proto`.
@@ -92,6 +94,8 @@ pub(crate) mod thread {
 /// `track_event/counter_descriptor.proto`, `CounterDescriptor`.
 pub(crate) mod counter {
     pub(crate) const UNIT: u32 = 3;
+    pub(crate) const UNIT_MULTIPLIER: u32 = 4;
+    pub(crate) const IS_INCREMENTAL: u32 = 5;
     pub(crate) const UNIT_NAME: u32 = 6;
     pub(crate) const Y_AXIS_SHARE_KEY: u32 = 7;
 
@@ -107,10 +111,14 @@ pub(crate) mod event {
     pub(crate) const TYPE: u32 = 9;
     pub(crate) const NAME_IID: u32 = 10;
     pub(crate) const TRACK_UUID: u32 = 11;
+    pub(crate) const EXTRA_COUNTER_VALUES: u32 = 12;
     pub(crate) const CATEGORIES: u32 = 22;
     pub(crate) const NAME: u32 = 23;
     pub(crate) const COUNTER_VALUE: u32 = 30;
+    pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
     pub(crate) const DOUBLE_COUNTER_VALUE: u32 = 44;
+    pub(crate) const EXTRA_DOUBLE_COUNTER_TRACK_UUIDS: u32 = 45;
+    pub(crate) const EXTRA_DOUBLE_COUNTER_VALUES: u32 = 46;
     pub(crate) const FLOW_IDS: u32 = 47;
     pub(crate) const TERMINATING_FLOW_IDS: u32 = 48;
     pub(crate) const CORRELATION_ID: u32 = 52;

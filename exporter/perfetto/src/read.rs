@@ -1,9 +1,11 @@
 //! The reader: an iterator over the items of a trace, with interned strings, defaults and clocks resolved.
 //!
 //! `packets` splits an input into packets, `decoder` processes them one by one, and `sequence` keeps the state that they rely
-//! on. `decode` turns packets into the values of `item`. `clock` converts times to the wall clock.
+//! on. `decode` turns packets into the values of `item`. `clock` converts times to the wall clock,
+//! and `counters` values to absolute ones.
 
 mod clock;
+mod counters;
 mod decode;
 mod decoder;
 mod error;

@@ -16,6 +16,7 @@ mod perfetto_foreign;
 mod perfetto_log_records;
 mod perfetto_lossless;
 mod perfetto_metrics;
+mod perfetto_series;
 mod perfetto_spans;
 mod perfetto_sql;
 mod perfetto_threads;

@@ -159,6 +159,36 @@ fn lean_trace_converts_back_log_records_but_not_span_events() {
     assert!(spans.iter().all(|item| item["span"].get("events").is_none()));
 }
 
+#[test]
+fn lean_trace_converts_back_complete_log_records_with_their_resources() {
+    let folder = Folder::new();
+    let (trace, back) = (folder.path("out.pftrace"), folder.path("back.jsonl"));
+    let logs = |items: Items| items.changed(|item| item.get("log").is_some(), |_| {});
+    for by in ["process", "trace"] {
+        converted(&folder, &trace, MEMORY[0], &["--by", by]);
+        convert(&[&trace], &back, &[]).expect_code(0);
+        logs(Items::read(&back)).assert_same(&logs(Items::parse(&job())));
+    }
+    let at = |time: u64| (BEGIN + time).to_string();
+    let level = json!([{"key": "level", "value": {"stringValue": "error"}}]);
+    let records = json!([
+        {"timeUnixNano": at(1), "severityNumber": 18, "severityText": "ERROR2", "eventName": "gen_ai.choice"},
+        {"timeUnixNano": at(2), "severityNumber": 9, "body": {"stringValue": format!("first\n{}", "x".repeat(5_000))}},
+        {"timeUnixNano": at(3), "body": {"kvlistValue": {"values": level}}, "attributes": level},
+        {"timeUnixNano": at(4), "severityText": "NOTICE"},
+        {"timeUnixNano": at(5), "eventName": "checkpoint", "body": {"intValue": "7"}},
+    ]);
+    // The second resource has no service, and the third one no attributes.
+    let host = json!({"attributes": [{"key": "host.name", "value": {"stringValue": "a"}}]});
+    for resource in [resource("web"), host, json!({})] {
+        let logs = json!({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]});
+        let input = folder.file("in.jsonl", logs.to_string());
+        convert(&[&input], &trace, &[]).expect_code(0);
+        convert(&[&trace], &back, &[]).expect_code(0);
+        Items::read(&back).assert_same(&Items::read(&input));
+    }
+}
+
 /// Returns the files of a trace in a folder.
 fn parts_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder is there");

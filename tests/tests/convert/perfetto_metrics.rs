@@ -141,6 +141,53 @@ fn histogram_bucket_that_becomes_empty_updates_its_counter() {
 }
 
 #[test]
+fn quantiles_of_histograms_are_between_the_smallest_and_the_largest_value() {
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
+    let histogram = |name: &str, limits: Value, counts: &[u64], bounds: &[u64]| {
+        let mut point = json!({"timeUnixNano": "1700000000000000000", "count": counts.iter().sum::<u64>().to_string(),
+            "bucketCounts": counts, "explicitBounds": bounds});
+        for (key, value) in limits.as_object().expect("limits are fields") {
+            point[key] = value.clone();
+        }
+        json!({"name": name, "histogram": {"aggregationTemporality": 2, "dataPoints": [point]}})
+    };
+    let metrics = json!([
+        histogram("open", json!({"min": 8000, "max": 10000}), &[0, 0, 10], &[10, 100]),
+        histogram("limits", json!({"min": 400, "max": 600, "sum": 5000}), &[10], &[]),
+        histogram("mean", json!({"sum": 5000}), &[10], &[]),
+        histogram("single", json!({"sum": 70, "min": 70, "max": 70}), &[0, 1, 0], &[10, 100]),
+        {"name": "old", "summary": {"dataPoints": [{"timeUnixNano": "1700000000000000000", "count": "1",
+            "quantileValues": [{"quantile": 0.55, "value": 3}]}]}},
+    ]);
+    let folder = Folder::new();
+    let otlp_text = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]}).to_string();
+    let (otlp, trace) = (folder.file("in.jsonl", otlp_text), folder.path("out.pftrace"));
+    convert(&[otlp], &trace, &[]).expect_code(0);
+    let [quantiles] = judge.query(
+        &trace,
+        [
+            "select t.name, c.value from counter c join counter_track t on t.id = c.track_id
+          where t.name glob '*.p*' and t.name not glob '*.p90' order by t.name",
+        ],
+    );
+    let row = |row: &Value| format!("{} {}", row["name"].as_str().unwrap_or_default(), row["value"]);
+    assert_eq!(
+        quantiles.iter().map(row).collect::<Vec<_>>(),
+        [
+            "limits.p50 500",
+            "limits.p99 598",
+            "mean.p50 500",
+            "mean.p99 500",
+            "old.p55 3",
+            "open.p50 9000",
+            "open.p99 9980",
+            "single.p50 70",
+            "single.p99 70",
+        ]
+    );
+}
+
+#[test]
 fn real_run_has_a_counter_value_for_every_point() {
     let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();

@@ -118,6 +118,23 @@ fn points_and_log_records_with_timestamp_zero_round_trip() {
     assert_eq!(summary["mapped"]["without_time"], 7, "{summary}");
 }
 
+#[test]
+fn window_excludes_unfinished_spans_that_begin_after_it() {
+    let folder = Folder::new();
+    let spans = [
+        span(1, 0, BEGIN, BEGIN + 10),
+        span(2, 0, BEGIN + 5_000, 0),
+        span(3, 0, BEGIN - 5_000, 0),
+    ];
+    let input = written(&folder, &[json!({"resourceSpans": [service("trainer", &spans)]})]);
+    let window = "2026-11-18T11:06:40Z..2026-11-18T11:06:40.000001Z";
+    let mapped = &convert(&[&input], &folder.path("out.pftrace"), &["--window", window])
+        .expect_code(0)
+        .summary()["mapped"];
+    let counts = ["spans", "unfinished", "filtered"].map(|name| mapped[name].as_u64());
+    assert_eq!(counts, [2, 1, 1].map(Some), "{mapped}");
+}
+
 /// In memory, and with a budget that is too small even for the nodes of the trees.
 #[test]
 fn children_that_begin_before_their_parents_are_counted_with_the_skew() {

@@ -94,6 +94,45 @@ fn each_trace_is_one_track_with_spans_nested_under_their_parents() {
 }
 
 #[test]
+fn traces_with_similar_ids_have_a_track_each() {
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
+    let folder = Folder::new();
+    let ids = [
+        "00000000000000004bf92f3577b34da6",
+        "00000000000000005bf92f3577b34da6",
+        "6bf92f3577b34da60000000000000001",
+        "6bf92f3577b34da60000000000000002",
+    ];
+    let spans: Vec<Value> = (0..)
+        .zip(ids)
+        .map(|(place, id)| {
+            json!({
+                "traceId": id, "spanId": format!("{:016x}", place + 1), "name": "GET /",
+                "startTimeUnixNano": (BEGIN + place).to_string(), "endTimeUnixNano": (BEGIN + 100).to_string(),
+            })
+        })
+        .collect();
+    let otlp = json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]});
+    let (input, trace) = (
+        folder.file("in.jsonl", otlp.to_string()),
+        folder.path("out.pftrace"),
+    );
+    for memory in ["64MiB", "1KiB"] {
+        convert(&[&input], &trace, &["--by", "trace", "--memory", memory]).expect_code(0);
+        let [rows] = judge.query(
+            &trace,
+            ["select t.name as row from slice s join track t on t.id = s.track_id where s.name = 'GET /' order by s.ts"],
+        );
+        let row = |id: &str| json!({"row": format!("GET / {id}")});
+        assert_eq!(
+            rows,
+            [row("4bf92f35"), row("5bf92f35"), row(ids[2]), row(ids[3])],
+            "{memory}"
+        );
+    }
+}
+
+#[test]
 fn trace_drawing_options_are_rejected_for_other_outputs() {
     let folder = Folder::new();
     let input = folder.file("shop.jsonl", shop());

@@ -1,9 +1,10 @@
 //! The Perfetto writer, checked by trace_processor, which must find exactly the written content, without errors.
 
 use pulsetrain_perfetto::{
-    Counter, CounterUnit, GroupTrack, LogLine, LogPriority, Process, ProcessTrack, TraceWriter, WriterConfig,
+    Counter, CounterUnit, GroupTrack, LogLine, LogPriority, Process, ProcessTrack, StateStyle, TraceWriter,
+    WriterConfig,
 };
-use pulsetrain_tests::{Folder, TraceProcessor};
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
 use serde_json::{Value, json};
 
 const NOON: u64 = 1_700_000_000_000_000_123;
@@ -172,6 +173,51 @@ fn counters_flows_states_logs_and_attributes_are_queryable() {
         [json!({"ts": (NOON + 40).to_string(), "prio": 5, "tag": "trainer", "msg": "loss is rising"})]
     );
     assert_eq!(attributes, [json!({"str_value": "r1"})]);
+}
+
+#[test]
+fn native_states_convert_to_spans() {
+    let config = WriterConfig {
+        states: StateStyle::Native,
+        ..WriterConfig::default()
+    };
+    let mut trace = TraceWriter::with_config(Vec::new(), config);
+    let process = Process {
+        pid: 7,
+        name: "trainer",
+        ..Process::default()
+    };
+    let process = trace.process(&process).unwrap();
+    let phase = trace.state(process, "phase", 0).unwrap();
+    for (nanos, state) in [(0, Some("warmup")), (30, Some("train")), (90, None)] {
+        trace.set_state(phase, NOON + nanos, state).unwrap();
+    }
+    let folder = Folder::new();
+    let file = folder.file("states.pftrace", trace.finish().unwrap());
+    let back = folder.path("back.jsonl");
+    let summary = convert(&[&file], &back, &[]).expect_code(0).summary();
+    let items = Items::read(&back);
+    let mut spans: Vec<[String; 3]> = items
+        .of_kind("span")
+        .iter()
+        .map(|item| {
+            let field = |key: &str| item["span"][key].to_string().trim_matches('"').to_owned();
+            [
+                field("startTimeUnixNano"),
+                field("endTimeUnixNano"),
+                field("name"),
+            ]
+        })
+        .collect();
+    spans.sort();
+    let span = |begin: u64, end: u64, name: &str| {
+        [
+            (NOON + begin).to_string(),
+            (NOON + end).to_string(),
+            name.to_owned(),
+        ]
+    };
+    assert_eq!(spans, [span(0, 30, "warmup"), span(30, 90, "train")], "{summary}");
 }
 
 #[test]

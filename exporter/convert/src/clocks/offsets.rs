@@ -36,17 +36,26 @@ impl Bounds {
         }
     }
 
-    /// Returns the shift of the child's clock: 0 if the bounds allow it, else the middle of the bounds.
+    /// Returns the shift of the child's clock: 0 if the bounds allow it, else the middle of the bounds. `back` has the bounds
+    /// of the calls in the other direction, for the shift of the parent's clock.
     ///
     /// The middle is the shift for which requests and responses take equally long. If the bounds contradict each other (clocks
-    /// that drift), the shift ensures that no child begins before its parent.
-    fn offset(self) -> i64 {
-        if self.least <= 0 && self.most >= 0 {
+    /// that drift), the shift ensures that no child begins before its parent, or that the calls of both directions do so by the
+    /// same time.
+    fn offset(self, back: Option<Self>) -> i64 {
+        // To shift one clock is to shift the other one by the opposite.
+        let (least_back, most_back) = back.map_or((i64::MIN, i64::MAX), |back| {
+            (back.most.saturating_neg(), back.least.saturating_neg())
+        });
+        let (least, most) = (self.least.max(least_back), self.most.min(most_back));
+        if least <= 0 && most >= 0 {
             0
-        } else if self.most == i64::MAX || self.least > self.most {
-            self.least.max(0)
+        } else if least <= most && most < i64::MAX {
+            least.midpoint(most)
+        } else if self.least <= most_back {
+            0_i64.clamp(self.least, most_back)
         } else {
-            self.least.midpoint(self.most)
+            self.least.midpoint(most_back)
         }
     }
 }
@@ -57,13 +66,23 @@ fn difference(one: u64, other: u64) -> i64 {
 
 /// Returns the offset of each resource. The clock of the root resource of each group is not shifted.
 pub(super) fn offsets(resources: usize, bounds: &BTreeMap<(u32, u32), Bounds>) -> Vec<i64> {
-    let mut pairs: Vec<_> = bounds.iter().collect();
-    pairs.sort_by_key(|(pair, bounds)| (Reverse(bounds.calls), **pair));
+    let mut pairs: Vec<_> = bounds
+        .iter()
+        .filter_map(|(&(parent, child), &bounds_there)| {
+            let back = bounds.get(&(child, parent)).copied();
+            let calls_back = back.map_or(0, |back| back.calls);
+            // The direction with more calls represents both.
+            let is_first = (Reverse(bounds_there.calls), parent) < (Reverse(calls_back), child);
+            let calls = bounds_there.calls + calls_back;
+            is_first.then(|| (calls, (parent, child), bounds_there.offset(back)))
+        })
+        .collect();
+    pairs.sort_by_key(|(calls, pair, _)| (Reverse(*calls), *pair));
     let mut groups = Groups {
         links: (0..resources as u32).map(|resource| (resource, 0)).collect(),
     };
-    for ((parent, child), bounds) in pairs {
-        groups.join(*parent, *child, bounds.offset());
+    for (_, (parent, child), offset) in pairs {
+        groups.join(parent, child, offset);
     }
     (0..resources as u32)
         .map(|resource| groups.find(resource).1)

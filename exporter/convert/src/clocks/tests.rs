@@ -98,6 +98,37 @@ fn call_chain_is_centered_and_all_data_of_a_process_is_shifted() {
 }
 
 #[test]
+fn calls_in_both_directions_bound_one_shift() {
+    // The clock of b lags that of a by 30.
+    let messages = [
+        (Signal::Traces, span("a", (1, 0), CLIENT, 1_000, 1_100)),
+        (Signal::Traces, span("b", (2, 1), SERVER, 980, 990)),
+        (Signal::Traces, span("b", (3, 0), 1, 1_005, 1_025)),
+        (Signal::Traces, span("b", (4, 3), CLIENT, 1_010, 1_020)),
+        (Signal::Traces, span("a", (5, 4), SERVER, 1_041, 1_049)),
+    ];
+    let (moved, _) = aligned(&messages, 1 << 20);
+    let expected = MovedClock {
+        name: "b".to_owned(),
+        nanos: 30,
+    };
+    assert_eq!(moved, [expected]);
+}
+
+#[test]
+fn contradicting_calls_in_both_directions_begin_before_their_parents_by_the_same_time() {
+    // By the first call, b lags by at least 20; by the second one, by at most 10.
+    let messages = [
+        (Signal::Traces, span("a", (1, 0), 4, 1_000, 1_001)),
+        (Signal::Traces, span("b", (2, 1), 5, 980, 990)),
+        (Signal::Traces, span("b", (3, 0), 4, 1_000, 1_001)),
+        (Signal::Traces, span("a", (4, 3), 5, 1_010, 1_020)),
+    ];
+    let (moved, _) = aligned(&messages, 1 << 20);
+    assert_eq!(moved.iter().map(|clock| clock.nanos).collect::<Vec<_>>(), [15]);
+}
+
+#[test]
 fn children_within_their_parents_or_outliving_them_are_not_shifted() {
     for (kind, start, end) in [(SERVER, 10, 90), (SERVER, 0, 100), (5, 500, 900), (0, 50, 150)] {
         let messages = [

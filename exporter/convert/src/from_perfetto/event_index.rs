@@ -8,6 +8,7 @@ use pulsetrain_pipeline::spill::{MemoryBudget, Sorted, Sorter};
 
 use super::{
     metric_metadata::MetricMetadata,
+    records,
     spill_codec::{self, pack_event, unpack_event},
     tracks::Tracks,
 };
@@ -21,6 +22,8 @@ pub(super) struct EventIndex {
     /// Events of clocks without a relation to the wall clock, by the time of their own clock.
     unplaced: Times,
     logs: Sorter,
+    /// The last log line, unless an event followed it.
+    line: Option<LogItem>,
     pub(super) room: MemoryBudget,
 }
 
@@ -44,11 +47,19 @@ impl EventIndex {
             events: times(),
             unplaced: times(),
             logs: Sorter::new(room.share(8)),
+            line: None,
             room: room.share(8),
         }
     }
 
-    pub(super) fn take(&mut self, event: TraceEvent) -> io::Result<()> {
+    pub(super) fn take(&mut self, mut event: TraceEvent) -> io::Result<()> {
+        if let Some(line) = self.line.take() {
+            if records::is_instant_of(&line, &event) {
+                records::add_line(line, &mut event);
+            } else {
+                self.push_line(&line)?;
+            }
+        }
         let (times, nanos) = match event.time {
             Time::Unix(nanos) => (&mut self.events, nanos),
             Time::Clock { nanos, .. } => (&mut self.unplaced, nanos),
@@ -64,10 +75,17 @@ impl EventIndex {
     }
 
     /// Adds a log line unless the trace also contains its original record.
-    pub(super) fn take_log(&mut self, line: &LogItem) -> io::Result<()> {
+    pub(super) fn take_log(&mut self, line: LogItem) -> io::Result<()> {
         if self.metadata.knows_pid(line.pid) {
             return Ok(());
         }
+        match self.line.replace(line) {
+            Some(line) => self.push_line(&line),
+            None => Ok(()),
+        }
+    }
+
+    fn push_line(&mut self, line: &LogItem) -> io::Result<()> {
         self.logs.push((line.pid as u64, 0), |out| {
             let time = match line.time {
                 Time::Unix(nanos) => nanos,
@@ -83,9 +101,12 @@ impl EventIndex {
     /// Returns the events in their order, and the log lines. The first event of clocks without a relation to the wall clock is
     /// at `start_unix_nanos`.
     pub(super) fn sorted(
-        self,
+        mut self,
         start_unix_nanos: Option<UnixNanos>,
     ) -> io::Result<(Tracks, MetricMetadata, Timeline, Lines)> {
+        if let Some(line) = self.line.take() {
+            self.push_line(&line)?;
+        }
         let first = self.unplaced.between.map(|(first, _)| first);
         let offset = match (start_unix_nanos, first) {
             (Some(start), Some(first)) => start.0.wrapping_sub(first),

@@ -13,6 +13,7 @@ use super::{
     tracks::Tracks,
     values::{self, Entries},
 };
+use crate::vocabulary::TRACES;
 
 /// The key of the map of original fields.
 pub(super) const KEY: &str = "otel";
@@ -35,6 +36,10 @@ pub(super) struct MetricMetadata {
     shown: HashMap<u64, NamedFields>,
     /// The track of each process by its number.
     pids: HashMap<i32, u64>,
+    /// Whether this program wrote the trace.
+    pub(super) is_own: bool,
+    /// Whether the spans are on the rows of their traces.
+    pub(super) is_by_trace: bool,
     /// By track and number.
     metrics: BTreeMap<(u64, u64), NamedFields>,
 }
@@ -52,8 +57,14 @@ impl MetricMetadata {
                 .iter()
                 .any(|(key, _)| key == attribute::SERVICE_NAME.name);
             // Another program may write an event with this name.
-            if event.name == RESOURCE && has_service && matches!(process, Some(TrackKind::Process { .. })) {
-                self.shown.insert(event.track_uuid, event.annotations);
+            if event.name == RESOURCE
+                && (self.is_own || has_service)
+                && matches!(process, Some(TrackKind::Process { .. }))
+            {
+                // The rows of traces have a process without a resource.
+                if !self.is_by_trace || tracks.name(event.track_uuid) != TRACES {
+                    self.shown.insert(event.track_uuid, event.annotations);
+                }
                 return None;
             }
             return Some(event);

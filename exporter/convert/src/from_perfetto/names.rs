@@ -1,5 +1,7 @@
 //! Names that contain attributes.
 
+use std::borrow::Cow;
+
 use pulsetrain_perfetto::AnnotationData;
 
 /// Splits `rollout (step=3, role=actor)`, the notation of Tunix for attributes, into the name and the attributes.
@@ -21,6 +23,35 @@ pub(super) fn name_and_tags(name: &str) -> (&str, Vec<(String, AnnotationData)>)
     }
 }
 
+/// Splits a text at the first separator that is not in quotes; at the first one if a quote is not closed.
+pub(super) fn split_outside_quotes<'a>(text: &'a str, separator: &str) -> Option<(&'a str, &'a str)> {
+    let (mut is_quoted, mut is_escaped, mut found) = (false, false, None);
+    for (place, character) in text.char_indices() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ if found.is_none() && !is_quoted && text[place..].starts_with(separator) => {
+                found = Some((&text[..place], &text[place + separator.len()..]));
+            }
+            _ => {}
+        }
+    }
+    if is_quoted {
+        text.split_once(separator)
+    } else {
+        found
+    }
+}
+
+/// Returns the content of a JSON string, and any other text unchanged.
+pub(super) fn unquoted(text: &str) -> Cow<'_, str> {
+    let content = text
+        .starts_with('"')
+        .then(|| serde_json::from_str::<String>(text).ok());
+    content.flatten().map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +68,15 @@ mod tests {
             ]
         );
         assert_eq!(name_and_tags("GET (retried)").0, "GET (retried)");
+    }
+
+    #[test]
+    fn separators_in_quotes_are_part_of_the_text() {
+        let split = |text| split_outside_quotes(text, ", ");
+        assert_eq!(split(r#"m="get, put", k=1"#), Some((r#"m="get, put""#, "k=1")));
+        assert_eq!(split(r#"m="5\", put""#), None);
+        assert_eq!(split(r#"disk=5", k=1"#), Some((r#"disk=5""#, "k=1")));
+        assert_eq!(unquoted(r#""get, \"put\"""#), r#"get, "put""#);
+        assert_eq!(unquoted(r#""a" b"#), r#""a" b"#);
     }
 }

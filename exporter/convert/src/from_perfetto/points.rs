@@ -17,6 +17,7 @@ use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 use super::{
     message,
     metric_metadata::MetricMetadata,
+    names,
     resource_batches::{BatchContext, BatchKey, MESSAGE_BYTES, ResourceBatches},
     tracks::Tracks,
     values::{self, Entries},
@@ -201,7 +202,8 @@ impl Gauge {
     }
 }
 
-/// The name, unit and attributes of a counter; a name like `gpu.power {device.id=0}` contains attributes.
+/// The name, unit and attributes of a counter; a name like `gpu.power {device.id=0}` contains attributes. Texts with separators
+/// are in quotes.
 #[derive(Debug, Default)]
 pub(super) struct CounterLabel {
     head: Buffer,
@@ -211,14 +213,18 @@ pub(super) struct CounterLabel {
 impl CounterLabel {
     pub(super) fn of(track: u64, tracks: &Tracks) -> Self {
         let full = tracks.name(track);
-        let (name, labels) = full
+        let (name, mut labels) = full
             .strip_suffix('}')
             .and_then(|rest| rest.split_once(" {"))
             .unwrap_or((full, ""));
         let mut label = Self::default();
-        for (key, value) in labels.split(", ").filter_map(|label| label.split_once('=')) {
-            let value = AnnotationData::Text(value.to_owned());
-            values::attribute(7, key, &value, &mut label.attributes);
+        while !labels.is_empty() {
+            let (first, rest) = names::split_outside_quotes(labels, ", ").unwrap_or((labels, ""));
+            if let Some((key, value)) = names::split_outside_quotes(first, "=") {
+                let value = AnnotationData::Text(names::unquoted(value).into_owned());
+                values::attribute(7, &names::unquoted(key), &value, &mut label.attributes);
+            }
+            labels = rest;
         }
         label.head.text(1, name);
         if let Some(about) = tracks.get(track) {

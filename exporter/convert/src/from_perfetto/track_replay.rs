@@ -29,11 +29,14 @@ use crate::ConvertError;
 
 /// The key of the map of a slice that represents several spans.
 const MERGED: &str = "merged";
-/// The keys of instants that duplicate other data: a log record that is also a line of the log, or a span that failed.
-const REPEATED: [&str; 2] = ["severity_number", "error_of"];
-/// Returns whether an instant with these fields duplicates a log record or a failure.
-fn is_repeated(fields: &[(String, AnnotationData)]) -> bool {
-    REPEATED.iter().any(|key| values::get(fields, key).is_some())
+/// The keys of instants that are not events of their slices: a log record, or a span that failed.
+const NOT_EVENTS: [&str; 2] = [records::SEVERITY, ERROR_OF];
+/// The key of an instant for a span that failed, which duplicates the span.
+const ERROR_OF: &str = "error_of";
+
+/// Returns whether an instant with these fields is a log record or a failure.
+fn is_no_event(fields: &[(String, AnnotationData)]) -> bool {
+    NOT_EVENTS.iter().any(|key| values::get(fields, key).is_some())
 }
 
 /// The field of the attributes of a log record.
@@ -167,6 +170,7 @@ impl<'a> TrackReplay<'a> {
                     self.count(track, &event, time, batches, conversion)?;
                     Ok(())
                 }
+                EventKind::State => self.enter_state(track, &event, time),
                 _ => Ok(()),
             }
             .map_err(ConvertError::Temporary)?;
@@ -185,7 +189,7 @@ impl<'a> TrackReplay<'a> {
         match track.open.last() {
             // The arrows of a trace with all fields are already in its original spans; a log record has the ids of its span.
             Some(open) if open.is_written => Ok(()),
-            _ if otel_fields(&event.annotations).is_some_and(is_repeated) => Ok(()),
+            _ if otel_fields(&event.annotations).is_some_and(is_no_event) => Ok(()),
             None if track.has_known_resource => Ok(()),
             Some(Open {
                 key: Some(key), ids, ..
@@ -292,6 +296,19 @@ impl<'a> TrackReplay<'a> {
         self.pieces.end(key, open.index, time, &attributes)
     }
 
+    /// Ends the current state of a track, and begins the next one if the event has a name.
+    fn enter_state(&mut self, track: &mut OnTrack, event: &TraceEvent, time: u64) -> io::Result<()> {
+        if let Some(open) = track.open.pop()
+            && let Some(key) = open.key
+        {
+            self.pieces.end(key, open.index, time, &Buffer::default())?;
+        }
+        if event.name.is_empty() {
+            return Ok(());
+        }
+        self.begin(track, event, time)
+    }
+
     fn instant<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         &mut self,
         track: &mut OnTrack,
@@ -317,7 +334,14 @@ impl<'a> TrackReplay<'a> {
                 let batch_key = BatchKey::Process(process.unwrap_or(track.process), Ok(scope));
                 return batches.push(Signal::Logs, batch_key, out.as_slice(), self.known());
             }
-            if is_repeated(fields) {
+            if values::get(fields, records::SEVERITY).is_some() {
+                conversion.logs += 1;
+                let record = records::of_record(event, fields, time);
+                let process = records::pid(fields).and_then(|pid| self.tracks.process_of(pid));
+                let batch_key = BatchKey::Process(process.unwrap_or(track.process), Err(String::new()));
+                return batches.push(Signal::Logs, batch_key, record.as_slice(), self.known());
+            }
+            if values::get(fields, ERROR_OF).is_some() {
                 return Ok(());
             }
         }

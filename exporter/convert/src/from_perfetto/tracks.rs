@@ -32,17 +32,24 @@ impl Thread {
 
 /// The tracks of a trace.
 #[derive(Debug, Default)]
-pub(super) struct Tracks(HashMap<u64, Track>);
+pub(super) struct Tracks {
+    all: HashMap<u64, Track>,
+    /// The tracks of processes by pid.
+    processes: HashMap<i32, u64>,
+}
 
 impl Tracks {
     /// Adds a descriptor; a later one for the same track replaces it.
     pub(super) fn insert(&mut self, track: Track) {
-        self.0.insert(track.uuid, track);
+        if let TrackKind::Process { pid, .. } = track.kind {
+            self.processes.insert(pid, track.uuid);
+        }
+        self.all.insert(track.uuid, track);
     }
 
     /// Returns the last descriptor of a track.
     pub(super) fn get(&self, uuid: u64) -> Option<&Track> {
-        self.0.get(&uuid)
+        self.all.get(&uuid)
     }
 
     /// Returns the track and its ancestors, the outermost last. A cycle of parents ends the path.
@@ -63,6 +70,11 @@ impl Tracks {
             .iter()
             .find(|track| matches!(track.kind, TrackKind::Process { .. }));
         process.or(path.last()).map_or(uuid, |track| track.uuid)
+    }
+
+    /// Returns the track of the process with a pid.
+    pub(super) fn process_of(&self, pid: i32) -> Option<u64> {
+        self.processes.get(&pid).copied()
     }
 
     /// Returns the name of a track.

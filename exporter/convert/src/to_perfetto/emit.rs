@@ -47,7 +47,7 @@ pub(super) fn emit<P: PerfettoParts>(
     let readings = std::mem::take(&mut points.readings);
     let times = spans.times;
     let logs_row = &mut records.row;
-    let (trees, labels) = match spilled {
+    let (trees, mut labels) = match spilled {
         None => held(spans, logs_row, &scopes, &config, &mut summary)?,
         Some(mut partitions) => {
             partitions.write(&spans)?;
@@ -56,6 +56,9 @@ pub(super) fn emit<P: PerfettoParts>(
             sorted(partitions, spans, logs_row, &scopes, &config, &mut summary)?
         }
     };
+    if config.by_trace {
+        labels.distinguish();
+    }
     let latest = times.map(|(_, last)| last);
     let times = [
         times.map(|(first, _)| first),
@@ -76,7 +79,7 @@ pub(super) fn emit<P: PerfettoParts>(
         pids: &pids,
     };
     let output = TraceOutput::new(about, parts, split)?;
-    let drawing = TreeWriter::new(output, labels, Metering::new(&points), &mut summary);
+    let drawing = TreeWriter::new(output, labels, Metering::new(&points, &scopes), &mut summary);
     let emitter = Emitter {
         drawing,
         trees,

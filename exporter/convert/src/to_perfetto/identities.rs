@@ -111,3 +111,31 @@ impl Identities {
         self.places.iter_mut().for_each(|place| *place -= less(*place));
     }
 }
+
+/// Returns the digits of a trace id for people: the first eight, or those of its last half if the first half is padding.
+pub(super) fn shown_digits(id: &str) -> &str {
+    const SHOWN: usize = 8;
+    const HALF: usize = 16;
+    let digits = match id.split_at_checked(HALF) {
+        Some((first, last)) if !last.is_empty() && first.bytes().all(|digit| digit == b'0') => last,
+        _ => id,
+    };
+    &digits[..digits.len().min(SHOWN)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padded_trace_id_shows_digits_of_its_last_half() {
+        for (id, shown) in [
+            ("4bf92f3577b34da6a3ce929d0e0e4736", "4bf92f35"),
+            ("00000000000000004bf92f3577b34da6", "4bf92f35"),
+            ("0000000000000001", "00000000"),
+            ("4b", "4b"),
+        ] {
+            assert_eq!(shown_digits(id), shown);
+        }
+    }
+}

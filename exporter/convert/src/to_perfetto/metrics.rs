@@ -11,10 +11,12 @@ use pulsetrain_perfetto::{Annotations, Counter, CounterTrack, CounterUnit, Count
 
 use super::{
     PerfettoError,
+    counter_names::DistinctNames,
     identity::KEY,
     message,
     points::{NameKey, Points},
     readings::{EncodedPoint, Reading},
+    scopes::Scopes,
     trace_output::{PerfettoParts, TraceOutput},
 };
 
@@ -25,6 +27,7 @@ const TIME: u32 = 3;
 /// Draws points in the order of their times.
 pub(super) struct Metering<'a> {
     points: &'a Points,
+    names: DistinctNames,
     /// The running totals of delta series.
     totals: Vec<f64>,
     states: Vec<CurrentState>,
@@ -41,9 +44,10 @@ struct CurrentState {
 }
 
 impl<'a> Metering<'a> {
-    pub(super) fn new(points: &'a Points) -> Self {
+    pub(super) fn new(points: &'a Points, scopes: &Scopes) -> Self {
         Self {
             points,
+            names: DistinctNames::of(points, scopes),
             totals: vec![0.0; points.series.len()],
             states: vec![CurrentState::default(); points.state_tracks.len()],
             described: HashSet::new(),
@@ -79,7 +83,7 @@ impl<'a> Metering<'a> {
             self.describe(carried.metric, time, output)?;
         }
         let series = &self.points.series[number as usize];
-        let track = counter(number, self.points, time, output)?;
+        let track = counter(number, self.points, &self.names, time, output)?;
         let shown = if series.is_delta {
             let total = &mut self.totals[number as usize];
             let delta = as_f64(value);
@@ -181,8 +185,8 @@ impl<'a> Metering<'a> {
         if shown.state.replace(state) == Some(state) {
             return Ok(());
         }
-        let NameKey { resource, name } = &self.points.state_tracks[number as usize];
-        let track = output.state(number, *resource, name, time)?;
+        let (resource, name) = state_row(number, self.points, &self.names);
+        let track = output.state(number, resource, name, time)?;
         let label = self.points.labels.get(state);
         Ok(output.trace.set_state(track, time, Some(label))?)
     }
@@ -195,8 +199,8 @@ impl<'a> Metering<'a> {
         self.described.clear();
         for (number, shown) in (0..).zip(&mut self.states) {
             if shown.state.take().is_some() {
-                let NameKey { resource, name } = &self.points.state_tracks[number as usize];
-                let track = output.state(number, *resource, name, shown.time)?;
+                let (resource, name) = state_row(number, self.points, &self.names);
+                let track = output.state(number, resource, name, shown.time)?;
                 output.trace.set_state(track, shown.time, None)?;
             }
         }
@@ -235,24 +239,32 @@ fn descriptor_of(data: u32) -> Option<&'static pulsetrain_otlp::descriptor::Mess
 fn counter<P: PerfettoParts>(
     number: u32,
     points: &Points,
+    names: &DistinctNames,
     time: u64,
     output: &mut TraceOutput<'_, P>,
 ) -> Result<CounterTrack, PerfettoError> {
-    let known = points.series.get_index(number as usize);
-    let (NameKey { resource, name }, series) = known.expect("invariant: readings have numbers of series");
-    let heading = match points.families.get_index(series.family as usize) {
-        Some((metric, counters)) if *counters > 1 => {
-            output.metric((series.family, &metric.name), *resource, time)?
-        }
-        _ => output.metrics(*resource, time)?,
+    let (key, series) = points.series_of(number);
+    let (NameKey { resource, name }, counters) = points.metric(key.stream);
+    let heading = if counters > 1 {
+        let family = points.stream(key.stream).family;
+        output.metric((family, name), *resource, time)?
+    } else {
+        output.metrics(*resource, time)?
     };
     let about = Counter {
-        name,
+        name: names.series(number, &key.name),
         unit: unit(&series.unit),
         description: &series.description,
         scale: series.scale.as_deref(),
     };
     Ok(output.counter(number, heading, &about)?)
+}
+
+/// Returns the resource and the name of a row of states.
+fn state_row<'a>(number: u32, points: &'a Points, names: &'a DistinctNames) -> (u32, &'a str) {
+    let stream = points.state_tracks[number as usize];
+    let (NameKey { resource, name }, _) = points.metric(stream);
+    (*resource, names.state(number, name))
 }
 
 /// Converts a UCUM unit to a unit that Perfetto defines, if there is an equal one. UCUM's braces around counted things are

@@ -10,7 +10,7 @@ use pulsetrain_perfetto::CounterValue;
 use super::{
     PerfettoError,
     points::{MetricContext, Points},
-    quantiles::{self, Bucket},
+    quantiles::{self, Bucket, Limits},
     readings::{EncodedPoint, Reading},
 };
 
@@ -20,23 +20,31 @@ const STATE: &str = "{state}";
 /// The quantiles of a distribution that are drawn.
 const QUANTILES: [(f64, &str); 3] = [(0.5, ".p50"), (0.9, ".p90"), (0.99, ".p99")];
 
+/// Returns a quantile in percent, without the error of the multiplication.
+fn percent(quantile: f64) -> f64 {
+    const DIGITS: f64 = 1e9;
+    (quantile * 100.0 * DIGITS).round() / DIGITS
+}
+
 /// A point of a distribution.
 struct Distribution<'a> {
     time: u64,
     attributes: Repeated<'a, KeyValue<'a>>,
     count: u64,
     sum: Option<f64>,
+    limits: Limits,
     buckets: Vec<Bucket>,
 }
 
 /// Creates the distribution from a point of any of the three kinds: their common fields have the same names.
 macro_rules! distribution {
-    ($point:expr, $sum:expr, $buckets:expr) => {
+    ($point:expr, $sum:expr, ($min:expr, $max:expr), $buckets:expr) => {
         Distribution {
             time: $point.time_unix_nano,
             attributes: $point.attributes,
             count: $point.count,
             sum: $sum,
+            limits: Limits::of($point.count, $sum, $min, $max),
             buckets: $buckets,
         }
     };
@@ -70,7 +78,12 @@ impl Points {
         point: &HistogramPoint<'_>,
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let distribution = distribution!(point, point.sum, quantiles::explicit(point)?);
+        let distribution = distribution!(
+            point,
+            point.sum,
+            (point.min, point.max),
+            quantiles::explicit(point)?
+        );
         self.distribution(around, &distribution, carried)
     }
 
@@ -80,7 +93,12 @@ impl Points {
         point: &ExponentialHistogramPoint<'_>,
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let distribution = distribution!(point, point.sum, quantiles::exponential(point)?);
+        let distribution = distribution!(
+            point,
+            point.sum,
+            (point.min, point.max),
+            quantiles::exponential(point)?
+        );
         self.distribution(around, &distribution, carried)
     }
 
@@ -90,11 +108,11 @@ impl Points {
         point: &SummaryPoint<'_>,
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let distribution = distribution!(point, Some(point.sum), Vec::new());
+        let distribution = distribution!(point, Some(point.sum), (None, None), Vec::new());
         self.distribution(around, &distribution, carried)?;
         for quantile in point.quantile_values {
             let quantile = quantile?;
-            let statistic = format!(".p{}", quantile.quantile * 100.0);
+            let statistic = format!(".p{}", percent(quantile.quantile));
             let value = CounterValue::Double(quantile.value);
             self.push(
                 around,
@@ -127,7 +145,7 @@ impl Points {
             push(around, ".sum", CounterValue::Double(sum), None)?;
         }
         for (quantile, statistic) in QUANTILES {
-            if let Some(value) = quantiles::estimate(&point.buckets, quantile) {
+            if let Some(value) = quantiles::estimate(&point.buckets, point.limits, quantile) {
                 push(&settled, statistic, CounterValue::Double(value), None)?;
             }
         }
@@ -167,9 +185,8 @@ impl Points {
         }
         for attribute in point.attributes {
             if let AnyValue::String(state) = attribute?.value.unwrap_or_default() {
-                let name = around.metric.name.to_str_lossy().into_owned();
                 let reading = Reading::State {
-                    track: self.state_track(around.resource, name),
+                    track: self.state_track(around.stream),
                     state: self.labels.number(state.to_str_lossy().into_owned()),
                 };
                 self.readings
@@ -177,5 +194,23 @@ impl Points {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn percent_of_a_quantile_has_no_rounding_error() {
+        for (quantile, shown) in [
+            (0.55, "55"),
+            (0.07, "7"),
+            (0.999, "99.9"),
+            (0.9999999, "99.99999"),
+            (1.0, "100"),
+        ] {
+            assert_eq!(percent(quantile).to_string(), shown);
+        }
     }
 }

@@ -3,12 +3,9 @@
 use std::collections::HashMap;
 
 use indexmap::{IndexMap, IndexSet};
-use pulsetrain_otlp::{
-    WireError,
-    view::{
-        ExponentialHistogramPoint, HistogramPoint, KeyValue, Message, Metric, MetricData, NumberPoint,
-        Repeated, SummaryPoint, Temporality,
-    },
+use pulsetrain_otlp::view::{
+    ExponentialHistogramPoint, HistogramPoint, KeyValue, Message, Metric, MetricData, NumberPoint, Repeated,
+    SummaryPoint, Temporality,
 };
 use pulsetrain_perfetto::CounterValue;
 use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
@@ -18,10 +15,10 @@ use super::{
     labels::Labels,
     metric_heads::MetricHead,
     readings::{EncodedPoint, Reading},
+    series::{LabelText, SeriesKey, Stream},
     span_trees::LATEST,
     walk::{self, Input},
 };
-use pulsetrain_otlp::json::value_text;
 
 /// The limit for the bounds of a distribution. An exponential one has 160 at a time, and others after a change of scale.
 const MAX_BOUNDS: usize = 640;
@@ -30,11 +27,13 @@ const MAX_BOUNDS: usize = 640;
 #[derive(Debug, Default)]
 pub(super) struct Points {
     /// The bounds of all buckets of a distribution that were ever not empty, in ascending order.
-    bounds: HashMap<NameKey, Vec<f64>>,
-    pub(super) series: IndexMap<NameKey, Series>,
-    /// Metrics with the number of their counters: several counters are under one heading.
-    pub(super) families: IndexMap<NameKey, u32>,
-    pub(super) state_tracks: IndexSet<NameKey>,
+    bounds: HashMap<SeriesKey, Vec<f64>>,
+    pub(super) series: IndexMap<SeriesKey, Series>,
+    streams: IndexSet<Stream>,
+    /// Names of metrics with the number of their counters: several counters are under one heading.
+    families: IndexMap<NameKey, u32>,
+    /// The rows of states by their streams.
+    pub(super) state_tracks: IndexSet<u32>,
     pub(super) labels: Labels,
     /// Metrics without their points. A full trace contains each once.
     pub(super) heads: IndexSet<MetricHead>,
@@ -45,8 +44,8 @@ pub(super) struct Points {
 /// A series, which is drawn as one counter.
 #[derive(Debug)]
 pub(super) struct Series {
-    /// The metric, by its number in [`Points::families`].
-    pub(super) family: u32,
+    /// The length of the name without the labels.
+    pub(super) labels_at: usize,
     pub(super) unit: String,
     pub(super) description: String,
     /// Counters with the same key share one scale.
@@ -55,7 +54,7 @@ pub(super) struct Series {
     pub(super) is_delta: bool,
 }
 
-/// A series, a metric or a row of states of a resource.
+/// The name of a metric in a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NameKey {
     pub(super) resource: u32,
@@ -67,6 +66,8 @@ pub(super) struct NameKey {
 pub(super) struct MetricContext<'a> {
     pub(super) resource: u32,
     pub(super) metric: &'a Metric<'a>,
+    /// The number of its stream.
+    pub(super) stream: u32,
     pub(super) is_delta: bool,
     /// The number of the metric, if complete points are written.
     pub(super) head: Option<u32>,
@@ -111,28 +112,57 @@ impl Points {
     /// Adds a batch of metrics.
     pub(super) fn add(&mut self, batch: &[u8], input: &mut Input<'_>) -> Result<(), PerfettoError> {
         let config = input.config;
-        input.each_item(batch, |bytes, walk::ItemContext { resource, scope }, summary| {
+        input.each_item(batch, |bytes, around, scopes, summary| {
+            let walk::ItemContext { resource, scope } = around;
             let metric = Metric::decode(bytes)?;
             let head = config.attributes.is_full().then(|| {
                 let head = MetricHead::of(resource, scope, bytes);
                 self.heads.insert_full(head).0 as u32
             });
-            self.add_metric(resource, &metric, head, config, summary)
+            let around = walk::ItemContext {
+                resource,
+                scope: scopes.without_schema(scope),
+            };
+            self.add_metric(around, &metric, head, config, summary)
         })
     }
 
     fn add_metric(
         &mut self,
-        resource: u32,
+        walk::ItemContext { resource, scope }: walk::ItemContext,
         metric: &Metric<'_>,
         head: Option<u32>,
         config: &PerfettoConfig,
         summary: &mut PerfettoSummary,
     ) -> Result<(), PerfettoError> {
-        let around = |temporality: i32| MetricContext {
+        let Some(data) = metric.data() else {
+            return Ok(());
+        };
+        let (kind, temporality) = match &data {
+            MetricData::Gauge(_) => ("gauge", 0),
+            MetricData::Sum(sum) => ("sum", sum.aggregation_temporality),
+            MetricData::Histogram(histogram) => ("histogram", histogram.aggregation_temporality),
+            MetricData::ExponentialHistogram(histogram) => {
+                ("exponential histogram", histogram.aggregation_temporality)
+            }
+            MetricData::Summary(_) => ("summary", 0),
+        };
+        let is_delta = Temporality::from(temporality) == Temporality::Delta;
+        let name = metric.name.to_str_lossy().into_owned();
+        let family = self.families.entry(NameKey { resource, name });
+        let family_number = family.index() as u32;
+        family.or_default();
+        let stream = Stream {
+            family: family_number,
+            scope,
+            kind,
+            is_delta,
+        };
+        let around = MetricContext {
             resource,
             metric,
-            is_delta: Temporality::from(temporality) == Temporality::Delta,
+            stream: self.streams.insert_full(stream).0 as u32,
+            is_delta,
             head,
         };
         let mut point_filter = PointFilter {
@@ -140,32 +170,39 @@ impl Points {
             config,
             summary,
         };
-        match metric.data() {
-            Some(MetricData::Gauge(gauge)) => {
-                point_filter.take(around(0), &gauge.data_points, Points::number)
-            }
-            Some(MetricData::Sum(sum)) => point_filter.take(
-                around(sum.aggregation_temporality),
-                &sum.data_points,
-                Points::number,
-            ),
-            Some(MetricData::Histogram(histogram)) => {
-                let around = around(histogram.aggregation_temporality);
+        match data {
+            MetricData::Gauge(gauge) => point_filter.take(around, &gauge.data_points, Points::number),
+            MetricData::Sum(sum) => point_filter.take(around, &sum.data_points, Points::number),
+            MetricData::Histogram(histogram) => {
                 point_filter.take(around, &histogram.data_points, Points::histogram)
             }
-            Some(MetricData::ExponentialHistogram(histogram)) => {
-                let around = around(histogram.aggregation_temporality);
+            MetricData::ExponentialHistogram(histogram) => {
                 point_filter.take(around, &histogram.data_points, Points::exponential)
             }
-            Some(MetricData::Summary(points)) => {
-                point_filter.take(around(0), &points.data_points, Points::summary)
-            }
-            None => Ok(()),
+            MetricData::Summary(points) => point_filter.take(around, &points.data_points, Points::summary),
         }
     }
 
-    pub(super) fn state_track(&mut self, resource: u32, name: String) -> u32 {
-        self.state_tracks.insert_full(NameKey { resource, name }).0 as u32
+    /// Returns a series by its number.
+    pub(super) fn series_of(&self, number: u32) -> (&SeriesKey, &Series) {
+        let known = self.series.get_index(number as usize);
+        known.expect("invariant: readings have numbers of series")
+    }
+
+    pub(super) fn stream(&self, number: u32) -> &Stream {
+        &self.streams[number as usize]
+    }
+
+    /// Returns the name of the metric of a stream, and the number of its counters.
+    pub(super) fn metric(&self, stream: u32) -> (&NameKey, u32) {
+        let family = self.families.get_index(self.stream(stream).family as usize);
+        let (name, counters) = family.expect("invariant: streams have numbers of families");
+        (name, *counters)
+    }
+
+    /// Returns the number of the row of states of a stream.
+    pub(super) fn state_track(&mut self, stream: u32) -> u32 {
+        self.state_tracks.insert_full(stream).0 as u32
     }
 
     /// Stores a point without a counter value, if complete points are written.
@@ -192,7 +229,7 @@ impl Points {
         value: CounterValue,
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let series = self.series(around, statistic, &labels(attributes)?);
+        let series = self.series(around, statistic, LabelText::of(attributes)?);
         let reading = Reading::Count {
             series,
             value,
@@ -208,9 +245,11 @@ impl Points {
         attributes: Repeated<'_, KeyValue<'_>>,
         more: impl Iterator<Item = f64>,
     ) -> Result<Vec<f64>, PerfettoError> {
-        let key = NameKey {
-            resource: around.resource,
-            name: format!("{}{}", around.metric.name.to_str_lossy(), labels(attributes)?),
+        let LabelText { shown, typed } = LabelText::of(attributes)?;
+        let key = SeriesKey {
+            stream: around.stream,
+            name: shown,
+            typed,
         };
         let known = self.bounds.entry(key).or_default();
         let mut all = known.clone();
@@ -225,28 +264,26 @@ impl Points {
         Ok(all)
     }
 
-    fn series(&mut self, around: &MetricContext<'_>, statistic: &str, labels: &str) -> u32 {
+    fn series(&mut self, around: &MetricContext<'_>, statistic: &str, labels: LabelText) -> u32 {
         let metric = around.metric.name.to_str_lossy();
-        let key = NameKey {
-            resource: around.resource,
-            name: format!("{metric}{statistic}{labels}"),
+        let LabelText { shown, typed } = labels;
+        let key = SeriesKey {
+            stream: around.stream,
+            name: format!("{metric}{statistic}{shown}"),
+            typed,
         };
         if let Some(known) = self.series.get_index_of(&key) {
             return known as u32;
         }
-        let family = self.families.entry(NameKey {
-            resource: around.resource,
-            name: metric.clone().into_owned(),
-        });
-        let family_number = family.index() as u32;
-        *family.or_default() += 1;
+        let family = self.streams[around.stream as usize].family;
+        self.families[family as usize] += 1;
         let counts = statistic == ".count" || statistic.starts_with(".le_");
         let unit = around.metric.unit.to_str_lossy();
         let series = Series {
-            family: family_number,
+            labels_at: metric.len() + statistic.len(),
             unit: if counts { String::new() } else { unit.into_owned() },
             description: around.metric.description.to_str_lossy().into_owned(),
-            scale: statistic.starts_with(".p").then(|| format!("{metric}{labels}")),
+            scale: statistic.starts_with(".p").then(|| format!("{metric}{shown}")),
             is_delta: around.is_delta,
         };
         self.series.insert_full(key, series).0 as u32
@@ -287,20 +324,4 @@ impl PointFilter<'_> {
         }
         Ok(())
     }
-}
-
-/// Formats attributes as ` {key=value, ...}` in sorted order; the result is empty without attributes.
-fn labels(attributes: Repeated<'_, KeyValue<'_>>) -> Result<String, WireError> {
-    let mut labels = Vec::new();
-    for attribute in attributes {
-        let attribute = attribute?;
-        let value = value_text(attribute.value.unwrap_or_default());
-        labels.push(format!("{}={value}", attribute.key));
-    }
-    labels.sort_unstable();
-    Ok(if labels.is_empty() {
-        String::new()
-    } else {
-        format!(" {{{}}}", labels.join(", "))
-    })
 }

@@ -1,4 +1,5 @@
-//! Estimates quantiles of histograms as Prometheus does: by linear interpolation within buckets.
+//! Estimates quantiles of histograms as Prometheus does: by linear interpolation within buckets. The smallest and the largest
+//! value narrow the buckets if they are known.
 
 use pulsetrain_otlp::{
     WireError,
@@ -13,12 +14,58 @@ pub(super) struct Bucket {
     pub(super) count: u64,
 }
 
-/// Returns the buckets of a histogram with bounds, lowest first.
+/// The data of a distribution besides its buckets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The smallest value, or negative infinity.
+    min: f64,
+    /// The largest value, or infinity.
+    max: f64,
+    mean: Option<f64>,
+}
+
+impl Limits {
+    /// Returns the limits of a distribution; unknown or invalid ones are infinite.
+    pub(super) fn of(count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) -> Self {
+        let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+        let mean = finite(sum.map(|sum| sum / count as f64));
+        // The sum of one value is the value.
+        let only = mean.filter(|_| count == 1);
+        let min = only.or(finite(min)).unwrap_or(f64::NEG_INFINITY);
+        let max = only.or(finite(max)).unwrap_or(f64::INFINITY);
+        let (min, max) = if min <= max {
+            (min, max)
+        } else {
+            (f64::NEG_INFINITY, f64::INFINITY)
+        };
+        Self { min, max, mean }
+    }
+
+    fn clamp(self, value: f64) -> f64 {
+        value.max(self.min).min(self.max)
+    }
+
+    /// Returns the value at a share of a bucket's values, `None` if nothing is known about them.
+    fn value_in(self, bucket: &Bucket, share: f64) -> Option<f64> {
+        let (from, to) = (bucket.from.max(self.min), bucket.to.min(self.max));
+        let value = match (from.is_finite(), to.is_finite()) {
+            (true, true) => from + (to - from) * share,
+            // The only bucket of a histogram without bounds.
+            _ if bucket.from.is_infinite() => self.mean?,
+            (true, false) => from,
+            _ => to,
+        };
+        Some(self.clamp(value)).filter(|value| value.is_finite())
+    }
+}
+
+/// Returns the buckets of a histogram with bounds, lowest first. Without bounds, its only bucket has infinite bounds.
 pub(super) fn explicit(point: &HistogramPoint<'_>) -> Result<Vec<Bucket>, WireError> {
     let bounds: Vec<f64> = point.explicit_bounds.iter().collect::<Result<_, _>>()?;
-    let lowest = point
-        .min
-        .unwrap_or_else(|| bounds.first().map_or(0.0, |bound| bound.min(0.0)));
+    let lowest = match bounds.first() {
+        Some(bound) => point.min.unwrap_or(bound.min(0.0)),
+        None => f64::NEG_INFINITY,
+    };
     let mut buckets = Vec::with_capacity(bounds.len() + 1);
     for (index, count) in point.bucket_counts.iter().enumerate() {
         let from = index.checked_sub(1).and_then(|below| bounds.get(below));
@@ -64,8 +111,8 @@ pub(super) fn exponential(point: &ExponentialHistogramPoint<'_>) -> Result<Vec<B
     Ok(all)
 }
 
-/// Returns the value of a quantile, or `None` if there are no values.
-pub(super) fn estimate(buckets: &[Bucket], quantile: f64) -> Option<f64> {
+/// Returns the value of a quantile, or `None` if it cannot be estimated.
+pub(super) fn estimate(buckets: &[Bucket], limits: Limits, quantile: f64) -> Option<f64> {
     // The total of counts from outside may exceed the range of an integer.
     let total: f64 = buckets.iter().map(|bucket| bucket.count as f64).sum();
     let wanted = quantile * total;
@@ -74,11 +121,7 @@ pub(super) fn estimate(buckets: &[Bucket], quantile: f64) -> Option<f64> {
         let count = bucket.count as f64;
         if below + count >= wanted {
             let share = (wanted - below) / count;
-            return Some(if bucket.to.is_finite() {
-                bucket.from + (bucket.to - bucket.from) * share
-            } else {
-                bucket.from
-            });
+            return limits.value_in(bucket, share);
         }
         below += count;
     }
@@ -93,6 +136,12 @@ mod tests {
         Bucket { from, to, count }
     }
 
+    const UNKNOWN: Limits = Limits {
+        min: f64::NEG_INFINITY,
+        max: f64::INFINITY,
+        mean: None,
+    };
+
     #[test]
     fn quantile_is_interpolated_linearly_within_its_bucket() {
         let buckets = [
@@ -100,15 +149,42 @@ mod tests {
             bucket(1.0, 3.0, 2),
             bucket(3.0, f64::INFINITY, 1),
         ];
-        assert_eq!(estimate(&buckets, 0.2), Some(0.5));
-        assert_eq!(estimate(&buckets, 0.6), Some(2.0));
-        assert_eq!(estimate(&buckets, 0.99), Some(3.0));
-        assert_eq!(estimate(&[], 0.5), None);
+        assert_eq!(estimate(&buckets, UNKNOWN, 0.2), Some(0.5));
+        assert_eq!(estimate(&buckets, UNKNOWN, 0.6), Some(2.0));
+        assert_eq!(estimate(&buckets, UNKNOWN, 0.99), Some(3.0));
+        assert_eq!(estimate(&[], UNKNOWN, 0.5), None);
     }
 
     #[test]
     fn bucket_counts_whose_sum_overflows_u64_are_added_correctly() {
         let buckets = [bucket(0.0, 1.0, u64::MAX), bucket(1.0, 2.0, u64::MAX)];
-        assert_eq!(estimate(&buckets, 0.75), Some(1.5));
+        assert_eq!(estimate(&buckets, UNKNOWN, 0.75), Some(1.5));
+    }
+
+    #[test]
+    fn smallest_and_largest_value_narrow_the_buckets() {
+        let open = [bucket(0.0, 10.0, 0), bucket(100.0, f64::INFINITY, 10)];
+        let limits = Limits::of(10, Some(90_000.0), Some(8_000.0), Some(10_000.0));
+        assert_eq!(estimate(&open, limits, 0.5), Some(9_000.0));
+        let one = [bucket(10.0, 100.0, 1)];
+        let limits = Limits::of(1, Some(70.0), None, None);
+        assert_eq!(estimate(&one, limits, 0.99), Some(70.0));
+        // Invalid limits do not count.
+        let limits = Limits::of(2, None, Some(3.0), Some(f64::NAN));
+        assert_eq!(estimate(&open, limits, 0.5), Some(100.0));
+        let limits = Limits::of(2, None, Some(3.0), Some(2.0));
+        assert_eq!(estimate(&open, limits, 0.5), Some(100.0));
+    }
+
+    #[test]
+    fn histogram_without_bounds_uses_its_limits_or_its_mean() {
+        let only = [bucket(f64::NEG_INFINITY, f64::INFINITY, 10)];
+        let limits = Limits::of(10, Some(5_000.0), Some(400.0), Some(600.0));
+        assert_eq!(estimate(&only, limits, 0.9), Some(580.0));
+        assert_eq!(
+            estimate(&only, Limits::of(10, Some(5_000.0), None, None), 0.9),
+            Some(500.0)
+        );
+        assert_eq!(estimate(&only, UNKNOWN, 0.9), None);
     }
 }

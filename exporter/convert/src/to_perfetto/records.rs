@@ -78,7 +78,7 @@ impl Records {
     ) -> Result<(), PerfettoError> {
         let config = input.config;
         let mut of_spans = Vec::new();
-        let outcome = input.each_item(batch, |message, around, summary| {
+        let outcome = input.each_item(batch, |message, around, _, summary| {
             if of_spans.len() >= PART_BYTES {
                 spans.keep(std::mem::take(&mut of_spans).into());
                 partitions::spill_beyond_budget(spans, spilled, config)?;

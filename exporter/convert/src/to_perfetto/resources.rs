@@ -13,6 +13,7 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::attribute;
 
 use super::PerfettoConfig;
+use crate::vocabulary::TRACES;
 use pulsetrain_otlp::json::value_text;
 
 /// The first number for processes without a number, or with one that is not unique. Linux has numbers up to 4,194,304.
@@ -62,7 +63,7 @@ impl Resources {
     pub(super) fn of_traces(&mut self) -> u32 {
         *self.of_traces.get_or_insert_with(|| {
             self.all.push(ResourceEntry {
-                name: "traces".to_owned(),
+                name: TRACES.to_owned(),
                 ..ResourceEntry::default()
             });
             self.all.len() as u32 - 1

@@ -1,5 +1,7 @@
 //! Distinct instrumentation scopes, with the schema URLs of their messages.
 
+use std::collections::HashMap;
+
 use indexmap::IndexMap;
 use pulsetrain_otlp::{
     WireError,
@@ -11,8 +13,9 @@ use super::walk::first;
 /// The scopes of an input.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    /// The scopes with their names.
-    all: IndexMap<ScopeEntry, String>,
+    all: IndexMap<ScopeEntry, ScopeName>,
+    /// The first scope with each message, regardless of the schema URLs.
+    first: HashMap<Vec<u8>, u32>,
     /// The last scope that was looked up; the next one is usually the same.
     latest: Option<u32>,
 }
@@ -26,6 +29,14 @@ pub(super) struct ScopeEntry {
     pub(super) resource_schema_url: Vec<u8>,
 }
 
+/// A scope as it is displayed.
+#[derive(Debug)]
+struct ScopeName {
+    name: String,
+    /// The number of the first scope that differs at most in its schema URLs.
+    first: u32,
+}
+
 impl Scopes {
     /// Returns the number of the scope in a `ScopeSpans`, `ScopeMetrics` or `ScopeLogs` with these bytes.
     pub(super) fn number_of(
@@ -36,7 +47,7 @@ impl Scopes {
     ) -> Result<u32, WireError> {
         let bytes = first(bytes, 1);
         let latest = self.latest.and_then(|latest| self.all.get_index(latest as usize));
-        let is_latest = |(entry, _): (&ScopeEntry, _)| {
+        let is_latest = |(entry, _): (&ScopeEntry, &ScopeName)| {
             entry.bytes == bytes
                 && entry.schema_url == schema_url.as_bytes()
                 && entry.resource_schema_url == resource_schema_url.as_bytes()
@@ -61,7 +72,9 @@ impl Scopes {
             schema_url: Vec::from(name),
             resource_schema_url: Vec::from("process"),
         };
-        self.all.insert_full(entry, name.to_owned()).0 as u32
+        let name = name.to_owned();
+        // No metric is in such a scope.
+        self.all.insert_full(entry, ScopeName { name, first: 0 }).0 as u32
     }
 
     fn number(&mut self, scope: ScopeEntry) -> Result<u32, WireError> {
@@ -70,12 +83,30 @@ impl Scopes {
         }
         let name = InstrumentationScope::decode(&scope.bytes)?.name;
         let name = name.to_str_lossy().into_owned();
-        Ok(self.all.insert_full(scope, name).0 as u32)
+        let number = self.all.len() as u32;
+        let first = *self.first.entry(scope.bytes.clone()).or_insert(number);
+        Ok(self.all.insert_full(scope, ScopeName { name, first }).0 as u32)
     }
 
     /// Returns the name of a scope, or an empty text if it has none.
     pub(super) fn name(&self, number: u32) -> &str {
-        &self.all[number as usize]
+        &self.all[number as usize].name
+    }
+
+    /// Returns the version of a scope, or an empty text if it has none.
+    pub(super) fn version(&self, number: u32) -> String {
+        let entry = self
+            .get(number)
+            .map(|entry| InstrumentationScope::decode(&entry.bytes));
+        let version = entry
+            .and_then(Result::ok)
+            .map(|scope| scope.version.to_str_lossy());
+        version.unwrap_or_default().into_owned()
+    }
+
+    /// Returns the number that a scope shares with those that differ only in schema URLs.
+    pub(super) fn without_schema(&self, number: u32) -> u32 {
+        self.all[number as usize].first
     }
 
     pub(super) fn get(&self, number: u32) -> Option<&ScopeEntry> {

@@ -118,7 +118,7 @@ impl Spans {
     /// Adds a batch of traces.
     pub(super) fn add(&mut self, batch: Bytes, input: &mut Input<'_>) -> Result<(), WireError> {
         let config = input.config;
-        let outcome = input.each_item(&batch, |bytes, around, summary| {
+        let outcome = input.each_item(&batch, |bytes, around, _, summary| {
             let offset = bytes.as_ptr() as usize - batch.as_ptr() as usize;
             if !self.add_span(bytes, offset, around, config)? {
                 summary.filtered += 1;
@@ -146,7 +146,9 @@ impl Spans {
     ) -> Result<bool, WireError> {
         let mut found = Scanned::default();
         found.read(bytes, &self.wanted, config)?;
-        if found.end != 0 && !config.shows_time(found.start, found.end) {
+        // A span without an end lasts until the end of the trace.
+        let end = if found.end == 0 { u64::MAX } else { found.end };
+        if !config.shows_time(found.start, end) {
             return Ok(false);
         }
         for time in [found.start, found.end]
@@ -227,15 +229,14 @@ impl Spans {
         SpanIds { trace, id: 0, parent }
     }
 
-    /// Returns the label for the row of a trace: the name of its root, once known, and the beginning of its id.
+    /// Returns the label for the row of a trace: the name of its root, once known, and digits of its id.
     fn trace_row(&mut self, span: &Scanned<'_>, bytes: &[u8]) -> Result<u32, WireError> {
-        const SHOWN_DIGITS: usize = 8;
         let id: String = span.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let label = self.labels.number(id.clone());
         if span.parent_span_id.is_empty() {
             let name = Span::decode(bytes)?.name.to_str_lossy();
-            let id = &id[..id.len().min(SHOWN_DIGITS)];
-            self.labels.show(label, format!("{name} {id}"));
+            self.labels
+                .show(label, format!("{name} {}", identities::shown_digits(&id)));
         }
         Ok(label)
     }

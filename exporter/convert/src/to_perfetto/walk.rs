@@ -28,13 +28,13 @@ pub(super) struct Input<'m> {
 }
 
 impl Input<'_> {
-    /// Passes the bytes of each item of a batch to `take`. The enclosing messages have the same fields in every signal, so the
+    /// Passes the bytes of each item of a batch to `take`, and the scopes so far. The enclosing messages have the same fields in every signal, so the
     /// views of spans are used for all signals.
     #[inline]
     pub(super) fn each_item<'b, E: From<WireError>>(
         &mut self,
         batch: &'b [u8],
-        mut take: impl FnMut(&'b [u8], ItemContext, &mut PerfettoSummary) -> Result<(), E>,
+        mut take: impl FnMut(&'b [u8], ItemContext, &Scopes, &mut PerfettoSummary) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut all = TracesData::decode(batch)?.resource_spans.iter();
         while let Some(bytes) = all.next_bytes() {
@@ -60,7 +60,7 @@ impl Input<'_> {
                 self.resources.has_scope(resource, scope);
                 let mut items = part.spans.iter();
                 while let Some(item) = items.next_bytes() {
-                    take(item?, ItemContext { resource, scope }, self.summary)?;
+                    take(item?, ItemContext { resource, scope }, self.scopes, self.summary)?;
                 }
             }
         }

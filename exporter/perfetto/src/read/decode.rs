@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::{
     Packet,
     clock::Clocks,
+    counters::{Counters, Scale},
     error::ReadError,
     item::{AnnotationData, CounterReading, EventKind, Item, LogItem, Time, TraceEvent, Track, TrackKind},
     sequence::Sequence,
@@ -23,17 +24,32 @@ pub(super) fn packet(
     packet: &Packet<'_>,
     sequence: &mut Sequence,
     clocks: &Clocks,
+    counters: &mut Counters,
     ready: &mut VecDeque<Result<Item, ReadError>>,
 ) -> Result<bool, WireError> {
     let mut push = |item| ready.push_back(Ok(item));
     if let Some(bytes) = packet.track {
-        push(Item::Track(decode_track(bytes)?));
+        let (track, scale) = decode_track(bytes)?;
+        if let Some(scale) = scale {
+            counters.describe(track.uuid, packet.sequence_id, scale);
+        }
+        push(Item::Track(track));
     } else if let Some(bytes) = packet.event {
         let time = clocks.time(packet, sequence);
-        match decode_event(bytes, time, sequence)? {
-            Some(event) => push(Item::Event(event)),
-            None => return Ok(false),
+        let Some((mut event, extra)) = decode_event(bytes, time, sequence)? else {
+            return Ok(false);
+        };
+        for (track_uuid, value) in extra {
+            push(Item::Event(TraceEvent {
+                kind: EventKind::Counter,
+                value: Some(counters.absolute(track_uuid, value)),
+                ..blank(track_uuid, time)
+            }));
         }
+        event.value = event
+            .value
+            .map(|value| counters.absolute(event.track_uuid, value));
+        push(Item::Event(event));
     } else if let Some(bytes) = packet.log {
         for line in messages(bytes, log::EVENTS) {
             push(Item::Log(decode_log(line?)?));
@@ -57,8 +73,9 @@ fn messages(bytes: &[u8], number: u32) -> impl Iterator<Item = Result<&[u8], Wir
     })
 }
 
-fn decode_track(bytes: &[u8]) -> Result<Track, WireError> {
-    let mut about = Track::default();
+/// Decodes a track; for a counter, also the meaning of its values.
+fn decode_track(bytes: &[u8]) -> Result<(Track, Option<Scale>), WireError> {
+    let (mut about, mut scale) = (Track::default(), None);
     for field in Fields::new(bytes) {
         let (number, value) = field?;
         match number {
@@ -69,12 +86,15 @@ fn decode_track(bytes: &[u8]) -> Result<Track, WireError> {
             track::SIBLING_ORDER_RANK => about.rank = value.number() as i32,
             track::PROCESS => about.kind = decode_process(value.bytes())?,
             track::THREAD => about.kind = decode_thread(value.bytes())?,
-            track::COUNTER => about.kind = decode_counter(value.bytes())?,
+            track::COUNTER => {
+                let (kind, values) = decode_counter(value.bytes())?;
+                (about.kind, scale) = (kind, Some(values));
+            }
             track::STATE => about.kind = TrackKind::State,
             _ => {}
         }
     }
-    Ok(about)
+    Ok((about, scale))
 }
 
 fn decode_process(bytes: &[u8]) -> Result<TrackKind, WireError> {
@@ -105,11 +125,15 @@ fn decode_thread(bytes: &[u8]) -> Result<TrackKind, WireError> {
     Ok(TrackKind::Thread { pid, tid, name })
 }
 
-fn decode_counter(bytes: &[u8]) -> Result<TrackKind, WireError> {
-    let mut unit = String::new();
+fn decode_counter(bytes: &[u8]) -> Result<(TrackKind, Scale), WireError> {
+    let (mut unit, mut scale) = (String::new(), Scale::default());
     for field in Fields::new(bytes) {
         match field? {
             (counter::UNIT_NAME, value) => unit = value.text(),
+            (counter::UNIT_MULTIPLIER, value) if value.number() != 0 => {
+                scale.multiplier = value.number() as i64;
+            }
+            (counter::IS_INCREMENTAL, value) => scale.is_incremental = value.number() != 0,
             (counter::UNIT, value) => {
                 unit = match value.number() {
                     counter::UNIT_TIME_NS => "ns".to_owned(),
@@ -120,14 +144,13 @@ fn decode_counter(bytes: &[u8]) -> Result<TrackKind, WireError> {
             _ => {}
         }
     }
-    Ok(TrackKind::Counter { unit })
+    Ok((TrackKind::Counter { unit }, scale))
 }
 
-/// Decodes an event. Returns `None` if its type is unknown.
-fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<TraceEvent>, WireError> {
-    let mut kind = None;
-    let mut about = TraceEvent {
-        track_uuid: sequence.track_uuid.unwrap_or_default(),
+/// Returns an instant without content.
+fn blank(track_uuid: u64, time: Time) -> TraceEvent {
+    TraceEvent {
+        track_uuid,
         time,
         kind: EventKind::Instant,
         name: String::new(),
@@ -137,7 +160,40 @@ fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<
         ended_flows: Vec::new(),
         correlation: None,
         value: None,
-    };
+    }
+}
+
+/// The values of counters, each with its track.
+type CounterValues = Vec<(u64, CounterReading)>;
+
+/// The values of further counters at an event: their tracks and values, of integers, and of floating point numbers.
+#[derive(Default)]
+struct ExtraCounters {
+    tracks: [Vec<u64>; 2],
+    values: [Vec<CounterReading>; 2],
+}
+
+impl ExtraCounters {
+    /// Returns the values with their tracks, which are those of the sequence if the event has none.
+    fn by_track(self, sequence: &Sequence) -> CounterValues {
+        let mut all = Vec::new();
+        let of_sequence = sequence.extra_tracks.iter();
+        for ((tracks, values), defaults) in self.tracks.iter().zip(self.values).zip(of_sequence) {
+            let tracks = if tracks.is_empty() { defaults } else { tracks };
+            all.extend(tracks.iter().copied().zip(values));
+        }
+        all
+    }
+}
+
+/// Decodes an event, and the values of further counters. Returns `None` if its type is unknown.
+fn decode_event(
+    bytes: &[u8],
+    time: Time,
+    sequence: &Sequence,
+) -> Result<Option<(TraceEvent, CounterValues)>, WireError> {
+    let (mut kind, mut extra) = (None, ExtraCounters::default());
+    let mut about = blank(sequence.track_uuid.unwrap_or_default(), time);
     let string = |field, number| sequence.string(field, number).unwrap_or_default().to_owned();
     for field in Fields::new(bytes) {
         let (number, value) = field?;
@@ -162,12 +218,20 @@ fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<
             event::CORRELATION_ID => about.correlation = Some(value.number()),
             event::COUNTER_VALUE => about.value = Some(CounterReading::Int(value.number() as i64)),
             event::DOUBLE_COUNTER_VALUE => about.value = Some(CounterReading::Double(value.double())),
+            event::EXTRA_COUNTER_TRACK_UUIDS => extra.tracks[0].push(value.number()),
+            event::EXTRA_COUNTER_VALUES => {
+                extra.values[0].push(CounterReading::Int(value.number() as i64));
+            }
+            event::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS => extra.tracks[1].push(value.number()),
+            event::EXTRA_DOUBLE_COUNTER_VALUES => {
+                extra.values[1].push(CounterReading::Double(value.double()));
+            }
             _ => {}
         }
     }
     let Some(kind) = kind else { return Ok(None) };
     about.kind = kind;
-    Ok(Some(about))
+    Ok(Some((about, extra.by_track(sequence))))
 }
 
 fn kind_of(number: u64) -> Option<EventKind> {

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::{
     Item, Packet, ReadError, ReadErrorKind,
     clock::Clocks,
+    counters::Counters,
     decode,
     packets::{self, NextPacket},
     sequence::Sequence,
@@ -50,6 +51,7 @@ pub struct TraceDecoder {
     /// The sequence of the last packet, which is usually that of the next packet too.
     last: Option<(u64, usize)>,
     clocks: Clocks,
+    counters: Counters,
     ready: VecDeque<Result<Item, ReadError>>,
     counts: ReadCounts,
 }
@@ -108,6 +110,9 @@ impl TraceDecoder {
         }
         let place = self.place(packet.sequence_id);
         let sequence = &mut self.sequences[place];
+        if packet.flags & packet::STATE_CLEARED != 0 {
+            self.counters.clear(packet.sequence_id);
+        }
         sequence.begin(&packet)?;
         if packet.flags & packet::NEEDS_STATE != 0 && !sequence.is_valid() {
             self.counts.without_state += 1;
@@ -116,7 +121,13 @@ impl TraceDecoder {
         if let Some(snapshot) = packet.clocks {
             self.clocks.add_snapshot(packet.sequence_id, snapshot, sequence)?;
         }
-        let known = decode::packet(&packet, sequence, &self.clocks, &mut self.ready)?;
+        let known = decode::packet(
+            &packet,
+            sequence,
+            &self.clocks,
+            &mut self.counters,
+            &mut self.ready,
+        )?;
         if !known && packet.clocks.is_none() && !packet.only_state() {
             self.counts.unknown += 1;
         }

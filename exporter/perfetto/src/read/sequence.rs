@@ -19,6 +19,8 @@ pub(super) struct Sequence {
     pub(super) clock_id: Option<u64>,
     /// The track of events without a track uuid.
     pub(super) track_uuid: Option<u64>,
+    /// The tracks of the extra counters of events that do not name these: of integers, and of floating point numbers.
+    pub(super) extra_tracks: [Vec<u64>; 2],
     /// The incremental clocks and the units of clocks.
     pub(super) clocks: HashMap<u64, SequenceClock>,
 }
@@ -89,9 +91,17 @@ impl Sequence {
             match field? {
                 (defaults::TIMESTAMP_CLOCK_ID, value) => self.clock_id = Some(value.number()),
                 (defaults::TRACK_EVENT, Value::Bytes(event)) => {
+                    self.extra_tracks = Default::default();
                     for field in Fields::new(event) {
-                        if let (defaults::EVENT_TRACK_UUID, value) = field? {
-                            self.track_uuid = Some(value.number());
+                        match field? {
+                            (defaults::EVENT_TRACK_UUID, value) => self.track_uuid = Some(value.number()),
+                            (defaults::EXTRA_COUNTER_TRACK_UUIDS, value) => {
+                                self.extra_tracks[0].push(value.number());
+                            }
+                            (defaults::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS, value) => {
+                                self.extra_tracks[1].push(value.number());
+                            }
+                            _ => {}
                         }
                     }
                 }

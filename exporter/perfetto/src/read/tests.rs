@@ -144,6 +144,81 @@ fn malformed_packet_does_not_end_the_trace() {
     assert!(read[1].is_ok());
 }
 
+/// Writes the descriptor of a counter whose fields `fill` writes.
+fn counter(out: &mut Buffer, track: u64, fill: impl Fn(&mut Buffer)) {
+    out.uint(packet::SEQUENCE_ID, 1);
+    out.message(packet::TRACK_DESCRIPTOR, |out| {
+        out.uint(1, track);
+        out.message(8, fill);
+    });
+}
+
+fn count(out: &mut Buffer, track: u64, value: u64) {
+    out.uint(packet::SEQUENCE_ID, 1);
+    out.message(packet::TRACK_EVENT, |out| {
+        out.uint(9, 4);
+        out.uint(11, track);
+        out.uint(30, value);
+    });
+}
+
+/// Returns the values of all counters with their tracks.
+fn values(bytes: &[u8]) -> Vec<(u64, CounterReading)> {
+    let value = |item| match item {
+        Ok(Item::Event(event)) => Some((event.track_uuid, event.value?)),
+        _ => None,
+    };
+    TraceReader::new(bytes).filter_map(value).collect()
+}
+
+#[test]
+fn incremental_counters_add_up_and_multipliers_apply() {
+    const INCREMENTAL: u64 = 2;
+    const KIBIBYTES: u64 = 3;
+    let bytes = trace(&[
+        &|out| counter(out, INCREMENTAL, |out| out.uint(5, 1)),
+        &|out| counter(out, KIBIBYTES, |out| out.uint(4, 1024)),
+        &|out| count(out, INCREMENTAL, 10),
+        &|out| count(out, INCREMENTAL, 10),
+        &|out| count(out, KIBIBYTES, 2),
+        &|out| count(out, INCREMENTAL, 5),
+        &|out| {
+            count(out, INCREMENTAL, 7);
+            out.uint(packet::SEQUENCE_FLAGS, packet::STATE_CLEARED);
+        },
+    ]);
+    let expected = [(2, 10), (2, 20), (3, 2048), (2, 25), (2, 7)];
+    assert_eq!(
+        values(&bytes),
+        expected.map(|(track, value)| (track, CounterReading::Int(value)))
+    );
+}
+
+#[test]
+fn extra_counters_of_a_slice_are_events_of_their_tracks() {
+    let bytes = trace(&[
+        &|out| {
+            out.uint(packet::SEQUENCE_ID, 1);
+            out.message(packet::DEFAULTS, |out| out.message(11, |out| out.uint(31, 4)));
+        },
+        &|out| {
+            out.uint(packet::SEQUENCE_ID, 1);
+            out.message(packet::TRACK_EVENT, |out| {
+                out.uint(9, 1);
+                out.uint(11, 7);
+                out.uint(12, 100);
+                out.uint(45, 5);
+                out.fixed64(46, 0.5_f64.to_bits());
+            });
+        },
+    ]);
+    assert_eq!(
+        values(&bytes),
+        [(4, CounterReading::Int(100)), (5, CounterReading::Double(0.5))]
+    );
+    assert_eq!(names(&bytes).len(), 3);
+}
+
 proptest::proptest! {
     #[test]
     fn trace_reader_never_panics_on_arbitrary_bytes(bytes in proptest::collection::vec(0u8..=255, 0..300)) {

@@ -1,0 +1,134 @@
+//! Series with equal names: each is a counter with its own values and its own name.
+
+use std::path::Path;
+
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, some_or_return};
+use serde_json::{Value, json};
+
+/// Returns a time in nanoseconds after 2023-11-14T22:13:20Z.
+fn at(nanos: u64) -> String {
+    (1_700_000_000_000_000_000 + nanos).to_string()
+}
+
+fn scope(name: &str, metrics: &Value) -> Value {
+    json!({"scope": {"name": name}, "metrics": metrics})
+}
+
+/// Returns one message of metrics of one resource.
+fn metrics(scopes: &Value) -> String {
+    let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": "web"}}]});
+    json!({"resourceMetrics": [{"resource": resource, "scopeMetrics": scopes}]}).to_string()
+}
+
+/// Returns each value of a counter with the counter's name, by name and time.
+fn counters(judge: &TraceProcessor, trace: &Path) -> Vec<String> {
+    let [rows] = judge.query(
+        trace,
+        ["select t.name, c.value from counter c join counter_track t on t.id = c.track_id order by t.name, c.ts"],
+    );
+    let row = |row: &Value| format!("{} {}", row["name"].as_str().unwrap_or_default(), row["value"]);
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn metrics_of_one_name_in_two_scopes_are_two_counters() {
+    let folder = Folder::new();
+    let sum = |values: [u64; 2], times: [u64; 2]| {
+        let point = |(value, time): (u64, u64)| json!({"timeUnixNano": at(time), "asInt": value.to_string()});
+        let points: Vec<Value> = values.into_iter().zip(times).map(point).collect();
+        json!([{"name": "sent", "unit": "By", "sum": {"aggregationTemporality": 1, "dataPoints": points}}])
+    };
+    let scopes = json!([
+        scope("A", &sum([1, 2], [1, 3])),
+        scope("B", &sum([100, 200], [2, 4]))
+    ]);
+    let input = folder.file("in.jsonl", metrics(&scopes));
+    let (lean, full, back) = (
+        folder.path("lean.pftrace"),
+        folder.path("full.pftrace"),
+        folder.path("back.jsonl"),
+    );
+    convert(&[&input], &full, &["--attributes", "full"]).expect_code(0);
+    convert(&[&full], &back, &[]).expect_code(0);
+    Items::read(&back).assert_same(&Items::read(&input));
+    let mapped = &convert(&[&input], &lean, &[]).expect_code(0).summary()["mapped"];
+    assert_eq!(mapped["counters"], 2, "{mapped}");
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
+    let expected = ["sent (A) 1", "sent (A) 3", "sent (B) 100", "sent (B) 300"];
+    assert_eq!(counters(&judge, &lean), expected);
+}
+
+/// The schema URL is a property of the message, not of the series.
+#[test]
+fn schema_url_does_not_divide_a_series() {
+    let folder = Folder::new();
+    let gauge = |time: u64| json!([{"name": "free", "gauge": {"dataPoints": [{"timeUnixNano": at(time), "asInt": "7"}]}}]);
+    let mut later = scope("A", &gauge(2));
+    later["schemaUrl"] = "https://opentelemetry.io/schemas/1.30.0".into();
+    let input = folder.file("in.jsonl", metrics(&json!([scope("A", &gauge(1)), later])));
+    let mapped = &convert(&[&input], &folder.path("out.pftrace"), &[])
+        .expect_code(0)
+        .summary()["mapped"];
+    assert_eq!(mapped["counters"], 1, "{mapped}");
+}
+
+#[test]
+fn gauge_and_statistic_with_equal_names_are_two_counters() {
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
+    let folder = Folder::new();
+    let both = json!([
+        {"name": "lat.count", "gauge": {"dataPoints": [{"timeUnixNano": at(1), "asDouble": 7}]}},
+        {"name": "lat", "unit": "ms", "histogram": {"aggregationTemporality": 2, "dataPoints": [
+            {"timeUnixNano": at(2), "count": "5", "bucketCounts": [], "explicitBounds": []}]}},
+    ]);
+    let input = folder.file("in.jsonl", metrics(&json!([scope("s", &both)])));
+    let trace = folder.path("out.pftrace");
+    convert(&[&input], &trace, &[]).expect_code(0);
+    assert_eq!(
+        counters(&judge, &trace),
+        ["lat.count (gauge) 7", "lat.count (histogram) 5"]
+    );
+}
+
+#[test]
+fn labels_of_different_types_are_distinct_and_their_texts_convert_back() {
+    let folder = Folder::new();
+    let point = |value: u64, labels: &[(&str, Value)]| {
+        let attributes: Vec<Value> = labels
+            .iter()
+            .map(|(key, value)| json!({"key": key, "value": value}))
+            .collect();
+        json!({"timeUnixNano": at(1), "asInt": value.to_string(), "attributes": attributes})
+    };
+    let text = |text: &str| json!({"stringValue": text});
+    let points = json!([
+        point(10, &[("k", json!({"intValue": "1"}))]),
+        point(20, &[("k", text("1"))]),
+        point(30, &[("k", text("a, b=c"))]),
+        point(40, &[("k", text("a")), ("b", text("c"))]),
+    ]);
+    let gauge = json!([{"name": "g", "gauge": {"dataPoints": points}}]);
+    let input = folder.file("in.jsonl", metrics(&json!([scope("s", &gauge)])));
+    let (trace, back) = (folder.path("out.pftrace"), folder.path("back.jsonl"));
+    convert(&[&input], &trace, &[]).expect_code(0);
+    convert(&[&trace], &back, &[]).expect_code(0);
+    let back = Items::read(&back);
+    let labels = |value: u64| {
+        let points = back.of_kind("point").into_iter();
+        let mut points =
+            points.filter(|item| item["point"]["asInt"].to_string().trim_matches('"') == value.to_string());
+        let point = points.next().unwrap_or_else(|| panic!("the point {value}"));
+        point["point"]["attributes"].clone()
+    };
+    let one = |value: &str| json!([{"key": "k", "value": {"stringValue": value}}]);
+    assert_eq!(labels(20), one("1"));
+    assert_eq!(labels(30), one("a, b=c"));
+    let judge = some_or_return!(TraceProcessor::require_or_skip());
+    let expected = [
+        r#"g {b=c, k=a} 40"#,
+        r#"g {k="1"} 20"#,
+        r#"g {k="a, b=c"} 30"#,
+        r#"g {k=1} 10"#,
+    ];
+    assert_eq!(counters(&judge, &trace), expected);
+}
