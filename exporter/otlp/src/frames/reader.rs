@@ -155,7 +155,7 @@ impl<R: Read> FrameReader<R> {
     /// Returns the name of the first unknown OTLP/JSON field, and the offset of its object in the decompressed input.
     pub fn first_unknown(&self) -> Option<(&str, u64)> {
         let (name, offset) = self.first_unknown.get()?;
-        Some((name, *offset))
+        Some((name.as_str(), *offset))
     }
 
     fn next_found(&mut self) -> Next {
