@@ -139,11 +139,13 @@ mod tests {
 
     #[test]
     fn a_restart_is_another_attempt_of_the_same_run() {
+        let own = ("TORCHELASTIC_RESTART_COUNT", "3");
+        let attempt = |set: &[(&str, &str)]| identity(None, set).member.attempt;
+        assert_eq!(attempt(&[own]), 3);
         assert_eq!(
-            identity(None, &[("TORCHELASTIC_RESTART_COUNT", "3")])
-                .member
-                .attempt,
-            3
+            attempt(&[own, ("PULSETRAIN_ATTEMPT", "4")]),
+            4,
+            "the same on all nodes"
         );
     }
 }
