@@ -105,12 +105,19 @@ fn notes(written: &WriteReport) -> Vec<String> {
              --memory more where one trace has many"
         ));
     }
-    if mapped.backward_flows > 0 {
+    let between = mapped.backward_flows_between;
+    if between > 0 {
         notes.push(format!(
-            "{} children begin before their parents, by up to {:?}: the clocks of their processes differ, and viewers draw these \
-             arrows from the child to the parent",
-            mapped.backward_flows,
+            "{between} children begin before their parents, by up to {:?}: the clocks of their processes differ, and viewers draw \
+             these arrows from the child to the parent",
             Duration::from_nanos(mapped.clock_skew_nanos)
+        ));
+    }
+    let others = mapped.backward_flows - between;
+    if others > 0 {
+        notes.push(format!(
+            "{others} children begin before their parents on the rows of one process, and viewers draw these arrows from the \
+             child to the parent"
         ));
     }
     for skew in mapped.clock_skews.iter().take(MAX_SKEWS) {
