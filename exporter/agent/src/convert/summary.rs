@@ -105,6 +105,18 @@ fn notes(written: &WriteReport) -> Vec<String> {
              --memory more where one trace has many"
         ));
     }
+    if !mapped.unknown_process_names.is_empty() {
+        notes.push(format!(
+            "no resource has an attribute that names processes ({}); processes have their usual names",
+            mapped.unknown_process_names.join(", ")
+        ));
+    }
+    if !mapped.unknown_rows.is_empty() {
+        notes.push(format!(
+            "no span has an attribute for rows ({})",
+            mapped.unknown_rows.join(", ")
+        ));
+    }
     let between = mapped.backward_flows_between;
     if between > 0 {
         notes.push(format!(

@@ -67,6 +67,10 @@ pub struct PerfettoSummary {
     pub files: u64,
     /// The number of bytes that were written to temporary files.
     pub spilled_bytes: u64,
+    /// The configured attributes for rows if no span has any of them. Empty for the default ones.
+    pub unknown_rows: Vec<String>,
+    /// The configured attributes for names of processes if no resource has any of them. Empty for the default ones.
+    pub unknown_process_names: Vec<String>,
     /// The begin and the end of the failed span that begins first.
     pub first_error: Option<(u64, u64)>,
     /// The begin and the end of the longest span whose name has a separate row, such as the steps of a training.
