@@ -1,5 +1,7 @@
 //! OTLP of other programs: a web service, and an agent that calls a language model, have the expected rows and parents.
 
+use std::fs;
+
 use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus, some_or_return};
 use serde_json::{Value, json};
 
@@ -81,6 +83,29 @@ fn llm_agent_spans_nest_calls_and_draw_parallel_tools_on_lanes() {
     );
     assert_eq!(failed, [json!({"name": "execute_tool browse", "why": "timeout"})]);
     assert_eq!(events, [json!({"name": "first token", "parent": "chat gpt"})]);
+}
+
+#[test]
+fn unknown_attributes_for_rows_and_processes_are_noted_and_keep_the_usual_names() {
+    let folder = Folder::new();
+    let trace = folder.path("web.pftrace");
+    let notes = |options: &[&str]| {
+        let finished = convert(&[corpus("otlp/web_service.jsonl")], &trace, options).expect_code(0);
+        finished.summary()["notes"].to_string()
+    };
+    let unknown = notes(&["--process-by", "nosuch,none", "--rows", "nosuch"]);
+    for note in [
+        "no resource has an attribute that names processes (nosuch, none)",
+        "no span has an attribute for rows (nosuch)",
+    ] {
+        assert!(unknown.contains(note), "{unknown}");
+    }
+    let text = fs::read(&trace).expect("the trace can be read");
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("frontend") && !text.contains("unknown_service"));
+    for options in [&[] as &[&str], &["--process-by", "nosuch,service.name"]] {
+        assert!(!notes(options).contains("has an attribute"), "{options:?}");
+    }
 }
 
 #[test]

@@ -119,6 +119,32 @@ fn points_and_log_records_with_timestamp_zero_round_trip() {
 }
 
 #[test]
+fn child_that_begins_before_its_parent_in_one_process_is_no_clock_skew() {
+    let folder = Folder::new();
+    let spans = [
+        span(1, 0, BEGIN + 1_000, BEGIN + 2_000),
+        span(2, 1, BEGIN, BEGIN + 500),
+    ];
+    let input = written(&folder, &[json!({"resourceSpans": [service("web", &spans)]})]);
+    let summary = convert(&[&input], &folder.path("out.pftrace"), &[])
+        .expect_code(0)
+        .summary();
+    let mapped = &summary["mapped"];
+    assert_eq!(mapped["backward_flows"].as_u64(), Some(1), "{mapped}");
+    assert_eq!(
+        mapped["clock_skew_ns"].as_u64().unwrap_or_default(),
+        0,
+        "{mapped}"
+    );
+    let notes = summary["notes"].to_string();
+    assert!(
+        notes.contains("1 children begin before their parents on the rows of one process"),
+        "{notes}"
+    );
+    assert!(!notes.contains("clock"), "{notes}");
+}
+
+#[test]
 fn window_excludes_unfinished_spans_that_begin_after_it() {
     let folder = Folder::new();
     let spans = [

@@ -105,12 +105,31 @@ fn notes(written: &WriteReport) -> Vec<String> {
              --memory more where one trace has many"
         ));
     }
-    if mapped.backward_flows > 0 {
+    if !mapped.unknown_process_names.is_empty() {
         notes.push(format!(
-            "{} children begin before their parents, by up to {:?}: the clocks of their processes differ, and viewers draw these \
-             arrows from the child to the parent",
-            mapped.backward_flows,
+            "no resource has an attribute that names processes ({}); processes have their usual names",
+            mapped.unknown_process_names.join(", ")
+        ));
+    }
+    if !mapped.unknown_rows.is_empty() {
+        notes.push(format!(
+            "no span has an attribute for rows ({})",
+            mapped.unknown_rows.join(", ")
+        ));
+    }
+    let between = mapped.backward_flows_between;
+    if between > 0 {
+        notes.push(format!(
+            "{between} children begin before their parents, by up to {:?}: the clocks of their processes differ, and viewers draw \
+             these arrows from the child to the parent",
             Duration::from_nanos(mapped.clock_skew_nanos)
+        ));
+    }
+    let others = mapped.backward_flows - between;
+    if others > 0 {
+        notes.push(format!(
+            "{others} children begin before their parents on the rows of one process, and viewers draw these arrows from the \
+             child to the parent"
         ));
     }
     for skew in mapped.clock_skews.iter().take(MAX_SKEWS) {

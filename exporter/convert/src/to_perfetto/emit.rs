@@ -12,6 +12,7 @@ use super::{
     partitions::{Part, Partitions},
     readings::Reading,
     records,
+    resources::Resources,
     scopes::Scopes,
     span_trees::LATEST,
     spans::Spans,
@@ -46,6 +47,7 @@ pub(super) fn emit<P: PerfettoParts>(
     } = mapper;
     let readings = std::mem::take(&mut points.readings);
     let times = spans.times;
+    note_unknown_attributes(&config, &resources, &spans, &mut summary);
     let logs_row = &mut records.row;
     let (trees, mut labels) = match spilled {
         None => held(spans, logs_row, &scopes, &config, &mut summary)?,
@@ -97,6 +99,22 @@ pub(super) fn emit<P: PerfettoParts>(
     summary.processes = processes;
     summary.counters = points.series.len() as u64;
     Ok(summary)
+}
+
+/// Lists configured attributes that neither resources nor spans have.
+fn note_unknown_attributes(
+    config: &PerfettoConfig,
+    resources: &Resources,
+    spans: &Spans,
+    summary: &mut PerfettoSummary,
+) {
+    let usual = PerfettoConfig::default();
+    if spans.times.is_some() && !spans.has_rows && config.rows != usual.rows {
+        summary.unknown_rows.clone_from(&config.rows);
+    }
+    if !resources.are_named() && config.process_names != usual.process_names {
+        summary.unknown_process_names.clone_from(&config.process_names);
+    }
 }
 
 /// Returns the trees of spans that are all in memory.

@@ -39,6 +39,8 @@ pub(super) struct ResourceEntry {
     pub(super) name: String,
     pub(super) labels: Vec<String>,
     own_pid: Option<i32>,
+    /// Whether it has an attribute that names processes.
+    is_named: bool,
     /// The scopes of its spans, points and records.
     pub(super) scopes: BTreeSet<u32>,
 }
@@ -77,6 +79,11 @@ impl Resources {
 
     pub(super) fn get(&self, number: u32) -> &ResourceEntry {
         &self.all[number as usize]
+    }
+
+    /// Returns whether any resource has an attribute that names processes.
+    pub(super) fn are_named(&self) -> bool {
+        self.all.iter().any(|entry| entry.is_named)
     }
 
     /// Appends the distinguishing attributes to names that several resources share.
@@ -216,7 +223,9 @@ impl ResourceEntry {
             _ => None,
         };
         let named = config.process_names.iter().find_map(|key| text(key));
-        let service = named.unwrap_or_else(|| "unknown_service".to_owned());
+        let is_named = named.is_some();
+        let service = named.or_else(|| text(attribute::SERVICE_NAME.name));
+        let service = service.unwrap_or_else(|| "unknown_service".to_owned());
         let rank = int(attribute::TRAIN_RANK.name);
         let name = rank.map_or_else(|| service.clone(), |rank| format!("rank {rank} {service}"));
         let own_pid = int(attribute::PROCESS_PID.name).and_then(|pid| i32::try_from(pid).ok());
@@ -224,6 +233,7 @@ impl ResourceEntry {
             bytes: bytes.to_vec(),
             rank,
             name,
+            is_named,
             labels: config.process_labels.iter().filter_map(|key| text(key)).collect(),
             scopes: BTreeSet::new(),
             own_pid: own_pid.filter(|pid| (1..FIRST_SYNTHETIC_PID).contains(pid)),

@@ -61,6 +61,8 @@ pub(super) struct Scanned<'a> {
     pub(super) failed: bool,
     /// The label of the group from its attributes.
     pub(super) group: Option<String>,
+    /// Whether it has an attribute for rows.
+    pub(super) has_row: bool,
     /// Whether its own step is selected; `None` if it has no step.
     pub(super) asked: Option<bool>,
     /// The id of its thread.
@@ -203,6 +205,7 @@ impl<'a> Scanned<'a> {
     fn look_at(&mut self, attribute: &KeyValue<'_>, config: &PerfettoConfig, best: &mut usize) {
         let value = attribute.value.unwrap_or_default();
         let place = config.rows.iter().position(|key| attribute.key == key.as_str());
+        self.has_row |= place.is_some();
         if let Some(place) = place.filter(|place| place < best) {
             *best = place;
             let kind = kind(&config.rows[place]);

@@ -39,6 +39,8 @@ pub(super) struct Spans {
     pub(super) needs_repair: bool,
     /// Whether any span has links.
     pub(super) has_links: bool,
+    /// Whether any span so far has an attribute for rows.
+    pub(super) has_rows: bool,
     /// The interned names of groups.
     pub(super) labels: Labels,
     /// The earliest and the latest time of any span.
@@ -159,6 +161,7 @@ impl Spans {
             self.times = Some((first.min(time), last.max(time)));
         }
         self.has_links |= found.has_links;
+        self.has_rows |= found.has_row;
         self.needs_repair |= found.start == 0 || found.end < found.start || found.end > LATEST;
         let ids = self
             .hasher

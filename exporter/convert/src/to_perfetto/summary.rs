@@ -46,8 +46,10 @@ pub struct PerfettoSummary {
     pub beyond_range: u64,
     /// Arrows to children that begin before their parents, which a viewer draws from child to parent.
     pub backward_flows: u64,
-    /// The maximum by which a child begins before its parent, in nanoseconds: the clocks of two processes differ by at least
-    /// this.
+    /// Those from one process to another: only they show that clocks differ.
+    pub backward_flows_between: u64,
+    /// The maximum by which a child begins before its parent in another process, in nanoseconds: their clocks differ by at
+    /// least this.
     pub clock_skew_nanos: u64,
     /// The processes whose clocks differ, the largest difference first.
     pub clock_skews: Vec<ClockSkew>,
@@ -65,6 +67,10 @@ pub struct PerfettoSummary {
     pub files: u64,
     /// The number of bytes that were written to temporary files.
     pub spilled_bytes: u64,
+    /// The configured attributes for rows if no span has any of them. Empty for the default ones.
+    pub unknown_rows: Vec<String>,
+    /// The configured attributes for names of processes if no resource has any of them. Empty for the default ones.
+    pub unknown_process_names: Vec<String>,
     /// The begin and the end of the failed span that begins first.
     pub first_error: Option<(u64, u64)>,
     /// The begin and the end of the longest span whose name has a separate row, such as the steps of a training.
@@ -173,9 +179,13 @@ impl PerfettoSummary {
         }
         let nanos = parent.1 - child.1;
         self.backward_flows += 1;
-        self.clock_skew_nanos = self.clock_skew_nanos.max(nanos);
         let pair = (parent.0, child.0);
-        if parent.0 != child.0 && (self.skews.len() < MAX_SKEWS || self.skews.contains_key(&pair)) {
+        if parent.0 == child.0 {
+            return;
+        }
+        self.backward_flows_between += 1;
+        self.clock_skew_nanos = self.clock_skew_nanos.max(nanos);
+        if self.skews.len() < MAX_SKEWS || self.skews.contains_key(&pair) {
             let skew = self.skews.entry(pair).or_default();
             skew.count += 1;
             skew.nanos = skew.nanos.max(nanos);

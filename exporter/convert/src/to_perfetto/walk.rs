@@ -28,8 +28,8 @@ pub(super) struct Input<'m> {
 }
 
 impl Input<'_> {
-    /// Passes the bytes of each item of a batch to `take`, and the scopes so far. The enclosing messages have the same fields in every signal, so the
-    /// views of spans are used for all signals.
+    /// Passes the bytes of each item of a batch to `take`, and the scopes so far. The enclosing messages have the same fields in
+    /// every signal, so the views of spans are used for all signals.
     #[inline]
     pub(super) fn each_item<'b, E: From<WireError>>(
         &mut self,
