@@ -61,7 +61,7 @@ fn main() {
     sizes(&messages, input.spans);
 }
 
-/// Returns the arguments after an option, the first of which is the path of a program. A relative path is relative to the
+/// Returns the arguments after an option. The first one is the path of a program. A relative path is relative to the
 /// workspace, because Cargo starts benches in the folder of their crate.
 fn program_arguments(option: &str) -> Option<Vec<OsString>> {
     let mut arguments = std::env::args_os().skip_while(|argument| argument != option);

@@ -145,7 +145,7 @@ pub(super) fn is_perfetto(path: &Path, head: &[u8]) -> bool {
         }
 }
 
-/// Returns whether an input begins with length-delimited messages, the first of which can be empty or compressed with zstd.
+/// Returns whether an input begins with length-delimited messages. The first one can be empty or compressed with zstd.
 /// The first byte of a Perfetto trace would be that of a length above the limit.
 fn is_framed(mut head: &[u8]) -> bool {
     if head.first() == Some(&b'\n') {
