@@ -780,6 +780,10 @@ pub const EVAL_LOSS: Metric = Metric {
             ],
         },
         Upstream {
+            system: "megatron",
+            names: &["evaluation: lm loss value"],
+        },
+        Upstream {
             system: "nemo",
             names: &["val_loss"],
         },
@@ -978,6 +982,10 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
                 "eval/avg_perplexity",
                 "eval/student_perplexity",
             ],
+        },
+        Upstream {
+            system: "megatron",
+            names: &["evaluation: lm loss PPL"],
         },
         Upstream {
             system: "tunix",
@@ -17447,7 +17455,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["number of nan iterations"],
+            names: &["iteration: number of nan iterations"],
         },
         Upstream {
             system: "pulsetrain",
@@ -17621,7 +17629,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
     upstream: &[
         Upstream {
             system: "megatron",
-            names: &["global batch size"],
+            names: &["iteration: global batch size"],
         },
         Upstream {
             system: "nemo",
@@ -17819,7 +17827,7 @@ pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "megatron",
-        names: &["energy per GPU (J/iter/GPU)"],
+        names: &["iteration: energy per GPU (J/iter/GPU)"],
     }],
 };
 
@@ -18196,7 +18204,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["grad norm"],
+            names: &["iteration: grad norm"],
         },
         Upstream {
             system: "nemo",
@@ -18352,7 +18360,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["learning rate"],
+            names: &["iteration: learning rate"],
         },
         Upstream {
             system: "nemo",
@@ -18446,7 +18454,7 @@ pub const TRAIN_LOSS: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["lm loss"],
+            names: &["iteration: lm loss"],
         },
         Upstream {
             system: "nanochat",
@@ -18576,11 +18584,11 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
         Upstream {
             system: "megatron",
             names: &[
-                "load_balancing_loss",
-                "seq_load_balancing_loss",
-                "global_load_balancing_loss",
-                "z_loss",
-                "mtp_1 loss",
+                "iteration: load_balancing_loss",
+                "iteration: seq_load_balancing_loss",
+                "iteration: global_load_balancing_loss",
+                "iteration: z_loss",
+                "iteration: mtp_1 loss",
             ],
         },
         Upstream {
@@ -18647,7 +18655,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
     upstream: &[
         Upstream {
             system: "megatron",
-            names: &["loss scale"],
+            names: &["iteration: loss scale"],
         },
         Upstream {
             system: "surogate",
@@ -18706,7 +18714,7 @@ pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["max attention logit"],
+            names: &["iteration: max attention logit"],
         },
     ],
 };
@@ -18927,7 +18935,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["params norm"],
+            names: &["iteration: params norm"],
         },
     ],
 };
@@ -19052,7 +19060,7 @@ pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "megatron",
-        names: &["power per GPU (W/GPU)"],
+        names: &["iteration: power per GPU (W/GPU)"],
     }],
 };
 
@@ -19141,7 +19149,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["iteration"],
+            names: &["iteration: iteration"],
         },
         Upstream {
             system: "pulsetrain",
@@ -19313,7 +19321,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["consumed samples"],
+            names: &["iteration: consumed samples"],
         },
         Upstream {
             system: "nemo",
@@ -19346,7 +19354,7 @@ pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "megatron",
-        names: &["skipped samples"],
+        names: &["iteration: skipped samples"],
     }],
 };
 
@@ -19371,7 +19379,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["number of skipped iterations"],
+            names: &["iteration: number of skipped iterations"],
         },
         Upstream {
             system: "nemo_lens",
@@ -19583,7 +19591,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["elapsed time per iteration (ms)"],
+            names: &["iteration: elapsed time per iteration (ms)"],
         },
         Upstream {
             system: "nanochat",
@@ -19788,7 +19796,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["throughput per GPU (TFLOP/s/GPU)"],
+            names: &["iteration: throughput per GPU (TFLOP/s/GPU)"],
         },
         Upstream {
             system: "nemo_lens",
@@ -20176,7 +20184,7 @@ pub const TRAIN_ZERO_GRADS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "megatron",
-            names: &["num zeros"],
+            names: &["iteration: num zeros"],
         },
         Upstream {
             system: "nemo",
