@@ -1,20 +1,28 @@
 //! The advice for a log that no format detects: its keys and the next command.
 
-use super::{auto::has_records, suggestion::seen_keys};
+use super::{
+    auto::has_records,
+    suggestion::{SEVERAL, seen_keys},
+};
 
 /// The maximum number of keys in a message.
 const MOST: usize = 12;
 
-/// Describes the keys in the head of a log, or returns `None` if no line has several numbers under keys.
+/// Describes the keys in the head of a log that a mapping does not fit, or returns `None` if it has no numbers under keys.
 pub fn found_keys(head: &[u8]) -> Option<String> {
-    let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
+    describe_keys(head, SEVERAL).or_else(|| describe_keys(head, 1))
+}
+
+/// Describes the keys in lines with at least `fewest` numbers.
+fn describe_keys(head: &[u8], fewest: usize) -> Option<String> {
+    let keys: Vec<String> = seen_keys(head, fewest).into_iter().map(|(key, _)| key).collect();
     let more = if keys.len() > MOST { ", ..." } else { "" };
     (!keys.is_empty()).then(|| format!("found the keys {}{more}", keys[..keys.len().min(MOST)].join(", ")))
 }
 
 /// Returns the keys in the head of a log, and the command to run next.
 pub(in crate::logs) fn format_hint(input: &str, head: &[u8]) -> String {
-    let Some(keys) = found_keys(head) else {
+    let Some(keys) = describe_keys(head, SEVERAL) else {
         return "found no lines with several numbers under keys; check that it is a training log, or name its format \
                 with --format (--format generic reads every line with a usual key)"
             .to_owned();
@@ -55,5 +63,6 @@ mod tests {
             let message = format_hint("x.log", text.as_bytes());
             assert!(message.contains(expected), "{text}: {message}");
         }
+        assert_eq!(found_keys(b"Loss: 2.5\n").as_deref(), Some("found the keys Loss"));
     }
 }

@@ -23,6 +23,9 @@ use pulsetrain_record::{Recorder, Run};
 /// The most keys of a log that no rule knows.
 const MOST_KEYS: usize = 100;
 
+/// The fewest numbers in a line of a log that no format detects: other text has lines with one.
+pub(super) const SEVERAL: usize = 2;
+
 /// Returns the mapping for a log, as YAML with comments.
 ///
 /// # Errors
@@ -49,7 +52,7 @@ fn suggestion(name: &str, log: &[u8]) -> Option<String> {
     parser.parse(window, &mut recorder);
     let uses = parser.key_uses();
     if uses.is_empty() {
-        let keys = seen_keys(log);
+        let keys = seen_keys(log, SEVERAL);
         return (!keys.is_empty()).then(|| template(name, &keys));
     }
     let format = if parser.format().is_table() { "csv" } else { "text" };
@@ -117,12 +120,12 @@ fn one_line(example: &str) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
-/// Returns the keys of the numbers of a log with their first values, those of lines with several numbers.
-pub(super) fn seen_keys(log: &[u8]) -> Vec<(String, String)> {
+/// Returns the keys of the numbers of a log with their first values, those of lines with at least `fewest` numbers.
+pub(super) fn seen_keys(log: &[u8], fewest: usize) -> Vec<(String, String)> {
     let mut keys: Vec<(String, String)> = Vec::new();
     each_printed_line(log, |line| {
         let named = numbers(line);
-        if named.len() < 2 {
+        if named.len() < fewest {
             return;
         }
         for (key, value) in named {
