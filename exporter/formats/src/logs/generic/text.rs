@@ -93,8 +93,10 @@ impl TextLines {
         let numbers = labelled(printed);
         let mut totals = self.add_labelled(&numbers, section, &mut fields);
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
+        let is_of_evaluation = are_of_evaluation(&numbers, section);
         match object_prefix(printed).and_then(is_evaluation) {
             Some(true) => self.keys.rename_to_evaluation(&mut fields),
+            None if is_of_evaluation => self.keys.rename_to_evaluation(&mut fields),
             _ => self.keys.rename_if_marked(&mut fields),
         }
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
@@ -344,6 +346,15 @@ impl LineFormat for TextLines {
 pub(in crate::logs) fn object_prefix(before: &str) -> Option<&str> {
     let prefix = before.trim_end().strip_suffix(':')?;
     prefix.rsplit(char::is_whitespace).next()
+}
+
+/// Returns whether all numbers of a line that begins in a section are of an evaluation: `[valid] step 100: loss 2.5, 3600 tok/s`.
+fn are_of_evaluation(numbers: &[Labelled<'_>], mut section: Section) -> bool {
+    let is_of_evaluation = |number| {
+        section = section.after(number);
+        section != Section::Training
+    };
+    !numbers.is_empty() && numbers.iter().all(is_of_evaluation)
 }
 
 /// Returns whether a line is a printed object of settings: `Namespace(lr=0.01, epochs=500)`.

@@ -297,6 +297,22 @@ fn line_of_the_source_is_no_value() {
 }
 
 #[test]
+fn speed_of_an_evaluation_is_not_of_training() {
+    let line = |step: u32| {
+        format!(
+            "[train] step {step}: loss 2.5, 1200 tok/s\n[valid] step {step}: loss 2.75, 3600 tok/s\n\
+             step {step}: train loss 2.25, val loss 2.75, 1100 tok/s\n"
+        )
+    };
+    let read = Sampled::read(&FORMAT, &(1..3).map(line).collect::<String>());
+    assert_eq!(
+        read.values("train.throughput.tokens"),
+        [1200.0, 1100.0, 1200.0, 1100.0]
+    );
+    assert_eq!(read.values("train.custom"), [3600.0; 2]);
+}
+
+#[test]
 fn summary_after_an_evaluation_is_of_the_evaluation() {
     let text = "Epoch: [0][ 10/50] Loss 2.5 Acc@1 10.5\nTest: [10/20] Loss 3.5 Acc@1 9.5\n *   Acc@1 9.25 loss 3.25\n\
                 Epoch: [1][ 10/50] Loss 2.25 Acc@1 12.5\n * Acc@1 11.5\n";
