@@ -124,7 +124,8 @@ pub(crate) struct ImportArguments {
 }
 
 const IMPORT_HELP: &str = "\
-Exit status: 0 all records were parsed and delivered, 1 some were skipped or lost, 2 the command line is invalid. A signal that a \
+Exit status: 0 all records were parsed and delivered, 1 some were malformed, beyond a limit or lost, 2 the command line is \
+invalid. Values that the trainer did not measure, and input that a rule of the format ignores, are skipped without an error. A signal that a \
 receiver does not support is reported. It counts as lost only if --to or a variable selects it, or if the receiver supports no signal.
 
 Examples:
