@@ -1,7 +1,6 @@
 //! The files of a Perfetto trace: one, or a numbered sequence, plain or gzip.
 
 use std::{
-    ffi::OsStr,
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
@@ -95,27 +94,18 @@ impl<'a> TraceFiles<'a> {
         Ok(self.paths)
     }
 
-    /// Removes the parts of an earlier run that had more of them. They would be taken for parts of this trace.
+    /// Removes the parts of an earlier run that had more of them, which would be taken for parts of this trace: the files with the
+    /// next numbers. They are removed from the last one on, so that an interruption leaves no gap.
     fn remove_later_parts(&self) -> io::Result<()> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        for entry in fs::read_dir(folder.unwrap_or(Path::new(".")))? {
-            let entry = entry?;
-            let number = self.number_in(&entry.file_name());
-            let is_later = number.is_some_and(|number| number as usize >= self.paths.len());
-            let path = self.path.with_file_name(entry.file_name());
+        let is_removable = |path: &PathBuf| {
             let inputs = self.inputs.iter().map(PathBuf::as_path);
-            if is_later && entry.file_type()?.is_file() && topology::refuse_input(&path, inputs).is_ok() {
-                fs::remove_file(&path).map_err(|error| named(&path, &error))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the number of a part if this is its file name.
-    fn number_in(&self, name: &OsStr) -> Option<u32> {
-        let parts = name.to_str()?.rsplit('.');
-        let mut numbers = parts.filter_map(|part| part.parse::<u32>().ok());
-        numbers.find(|number| self.name(*number).file_name() == Some(name))
+            fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+                && topology::refuse_input(path, inputs).is_ok()
+        };
+        let later = (self.paths.len() as u32..).map(|number| self.name(number));
+        let later: Vec<PathBuf> = later.take_while(is_removable).collect();
+        let mut later = later.iter().rev();
+        later.try_for_each(|path| fs::remove_file(path).map_err(|error| named(path, &error)))
     }
 
     fn name(&self, number: u32) -> PathBuf {
@@ -193,18 +183,19 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_parts_have_a_part_number() {
-        let files = TraceFiles::new(Path::new("a/run.1.pftrace"), true, &[]);
-        for (name, number) in [
-            ("run.1.007.pftrace", Some(7)),
-            ("run.1.1234.pftrace", Some(1234)),
-            ("run.1.0007.pftrace", None),
-            ("run.1.+07.pftrace", None),
-            ("run.007.pftrace", None),
-            ("run.1.007.pftrace.gz", None),
-            ("run.1.pftrace", None),
-        ] {
-            assert_eq!(files.number_in(OsStr::new(name)), number, "{name}");
+    fn only_the_next_parts_of_an_earlier_run_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.pftrace");
+        for number in ["001", "002", "004", "2024"] {
+            fs::write(folder.path().join(format!("run.{number}.pftrace")), "").unwrap();
         }
+        let mut files = TraceFiles::new(&path, true, &[]);
+        let part = files.open(0).unwrap();
+        files.close(part).unwrap();
+        files.publish().unwrap();
+        let left = fs::read_dir(folder.path()).unwrap();
+        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["run.000.pftrace", "run.004.pftrace", "run.2024.pftrace"]);
     }
 }

@@ -28,21 +28,30 @@ fn of_date(text: &str) -> Option<LoggedTime> {
     }
 }
 
-/// Returns the message of a line after the place in the source, whose line number is no value: after `train:main:42 - ` of loguru,
-/// and after `(trainer:737) INFO: `.
+/// Returns the message of a line after the place in the source, whose line number is no value: after `| train:main:42 - ` of
+/// loguru, and after `[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: `.
 pub(super) fn without_source_line(line: &str) -> &str {
-    let ends_with_number = |place: &str| {
+    let is_place = |place: &str, colons: usize| {
         let number = place.rsplit_once(':').map(|(_, number)| number);
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
+        place.matches(':').count() == colons
+            && !place.contains(' ')
+            && number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
-    let of_loguru = line.split_once(" - ");
-    if let Some((_, message)) = of_loguru.filter(|(head, _)| head.contains("| ") && ends_with_number(head)) {
-        return message;
-    }
-    let of_level = line.split_once(") ").filter(|(head, _)| ends_with_number(head));
-    let message =
-        of_level.and_then(|(_, rest)| rest.split_once(": ").filter(|(level, _)| LEVELS.contains(level)));
-    message.map_or(line, |(_, message)| message)
+    let of_loguru = line.split_once(" - ").filter(|(head, _)| {
+        head.rsplit_once("| ")
+            .is_some_and(|(_, place)| is_place(place, 2))
+    });
+    let of_level = || {
+        let (head, rest) = line.split_once(") ")?;
+        let (before, place) = head.rsplit_once(" (")?;
+        let (level, message) = rest.split_once(": ")?;
+        let is_prefix = is_place(place, 1) && LEVELS.contains(&level) && leading_time(before).is_some();
+        is_prefix.then_some(message)
+    };
+    of_loguru
+        .map(|(_, message)| message)
+        .or_else(of_level)
+        .unwrap_or(line)
 }
 
 /// The levels of Python's logging.
@@ -80,6 +89,31 @@ mod tests {
     use super::*;
     use crate::logs::time;
     use pulsetrain_record::UsedTimezone;
+
+    #[test]
+    fn only_the_place_in_the_source_is_removed_from_a_line() {
+        for (line, message) in [
+            (
+                "2026-01-02 12:00:00.5 | INFO     | train:main:42 - step=1",
+                "step=1",
+            ),
+            (
+                "[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: step=1",
+                "step=1",
+            ),
+        ] {
+            assert_eq!(without_source_line(line), message);
+        }
+        for line in [
+            "2026-01-02 12:00:00 | INFO | step:100 - loss: 2.5",
+            "2026-01-02 12:00:00 | INFO | epoch:1 - loss 2.5 lr 0.1",
+            "| step:100 | lr:1 - loss: 2.5",
+            "Train (epoch 1, step:10) INFO: loss 2.5",
+            "2026-01-02 12:00:00 Train (epoch 1, step:10) INFO: loss 2.5",
+        ] {
+            assert_eq!(without_source_line(line), line);
+        }
+    }
 
     #[test]
     fn asctime_at_the_beginning_of_a_line_is_its_time() {

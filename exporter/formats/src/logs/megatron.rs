@@ -6,7 +6,7 @@ use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
 
-use pulsetrain_otlp::write::Value;
+use pulsetrain_otlp::{UnixNanos, write::Value};
 use pulsetrain_semconv::attribute;
 
 use super::lines::{self, Line, LineFormat};
@@ -33,6 +33,8 @@ static EVALUATION: RecordTable = RecordTable::new("megatron", "evaluation");
 struct Megatron {
     fields: MetricMapper,
     last_step: Option<i64>,
+    /// The time of the last iteration, if it has one.
+    last_time: Option<UnixNanos>,
 }
 
 impl Default for Megatron {
@@ -40,6 +42,7 @@ impl Default for Megatron {
         Self {
             fields: MetricMapper::new("megatron"),
             last_step: None,
+            last_time: None,
         }
     }
 }
@@ -61,6 +64,7 @@ impl LineFormat for Megatron {
             step: Some(found.step),
             position: line.position(),
         };
+        self.last_time = found.time.map(|_| meta.time_unix_nanos);
         self.fields.step(meta.time_unix_nanos, found.step, recorder);
         let spans = self.fields.record(&ITERATION, meta, &found.fields, &[], recorder);
         // Between lines further apart the time is a mean, so no iteration is known to have ended with the line.
@@ -93,7 +97,11 @@ impl Megatron {
             return false;
         };
         let meta = RecordMeta {
-            time_unix_nanos: line.read_time(),
+            // The line has no time. It follows that of the iteration.
+            time_unix_nanos: self
+                .last_time
+                .filter(|_| !line.is_live())
+                .unwrap_or_else(|| line.read_time()),
             step: Some(step),
             position: line.position(),
         };
@@ -176,6 +184,7 @@ mod tests {
         assert_eq!(read.values("eval.loss"), [2.5, 2.75]);
         assert_eq!(read.attributes("eval.loss"), ["", "data.name=test"]);
         assert_eq!(read.values("eval.perplexity"), [12.18249]);
+        assert_eq!(read.times("eval.perplexity"), read.times("train.loss"));
         assert_eq!(read.values("train.custom"), [0.5]);
     }
 }

@@ -84,18 +84,34 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
             .strip_prefix(measure)
             .filter(|_| is_own && measure.contains('/'));
         let taken = rest
-            .filter(|rest| begins_with_measured(rest))
+            .filter(|rest| begins_with_measured(rest, MOST_MEASURED))
             .map_or(0, |rest| next.len() - rest.len());
         (at, label_start) = (end + taken, end + taken);
     }
     found
 }
 
-/// Returns whether the text begins with a number that has a measure of its own, as the second one in `250 ms/step 4096 tok/s`. The
-/// words before it are then those of the previous number.
-fn begins_with_measured(text: &str) -> bool {
+/// The most numbers after a rate that decide whether words are before or after their numbers.
+const MOST_MEASURED: usize = 8;
+
+/// Returns whether the text begins with a number that has a unit or a rate after it, as the second one in
+/// `250 ms/step 4096 tok/s`, and so do the numbers that follow it. The words before it are then those of the previous number. In
+/// `loss: 2.5 tok/s 1200 ms/step 250`, they are labels.
+fn begins_with_measured(text: &str, most: usize) -> bool {
     let text = text.trim_start();
-    number(text).is_some_and(|(_, len)| !measure(&text[len..]).is_empty())
+    let Some((number, len)) = number(text) else {
+        return false;
+    };
+    let (number, unit_len) = with_next_word(number, &text[len..]);
+    let rest = &text[len + unit_len..];
+    let measure = measure(rest);
+    let has_unit = matches!(number, LabelledNumber::Value(_, unit) if !unit.is_empty());
+    if !has_unit && !measure.contains('/') {
+        return false;
+    }
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix(measure).unwrap_or(rest).trim_start();
+    most == 0 || self::number(rest).is_none() || begins_with_measured(rest, most - 1)
 }
 
 /// Returns whether a number is progress, given the text after it.
@@ -445,6 +461,22 @@ mod tests {
                 "loss→2.5 ms/step→250 tok/s→4096 mfu→41.5%",
             ),
             ("step: 5 tok/s 1200", "step→5 tok/s→1200"),
+            (
+                "step: 5 loss: 2.31 tok/s 1200 ms/step 250",
+                "step→5 loss→2.31 tok/s→1200 ms/step→250",
+            ),
+            (
+                "step=1 loss=2.5 tokens/sec 1200 samples/sec 12",
+                "step→1 loss→2.5 tokens/sec→1200 samples/sec→12",
+            ),
+            (
+                "step: 1 loss: 2.5 it/s 3 tok/s 1200",
+                "step→1 loss→2.5 it/s→3 tok/s→1200",
+            ),
+            (
+                "step=5 loss=2.31 tok/s 1200 mem 20 GB",
+                "step→5 loss→2.31 tok/s→1200 mem→20GB",
+            ),
             (
                 "iter 100: loss 2.4567, time 234.56ms, mfu 12.34%",
                 "iter→100 loss→2.4567 time→234.56ms mfu→12.34%",

@@ -91,7 +91,10 @@ impl TextLines {
         let object = object(body);
         let printed = without_source_line(object.as_ref().map_or(body, |(start, _)| &body[..*start]));
         let numbers = labelled(printed);
+        let is_summary = self.is_summary_of_evaluation(text, &numbers);
+        let section = if is_summary { Section::Evaluation } else { section };
         let mut totals = self.add_labelled(&numbers, section, &mut fields);
+        self.is_in_evaluation &= !is_summary;
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
         let is_of_evaluation = are_of_evaluation(&numbers, section);
         match object_prefix(printed).and_then(is_evaluation) {
@@ -121,12 +124,18 @@ impl TextLines {
         Some(fields)
     }
 
-    /// Returns the section in which a line begins: that of the heading above indented lines, or of the numbers that a line such as
-    /// ` * Acc@1 71.2 Acc@5 90.1` sums up.
+    /// Returns whether a line such as ` * Acc@1 71.2 Acc@5 90.1` sums up the evaluation before it.
+    fn is_summary_of_evaluation(&mut self, text: &str, numbers: &[Labelled<'_>]) -> bool {
+        self.is_in_evaluation
+            && text.trim_start().starts_with("* ")
+            && !numbers.iter().any(|number| {
+                let label = number.label;
+                is_count(number) || self.keys.is_step(label) || self.keys.is_epoch(label)
+            })
+    }
+
+    /// Returns the section in which a line begins: that of the heading above indented lines.
     fn section_of(&mut self, text: &str) -> Section {
-        if text.trim_start().starts_with("* ") && self.is_in_evaluation {
-            return Section::Evaluation;
-        }
         if text.starts_with(char::is_whitespace) {
             return self.section;
         }

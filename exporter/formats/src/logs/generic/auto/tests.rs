@@ -321,6 +321,11 @@ fn summary_after_an_evaluation_is_of_the_evaluation() {
     let training = read.values("train.accuracy");
     assert_eq!(training.len(), 3, "{training:?}");
     assert_eq!(read.values("eval.loss"), [3.5, 3.25]);
+    let bullets = "* step 1 loss 2.5\nval loss 3.0\n* step 2 loss 2.4\n* step 3 loss 2.3\n";
+    assert_eq!(
+        Sampled::read(&FORMAT, bullets).values("train.loss"),
+        [2.5, 2.4, 2.3]
+    );
 }
 
 #[test]
