@@ -64,7 +64,7 @@ pub fn convert_chrome_json<E: From<ConvertError>>(
         events = trace.count;
         let problems = trace.take_problems();
         conversion.is_undated |= (number == 0 || !is_empty) && trace.is_undated(start_unix_nanos);
-        conversion.errors.extend(problems);
+        problems.iter().for_each(|problem| conversion.fail(problem));
         let (perfetto, stray_ends) = trace
             .write(start_unix_nanos, room)
             .map_err(ConvertError::Temporary)?;

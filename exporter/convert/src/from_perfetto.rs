@@ -131,11 +131,14 @@ impl PerfettoConversion {
         self.flows_without_span += further.flows_without_span;
         self.is_undated |= further.is_undated;
         self.is_by_trace |= further.is_by_trace;
-        self.errors.extend(further.errors);
+        for error in further.errors {
+            self.fail(&error);
+        }
         self.spilled_bytes += further.spilled_bytes;
     }
 
-    fn fail(&mut self, error: &impl ToString) {
+    /// Adds an error, up to a limit.
+    pub(crate) fn fail(&mut self, error: &impl ToString) {
         if self.errors.len() < ERRORS {
             self.errors.push(error.to_string());
         }
