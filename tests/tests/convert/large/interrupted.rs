@@ -62,7 +62,8 @@ fn stop_while_writing(input: &Path, out: &Path, folder: &Path, signal: impl FnOn
 fn killed_or_interrupted_conversion_keeps_the_previous_file() {
     const ATTEMPTS: usize = 100;
     let folder = Folder::new();
-    let input = folder.file("in.jsonl", one_tree(3_000, 400));
+    // Writing takes long enough for the signal, also on a busy machine.
+    let input = folder.file("in.jsonl", one_tree(20_000, 400));
     for name in ["out.pftrace", "out.pftrace.gz", "out.binpb"] {
         for signal in [Process::send_kill, Process::interrupt] {
             let out = folder.path(name);
