@@ -15,7 +15,7 @@ pub fn messages(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the elements of a list; nothing if the value is no list.
+/// Returns the elements of a list; nothing if the value is not a list.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -28,7 +28,7 @@ fn of_date(text: &str) -> Option<LoggedTime> {
     }
 }
 
-/// Returns the message of a line after the place in the source, whose line number is no value: after `| train:main:42 - ` of
+/// Returns the message of a line after the place in the source, whose line number is not a value: after `| train:main:42 - ` of
 /// loguru, and after `[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: `.
 pub(super) fn without_source_line(line: &str) -> &str {
     let is_place = |place: &str, colons: usize| {
