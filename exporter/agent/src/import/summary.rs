@@ -241,7 +241,7 @@ fn input_json(input: &ImportReport) -> Value {
         "run_name": input.run.name,
         "timezone": input.timezone.as_ref().map(|timezone| timezone.zone.name()),
         "records": input.counts.records,
-        "notices": input.keys.iter().chain(&input.notices).collect::<Vec<_>>(),
+        "notices": input.notices.iter().chain(&input.keys).collect::<Vec<_>>(),
         "problems": problems.collect::<Vec<_>>(),
         "error": input.error.as_ref().map(ToString::to_string),
     })

@@ -53,7 +53,8 @@ impl Workload {
             world_size: agree(one.world_size, &other.world_size),
             slurm: std::array::from_fn(|place| agree(one.slurm[place].clone(), &other.slurm[place])),
             pod: one.pod.agreed(&other.pod),
-            created: agree(one.created, &other.created),
+            // Processes are not created together.
+            created: None,
             is_of_a_process: one.is_of_a_process && one.visible == other.visible,
             counts_by_bus: one.counts_by_bus && other.counts_by_bus,
             visible: one.visible,

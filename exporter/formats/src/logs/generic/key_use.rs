@@ -91,8 +91,8 @@ pub fn key_notices(uses: &[KeyUse]) -> Vec<String> {
         .collect()
 }
 
-/// Describes, for the summary, how to change the use of the keys of a log without a mapping. An input that is not one word is no
-/// path of a log, as the output of a command.
+/// Describes, for the summary, how to change the use of the keys of a log without a mapping. The name of an input with spaces, such
+/// as that of the output of a command, is not a word of a command line; `LOG` takes its place.
 pub fn suggestion_hint(input: &str) -> String {
     let input = if input.contains(char::is_whitespace) {
         "LOG"
