@@ -68,7 +68,7 @@ fn supervise(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Fa
     let options = options(arguments)?;
     let mut identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
     identity.member = options.rank.member("", identity.member);
-    if let Some(warning) = identity.warning() {
+    for warning in identity.warnings() {
         log::warn(Subject::Program, warning);
     }
     let recorders = Recorders::default();

@@ -25,10 +25,9 @@ pub const LOCAL_RANKS: [&str; 4] = [
 ];
 /// The number of ranks; in the order of the launchers in [`RANKS`].
 pub const WORLD_SIZES: [&str; 4] = ["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
-/// The number of restarts. torchrun counts it on each node (pytorch#108158), so the first variable lets a launcher set one number
-/// for all ranks.
-pub const RESTARTS: [&str; 3] = [
-    "PULSETRAIN_ATTEMPT",
-    "TORCHELASTIC_RESTART_COUNT",
-    "SLURM_RESTART_COUNT",
-];
+/// The number of restarts.
+pub const RESTARTS: [&str; 3] = ["PULSETRAIN_ATTEMPT", TORCHRUN_RESTARTS, "SLURM_RESTART_COUNT"];
+/// torchrun's number of restarts. Each node counts its own (pytorch#108158), so the ranks of several nodes do not agree on it.
+pub const TORCHRUN_RESTARTS: &str = "TORCHELASTIC_RESTART_COUNT";
+/// torchrun's number of nodes.
+pub const TORCHRUN_NODES: &str = "GROUP_WORLD_SIZE";

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use regex::Regex;
 
-use pulsetrain_record::launcher::{LOCAL_RANKS, RANKS, RESTARTS, WORLD_SIZES};
+use pulsetrain_record::launcher::{
+    LOCAL_RANKS, RANKS, RESTARTS, TORCHRUN_NODES, TORCHRUN_RESTARTS, WORLD_SIZES,
+};
 
 /// One process of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,18 +27,23 @@ impl Member {
     /// and MPI.
     ///
     /// The number of ranks counts only together with a rank of the same launcher that is lower: `SLURM_NTASKS` is also set in a shell
-    /// of an allocation, where nothing is a rank.
+    /// of an allocation, where nothing is a rank. torchrun's number of restarts counts only on a single node, because the nodes of a
+    /// run do not agree on it.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let read = |name: &str| variable(name)?.trim().parse::<i64>().ok();
         let number = |names: &[&str]| names.iter().find_map(|name| read(name));
         let launcher = RANKS.iter().position(|name| read(name).is_some());
         let rank = number(&RANKS).unwrap_or_default();
+        let nodes = read(TORCHRUN_NODES).unwrap_or(1);
+        let restarts = RESTARTS
+            .iter()
+            .filter(|name| nodes < 2 || **name != TORCHRUN_RESTARTS);
         let world_size = launcher.and_then(|launcher| read(WORLD_SIZES[launcher]));
         Self {
             rank,
             local_rank: number(&LOCAL_RANKS),
             world_size: world_size.filter(|size| (0..*size).contains(&rank)),
-            attempt: number(&RESTARTS).unwrap_or_default(),
+            attempt: restarts.copied().find_map(read).unwrap_or_default(),
         }
     }
 

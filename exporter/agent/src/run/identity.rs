@@ -1,7 +1,7 @@
 //! The identity of a run from the environment: an id that all ranks share, the rank, and the number of restarts.
 
 pub(super) use pulsetrain_record::launcher::RUN_ID;
-use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS};
+use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS, RESTARTS, TORCHRUN_NODES, TORCHRUN_RESTARTS};
 use pulsetrain_tail::Member;
 
 /// The identity of a run, from the environment.
@@ -13,6 +13,8 @@ pub(super) struct Identity {
     pub(super) member: Member,
     /// Whether the id was generated for this process, so that other ranks do not share it.
     is_new: bool,
+    /// Whether torchrun restarted this process in a run of several nodes and no variable numbers the attempt for all of them.
+    has_unknown_attempt: bool,
 }
 
 impl Identity {
@@ -35,11 +37,17 @@ impl Identity {
             is_new: shared.is_none(),
             id: shared.unwrap_or_else(new),
             member: Member::of_environment(&variable),
+            has_unknown_attempt: has_unknown_attempt(set),
         }
     }
 
+    /// Returns what the user has to set so that the ranks agree on the run and on its attempt.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.separate_runs().into_iter().chain(self.unknown_attempt())
+    }
+
     /// Returns a warning on rank 0 that other ranks become separate runs, because no variable sets a common run id.
-    pub(super) fn warning(&self) -> Option<String> {
+    fn separate_runs(&self) -> Option<String> {
         let ranks = self.member.world_size.filter(|ranks| *ranks > 1)?;
         (self.is_new && self.member.rank == 0).then(|| {
             format!(
@@ -49,6 +57,27 @@ impl Identity {
             )
         })
     }
+
+    /// Returns a warning on the first rank of a node that the attempt after a restart has the number of the first one.
+    fn unknown_attempt(&self) -> Option<String> {
+        let is_first = self.member.local_rank.unwrap_or_default() == 0;
+        (self.has_unknown_attempt && is_first).then(|| {
+            format!(
+                "torchrun restarted this node, but each node of a run counts its own restarts: train.attempt is {}, and repeated steps \
+                 are in the traces of their first execution; set {} to one number on all nodes",
+                self.member.attempt, RESTARTS[0]
+            )
+        })
+    }
+}
+
+/// Returns whether torchrun restarted the process, while no variable has the same attempt on all of its nodes.
+fn has_unknown_attempt(set: impl Fn(&str) -> Option<String>) -> bool {
+    let number = |name: &str| set(name)?.trim().parse::<i64>().ok();
+    let is_restarted = number(TORCHRUN_RESTARTS).is_some_and(|restarts| restarts > 0);
+    let has_nodes = number(TORCHRUN_NODES).is_some_and(|nodes| nodes > 1);
+    let agreed = RESTARTS.iter().filter(|name| **name != TORCHRUN_RESTARTS);
+    is_restarted && has_nodes && agreed.copied().find_map(number).is_none()
 }
 
 /// Returns whether this process is the first one of the run on its machine.
@@ -116,7 +145,7 @@ mod tests {
     fn missing_common_run_id_is_warned_about_once() {
         let none = ("TORCHELASTIC_RUN_ID", "none");
         let ranks = |rank, size| [none, ("RANK", rank), ("WORLD_SIZE", size)];
-        let warning = identity(None, &ranks("0", "4")).warning().unwrap();
+        let warning = identity(None, &ranks("0", "4")).separate_runs().unwrap();
         assert!(
             warning.contains("all 4 ranks") && warning.contains("PULSETRAIN_RUN_ID"),
             "{warning}"
@@ -132,7 +161,7 @@ mod tests {
             ),
         ];
         assert!(
-            silent.iter().all(|identity| identity.warning().is_none()),
+            silent.iter().all(|identity| identity.warnings().next().is_none()),
             "{silent:?}"
         );
     }
@@ -140,12 +169,21 @@ mod tests {
     #[test]
     fn a_restart_is_another_attempt_of_the_same_run() {
         let own = ("TORCHELASTIC_RESTART_COUNT", "3");
-        let attempt = |set: &[(&str, &str)]| identity(None, set).member.attempt;
-        assert_eq!(attempt(&[own]), 3);
+        let attempt = |set: &[(&str, &str)]| {
+            let identity = identity(Some("id"), set);
+            (identity.member.attempt, identity.warnings().next().is_some())
+        };
+        let node = ("GROUP_WORLD_SIZE", "1");
+        assert_eq!(attempt(&[own]), (3, false));
+        assert_eq!(attempt(&[own, node]), (3, false));
+        let nodes = ("GROUP_WORLD_SIZE", "2");
         assert_eq!(
-            attempt(&[own, ("PULSETRAIN_ATTEMPT", "4")]),
-            4,
-            "the same on all nodes"
+            attempt(&[own, nodes]),
+            (0, true),
+            "another node counted no restart"
         );
+        assert_eq!(attempt(&[("TORCHELASTIC_RESTART_COUNT", "0"), nodes]), (0, false));
+        assert_eq!(attempt(&[own, nodes, ("SLURM_RESTART_COUNT", "1")]), (1, false));
+        assert_eq!(attempt(&[own, nodes, ("PULSETRAIN_ATTEMPT", "4")]), (4, false));
     }
 }
