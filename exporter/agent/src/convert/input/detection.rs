@@ -92,8 +92,12 @@ fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
     None
 }
 
-/// Returns whether an input is an array of Zipkin spans, or an array of such traces.
+/// Returns whether an input is an array of Zipkin spans or of their traces, or begins with a span. A span of OTLP has no `id`.
 pub(super) fn is_zipkin(head: &[u8]) -> bool {
+    let (names, _) = first_object(head.trim_ascii_start());
+    if has_any(&names, &["traceId"]) && has_any(&names, &["id"]) {
+        return true;
+    }
     let head = String::from_utf8_lossy(head);
     head.trim_start().starts_with('[') && head.contains("\"traceId\"") && !head.contains("\"resourceSpans\"")
 }
