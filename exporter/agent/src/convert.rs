@@ -26,7 +26,7 @@ use self::{
     output::Output,
 };
 pub(crate) use self::{
-    input::{InputReport, Reading, read},
+    input::{InputReport, Reading, has_suffix, read},
     progress::Progress,
 };
 use crate::{failure::Failure, topology};

@@ -1,4 +1,5 @@
-//! Converts Zipkin's JSON, version 2 (an array of spans, or an array of traces as `/api/v2/traces` answers), to OTLP.
+//! Converts Zipkin's JSON, version 2 (an array of spans, an array of traces as `/api/v2/traces` answers, or spans after each
+//! other), to OTLP.
 //!
 //! Times are microseconds, tags are text. Field and tag names follow the OpenTelemetry specification, "OpenTelemetry to
 //! Zipkin Transformation". Spans are read one at a time, which keeps the memory independent of the file size.
@@ -15,9 +16,9 @@ use pulsetrain_otlp::{
 };
 use serde::{
     Deserialize,
-    de::{DeserializeSeed, IgnoredAny, SeqAccess, Visitor},
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     QueryResponse,
@@ -104,8 +105,8 @@ enum ZipkinError {
     Version1,
 }
 
-/// Reads the spans of one array, or of several after each other, and passes them to `take` in messages of one service and
-/// scope each.
+/// Reads the spans of one array, or of several arrays or spans after each other, and passes them to `take` in messages of one
+/// service and scope each.
 ///
 /// # Errors
 ///
@@ -129,7 +130,7 @@ pub fn read_zipkin<E>(input: impl Read, take: impl FnMut(QueryResponse) -> Resul
                 "the spans cannot be read to their end: {error}; the first {read} are used"
             ));
         }
-        if !is_complete || json.end().is_ok() {
+        if !is_complete || reader.failure.is_some() || json.end().is_ok() {
             break;
         }
     }
@@ -251,14 +252,14 @@ fn of_server(shared: [u8; 8]) -> [u8; 8] {
     shared.map(|byte| !byte)
 }
 
-/// A seed that reads the elements of an array one at a time.
+/// A seed that reads a span, or the elements of an array one at a time.
 struct Elements<'r, T, E>(&'r mut Reader<T, E>);
 
 impl<'de, T: FnMut(QueryResponse) -> Result<(), E>, E> DeserializeSeed<'de> for Elements<'_, T, E> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -266,7 +267,13 @@ impl<'de, T: FnMut(QueryResponse) -> Result<(), E>, E> Visitor<'de> for Elements
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of Zipkin spans")
+        f.write_str("Zipkin spans")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<(), A::Error> {
+        let span: Map<String, Value> = Map::deserialize(MapAccessDeserializer::new(fields))?;
+        self.0.element(&Value::from(span).to_string());
+        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {

@@ -95,6 +95,8 @@ struct Trace {
     /// The number of events so far, including those of earlier traces.
     count: u64,
     latest_micros: u64,
+    /// Whether the text is an object without `traceEvents`.
+    is_foreign: bool,
     /// Events of phases that cannot be represented in OTLP.
     unknown: BTreeMap<String, u64>,
     /// Values of counters that are not numbers.
@@ -114,6 +116,7 @@ impl Trace {
             rank: None,
             count,
             latest_micros: 0,
+            is_foreign: false,
             unknown: BTreeMap::new(),
             odd_values: 0,
             problems: Vec::new(),
@@ -122,11 +125,15 @@ impl Trace {
         }
     }
 
-    /// Reads one trace. Returns `false` if it cannot be read to its end.
+    /// Reads one trace, or reports an object that is no trace. Returns `false` if it cannot be read to its end.
     fn read(&mut self, json: &mut serde_json::Deserializer<IoRead<impl Read>>) -> bool {
         let Err(error) = TopLevel(self).deserialize(&mut *json) else {
             return true;
         };
+        if self.is_foreign {
+            self.problems.push(error.to_string());
+            return true;
+        }
         if self.failure.is_none() {
             let count = self.count;
             self.problems.push(format!(
@@ -264,9 +271,13 @@ impl<'de> Visitor<'de> for TopLevel<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut has_events = false;
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "traceEvents" => map.next_value_seed(TopLevel(&mut *self.0))?,
+                "traceEvents" => {
+                    has_events = true;
+                    map.next_value_seed(TopLevel(&mut *self.0))?;
+                }
                 "baseTimeNanoseconds" => self.0.base = map.next_value::<serde_json::Value>()?.as_u64(),
                 "distributedInfo" => self.0.rank = map.next_value::<serde_json::Value>()?["rank"].as_u64(),
                 _ => {
@@ -274,7 +285,13 @@ impl<'de> Visitor<'de> for TopLevel<'_> {
                 }
             }
         }
-        Ok(())
+        if has_events {
+            return Ok(());
+        }
+        self.0.is_foreign = true;
+        Err(serde::de::Error::custom(
+            "an object without `traceEvents` was skipped",
+        ))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<(), A::Error> {

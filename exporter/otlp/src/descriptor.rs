@@ -23,6 +23,9 @@ const TAGS: usize = 17 << 3;
 /// The size of the table of names, for which the names of any OTLP message have no collisions.
 const NAMES: usize = 64;
 
+/// More than the length of any field name of OTLP.
+const LONGEST_NAME: usize = 32;
+
 /// The index of a missing field.
 const NOWHERE: u8 = u8::MAX;
 
@@ -168,6 +171,30 @@ impl MessageDescriptor {
         let field = self.fields.get(place)?;
         (field.json_name.as_bytes() == name).then_some((place, field))
     }
+
+    /// Returns the field with a JSON name or a name in the proto files (`trace_id`), and its index in `fields`. Parsers of
+    /// protobuf's JSON mapping must accept both.
+    #[inline]
+    pub fn by_name(&self, name: &[u8]) -> Option<(usize, &'static FieldDescriptor)> {
+        self.by_json_name(name).or_else(|| self.by_proto_name(name))
+    }
+
+    #[cold]
+    fn by_proto_name(&self, name: &[u8]) -> Option<(usize, &'static FieldDescriptor)> {
+        let (mut camel, mut length, mut is_after_underscore) = ([0_u8; LONGEST_NAME], 0, false);
+        for byte in name {
+            if *byte != b'_' {
+                *camel.get_mut(length)? = if is_after_underscore {
+                    byte.to_ascii_uppercase()
+                } else {
+                    *byte
+                };
+                length += 1;
+            }
+            is_after_underscore = *byte == b'_';
+        }
+        self.by_json_name(&camel[..length])
+    }
 }
 
 /// Returns the hash of a field name in the name table of its message.
@@ -245,8 +272,17 @@ mod tests {
         }
     }
 
+    /// Returns the name in the proto files for a JSON name.
+    fn proto_name(json_name: &str) -> String {
+        let letters = json_name.chars().map(|letter| match letter {
+            'A'..='Z' => format!("_{}", letter.to_ascii_lowercase()),
+            _ => letter.to_string(),
+        });
+        letters.collect()
+    }
+
     #[test]
-    fn every_field_can_be_looked_up_by_tag_and_by_json_name() {
+    fn every_field_can_be_looked_up_by_tag_and_by_both_names() {
         let mut tables = Vec::new();
         for signal in crate::Signal::ALL {
             reach(crate::lookup::top(signal), &mut tables);
@@ -263,10 +299,14 @@ mod tests {
                     field.json_name
                 );
                 assert_eq!(field.json_key, format!(",\"{}\":", field.json_name));
-                let named = table.by_json_name(field.json_name.as_bytes());
-                assert_eq!(named.unwrap().0, index, "{} {}", table.name, field.json_name);
+                for name in [field.json_name, &proto_name(field.json_name)] {
+                    let named = table.by_name(name.as_bytes());
+                    assert_eq!(named.unwrap().0, index, "{} {name}", table.name);
+                }
             }
-            assert!(table.by_json_name(b"").is_none());
+            for unknown in [&b""[..], b"_", b"unknown_name", &[b'a'; 2 * LONGEST_NAME]] {
+                assert!(table.by_name(unknown).is_none());
+            }
             assert!(table.by_tag(u32::MAX).is_none());
         }
     }

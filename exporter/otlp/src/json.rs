@@ -2,7 +2,8 @@
 //!
 //! Both directions use the descriptors. The encoding is protobuf's JSON mapping with OTLP's own rules
 //! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>): ids are hexadecimal, enum values are numbers,
-//! names are lowerCamelCase only, unknown fields are ignored.
+//! unknown fields are ignored. Names are written in lowerCamelCase. The names of the proto files (`trace_id`) are read too,
+//! which protobuf requires, although OTLP does not allow them.
 //!
 //! ```
 //! # use pulsetrain_otlp::{Signal, json, limits::Limits};

@@ -27,7 +27,8 @@ use crate::{WireError, field::packet, wire::Fields};
 ///
 /// Gzip and zstd files and compressed packets are inflated. For a malformed packet the reader returns an error with the
 /// packet's offset and reads the next one. For an input that ends inside a packet it returns an error with the offset at which
-/// that packet begins, and then ends. At most one packet is in memory.
+/// that packet begins, and then ends. It also ends after bytes that begin no packet, and after a packet above 256 MiB. At most
+/// one packet is in memory.
 ///
 /// ```
 /// # use pulsetrain_perfetto::TraceReader;

@@ -76,7 +76,8 @@ impl Default for WriterConfig {
 ///
 /// # Errors
 ///
-/// All errors come from the output. Buffered bytes are written by [`TraceWriter::flush`] or [`TraceWriter::finish`], and are
+/// All errors come from the output. After an error the output may end inside a packet, and the next call writes the buffered
+/// packets again: discard the writer. Buffered bytes are written by [`TraceWriter::flush`] or [`TraceWriter::finish`], and are
 /// lost if neither is called.
 ///
 /// # Panics

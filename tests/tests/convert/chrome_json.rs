@@ -231,6 +231,13 @@ fn every_trace_of_a_chrome_json_file_is_read_and_trailing_garbage_is_reported() 
             .collect();
         assert_eq!(ids.len(), 2, "{text}");
     }
+    for trace in [&first, &slice("a").to_string()] {
+        let others = format!("{trace}\n{{\"foo\": 1}}\n{second}\n{{}}");
+        let input = folder.file("others.json", others);
+        let finished = convert(&[input], &out, &["--start-time", "2026-01-02T03:04:05Z"]).expect_code(1);
+        finished.expect_words(&["without `traceEvents` was skipped at line 2", "skipped at line 4"]);
+        assert_eq!(spans_in(&fs::read_to_string(&out).expect("it is there")).len(), 2);
+    }
     let input = folder.file("garbage.json", format!("{both}garbage"));
     let finished = convert(&[input], &out, &[]).expect_code(1);
     finished.expect_words(&[

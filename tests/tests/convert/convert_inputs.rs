@@ -54,10 +54,32 @@ fn forms(folder: &Folder) -> Vec<(&'static str, Vec<u8>)> {
         .collect();
     forms.push(("arrays.jsonl", arrays.concat().into_bytes()));
     forms.push(("array.json", Value::from(documents).to_string().into_bytes()));
+    let named = serde_json::from_slice(&of_protobuf).expect("the corpus is JSON");
+    let original_names = with_original_names(named).to_string();
+    forms.push(("original_names.json", original_names.into_bytes()));
     forms.push(("protobuf.json", of_protobuf));
     forms.push(("all.json", pretty.join("\n").into_bytes()));
     forms.push(("all.jsonl", lines));
     forms
+}
+
+/// Renames all fields to their names in the proto files, as `MessageToJson` does with `preserving_proto_field_name`.
+fn with_original_names(value: Value) -> Value {
+    let original_name = |name: &str| -> String {
+        let letters = name.chars().map(|letter| match letter {
+            'A'..='Z' => format!("_{}", letter.to_ascii_lowercase()),
+            _ => letter.to_string(),
+        });
+        letters.collect()
+    };
+    match value {
+        Value::Array(values) => values.into_iter().map(with_original_names).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (original_name(&name), with_original_names(value)))
+            .collect(),
+        scalar => scalar,
+    }
 }
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {

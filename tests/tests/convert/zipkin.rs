@@ -70,20 +70,28 @@ fn span(id: u64) -> String {
 }
 
 #[test]
-fn every_array_of_a_zipkin_file_is_read_and_trailing_garbage_is_reported() {
-    let lines: String = (1..=3).map(|id| format!("[{}]\n", span(id))).collect();
-    for (name, bytes) in [
-        ("lines.jsonl", lines.clone().into_bytes()),
-        ("lines.jsonl.gz", [gzip(lines.as_bytes()), gzip(b" \n")].concat()),
-    ] {
-        let (finished, text) = converted(name, bytes);
-        finished.expect_code(0);
-        assert_eq!(text.matches("\"spanId\"").count(), 3, "{name}: {text}");
+fn every_array_or_span_of_a_zipkin_file_is_read_and_trailing_garbage_is_reported() {
+    let arrays = [1, 2, 3].map(|id| format!("[{}]\n", span(id))).concat();
+    let spans = [1, 2, 3].map(|id| span(id) + "\n").concat();
+    for lines in [arrays, spans] {
+        for (name, bytes) in [
+            ("lines.jsonl", lines.clone().into_bytes()),
+            ("lines.jsonl.gz", [gzip(lines.as_bytes()), gzip(b" \n")].concat()),
+        ] {
+            let (finished, text) = converted(name, bytes);
+            finished.expect_code(0);
+            assert_eq!(text.matches("\"spanId\"").count(), 3, "{name}: {text}");
+        }
+        let (finished, text) = converted("cut.jsonl", format!("{lines}garbage"));
+        let finished = finished.expect_code(1);
+        finished.expect_words(&["cannot be read to their end", "line 4", "the first 3 are used"]);
+        assert_eq!(text.matches("\"spanId\"").count(), 3, "{text}");
     }
-    let (finished, text) = converted("cut.jsonl", format!("{lines}garbage"));
+    let undated = r#"{"traceId": "5af7183fb1d4cf5f", "id": "4"}"#;
+    let (finished, text) = converted("undated.jsonl", format!("{}\n{undated}\n{}", span(1), span(2)));
     let finished = finished.expect_code(1);
-    finished.expect_words(&["cannot be read to their end", "line 4", "the first 3 are used"]);
-    assert_eq!(text.matches("\"spanId\"").count(), 3, "{text}");
+    finished.expect_words(&["span 2, ", "it has no timestamp"]);
+    assert_eq!(text.matches("\"spanId\"").count(), 2, "{text}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_record::{UsedTimezone, start_in_name};
 use pulsetrain_tail::RunOptions;
 
+pub(crate) use self::detection::has_suffix;
 use self::detection::{is_chrome_json, is_perfetto, is_zipkin, log_notice, report_notice};
 use super::progress::Progress;
 use crate::failure::Failure;

@@ -10,7 +10,10 @@ use pulsetrain_backends::looks_like_response;
 use pulsetrain_formats::{FormatError, detect, format_names};
 use pulsetrain_otlp::frames::inflated;
 
-use crate::failure::Failure;
+use crate::{convert::has_suffix, failure::Failure};
+
+/// Suffixes of files of OTLP messages and of Perfetto traces.
+const RECORDED: [&str; 4] = [".binpb", ".pftrace", ".perfetto-trace", ".perfetto"];
 
 /// The size of the head by which a file is recognised.
 const HEAD: u64 = 64 << 10;
@@ -155,7 +158,7 @@ fn kind(path: &Path, head: &[u8]) -> Option<InputKind> {
     } else if is_log {
         Some(InputKind::Log)
     } else {
-        has_recorded_name(path).then_some(InputKind::Recorded)
+        has_suffix(path, &RECORDED).then_some(InputKind::Recorded)
     }
 }
 
@@ -172,18 +175,6 @@ fn is_otlp_json(head: &[u8]) -> bool {
     ];
     begin.trim_start_matches('\u{feff}').trim_start().starts_with('{')
         && lists.iter().any(|list| begin.contains(&format!("\"{list}\"")))
-}
-
-fn has_recorded_name(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
-    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-    [".binpb", ".pftrace", ".perfetto-trace", ".perfetto"]
-        .iter()
-        .any(|ending| name.ends_with(ending))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Finds the ends of objects in OTLP/JSON text without parsing the values.
 
-const TOP_NAMES: [&[u8]; 3] = [b"\"resourceSpans\"", b"\"resourceMetrics\"", b"\"resourceLogs\""];
+use crate::lookup;
 
 /// The byte order mark, which some programs put in front of UTF-8.
 pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -60,8 +60,9 @@ pub(super) fn blank_len(text: &[u8]) -> usize {
 pub(super) fn begins_otlp(text: &[u8]) -> bool {
     text.trim_ascii_start()
         .strip_prefix(b"{")
-        .map(<[u8]>::trim_ascii_start)
-        .is_some_and(|text| TOP_NAMES.iter().any(|name| text.starts_with(name)))
+        .and_then(|text| text.trim_ascii_start().strip_prefix(b"\""))
+        .and_then(|text| text.split(|byte| *byte == b'"').next())
+        .is_some_and(|name| lookup::signal_named(name).is_some())
 }
 
 #[cfg(test)]
@@ -85,6 +86,7 @@ mod tests {
     #[test]
     fn otlp_json_line_is_recognized_by_its_signal_key() {
         assert!(begins_otlp(b"  { \"resourceLogs\": ["));
+        assert!(begins_otlp(b"{\"resource_logs\":["));
         assert!(!begins_otlp(b"{\"resource\": {}}"));
     }
 }

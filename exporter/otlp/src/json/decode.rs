@@ -55,7 +55,8 @@ pub struct UnknownField {
 /// Appends the protobuf bytes of one OTLP/JSON object.
 ///
 /// Numbers of 64 bits may be strings or numbers and stay exact; `null` is the same as no field; of a duplicate name the last
-/// one counts. Invalid UTF-8 and lone surrogates become U+FFFD.
+/// one counts. A field may have its JSON name or its name in the proto files (`trace_id`). Invalid UTF-8 and lone surrogates
+/// become U+FFFD.
 ///
 /// # Errors
 ///
@@ -146,8 +147,7 @@ impl<'a> Decoder<'a> {
 
     fn signal_named(&mut self, name: &Raw<'a>) -> Result<Option<Signal>, JsonError> {
         let text = text_of(name)?;
-        let is_named = |signal: &Signal| lookup::top(*signal).fields[0].json_name.as_bytes() == &*text;
-        let signal = match Signal::ALL.into_iter().find(is_named) {
+        let signal = match lookup::signal_named(&text) {
             Some(signal) => signal,
             None if self.dialect == Dialect::Stored && *text == *b"batches" => Signal::Traces,
             None => return Ok(None),
@@ -181,7 +181,7 @@ impl<'a> Decoder<'a> {
             let Some(name) = self.cursor.next_name(&mut object.first)? else {
                 break;
             };
-            match table.by_json_name(&text_of(&name)?) {
+            match table.by_name(&text_of(&name)?) {
                 Some((place, field)) => {
                     self.order.learn(depth, before, place);
                     self.member((place, field), depth, &mut object)?;

@@ -188,15 +188,31 @@ fn only_the_last_value_of_a_repeated_json_key_is_counted() {
 }
 
 #[test]
-fn unknown_fields_and_original_field_names_are_skipped_and_counted() {
+fn unknown_fields_are_skipped_and_counted() {
     let (_, decoded) = read(&in_span(
-        r#""trace_id":"00","deep":{"a":[1,{"b":"]"},null]},"name":"n""#,
+        r#""trace_no":"00","deep":{"a":[1,{"b":"]"},null]},"name":"n""#,
     ))
     .unwrap();
     assert_eq!(decoded.unknown_fields, 2);
     let first = decoded.first_unknown.unwrap();
-    assert_eq!((first.name.as_str(), first.offset), ("trace_id", 45));
+    assert_eq!((first.name.as_str(), first.offset), ("trace_no", 45));
     assert_eq!(decoded.counts.items, 1);
+}
+
+#[test]
+fn original_field_name_is_the_same_as_the_json_name() {
+    let text = in_span(r#""traceId":"00ff","startTimeUnixNano":"5","status":{"code":2}"#);
+    let original = text
+        .replace("resourceSpans", "resource_spans")
+        .replace("scopeSpans", "scope_spans")
+        .replace("traceId", "trace_id")
+        .replace("startTimeUnixNano", "start_time_unix_nano");
+    assert_eq!(read(&original), read(&text));
+    // The last of the two names counts.
+    assert_eq!(
+        round_span(r#""traceId":"00","trace_id":"ff""#),
+        r#""traceId":"ff""#
+    );
 }
 
 #[test]

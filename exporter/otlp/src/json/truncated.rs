@@ -2,19 +2,26 @@
 
 /// The lists whose elements are useful without the later ones: resources, scopes, spans, metrics, log records, the traces of
 /// Jaeger and the series of Prometheus.
-pub(super) const LISTS: [&[u8]; 14] = [
+pub(super) const LISTS: [&[u8]; 21] = [
     b"resourceSpans",
+    b"resource_spans",
     b"batches",
     b"scopeSpans",
+    b"scope_spans",
     b"instrumentationLibrarySpans",
     b"ilSpans",
     b"spans",
     b"resourceMetrics",
+    b"resource_metrics",
     b"scopeMetrics",
+    b"scope_metrics",
     b"metrics",
     b"resourceLogs",
+    b"resource_logs",
     b"scopeLogs",
+    b"scope_logs",
     b"logRecords",
+    b"log_records",
     b"data",
     b"result",
 ];

@@ -48,6 +48,9 @@ pub struct PointParts<'a> {
 }
 
 /// Collects points until a batch is full.
+///
+/// Each point must fit the instrument of its metric: [`number`](Self::number) is for gauges and sums,
+/// [`histogram`](Self::histogram) for histograms. The writer does not check this, and receivers would misread the point.
 #[derive(Debug, Default)]
 pub struct MetricsWriter {
     /// One group for each metric that has points, in the order of their first points.

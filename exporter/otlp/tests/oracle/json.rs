@@ -5,6 +5,7 @@ use opentelemetry_proto::tonic::{logs::v1::LogsData, metrics::v1::MetricsData, t
 use proptest::prelude::*;
 use prost::Message as _;
 use pulsetrain_otlp::{Signal, json, limits::Limits};
+use serde_json::Value;
 
 use crate::{
     config,
@@ -50,6 +51,26 @@ fn without_payloads(bytes: &[u8], signal: Signal) -> Vec<u8> {
     decode(&encode(signal, bytes)).1
 }
 
+/// Renames all fields of a JSON value to their names in the proto files.
+fn with_proto_names(value: Value) -> Value {
+    match value {
+        Value::Array(values) => values.into_iter().map(with_proto_names).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (proto_name(&name), with_proto_names(value)))
+            .collect(),
+        scalar => scalar,
+    }
+}
+
+fn proto_name(json_name: &str) -> String {
+    let letters = json_name.chars().map(|letter| match letter {
+        'A'..='Z' => format!("_{}", letter.to_ascii_lowercase()),
+        _ => letter.to_string(),
+    });
+    letters.collect()
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -74,7 +95,7 @@ proptest! {
             for change in [Change::UnknownFields, Change::Scattered, Change::Unpacked, Change::Duplicated] {
                 let other = decode(&encode(signal, &rearrange(signal, &bytes, change))).1;
                 // The order of the names may differ, the values may not.
-                let value = |bytes: &[u8]| serde_json::from_str::<serde_json::Value>(&encode(signal, bytes)).unwrap();
+                let value = |bytes: &[u8]| serde_json::from_str::<Value>(&encode(signal, bytes)).unwrap();
                 prop_assert_eq!(value(&other), value(&bytes), "{:?}", change);
             }
         }
@@ -100,13 +121,16 @@ proptest! {
     }
 
     #[test]
-    fn whitespace_between_json_tokens_is_ignored(seed in seeds()) {
+    fn whitespace_and_names_of_the_proto_files_do_not_change_a_message(seed in seeds()) {
         for (signal, bytes) in messages(&seed, Shape::Any) {
             let text = encode(signal, &bytes);
-            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-            let pretty = serde_json::to_string_pretty(&value).unwrap();
-            let again: serde_json::Value = serde_json::from_str(&encode(signal, &decode(&pretty).1)).unwrap();
-            prop_assert_eq!(again, value);
+            let value: Value = serde_json::from_str(&text).unwrap();
+            for other in [value.clone(), with_proto_names(value.clone())] {
+                let (decoded, bytes) = decode(&serde_json::to_string_pretty(&other).unwrap());
+                prop_assert_eq!(decoded.unknown_fields, 0);
+                let again: Value = serde_json::from_str(&encode(signal, &bytes)).unwrap();
+                prop_assert_eq!(&again, &value);
+            }
         }
     }
 }

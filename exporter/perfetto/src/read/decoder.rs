@@ -26,7 +26,8 @@ pub struct ReadCounts {
     pub without_state: u64,
 }
 
-/// Decodes a trace that arrives in chunks, such as a file that is still being written.
+/// Decodes a trace that arrives in chunks, such as a file that is still being written. It inflates compressed packets, but no
+/// file in gzip or zstd. Bytes that are left at the end of the input are an incomplete packet.
 ///
 /// ```
 /// # use pulsetrain_perfetto::{TraceDecoder, TraceWriter, Process};

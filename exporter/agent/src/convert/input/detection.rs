@@ -92,8 +92,12 @@ fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
     None
 }
 
-/// Returns whether an input is an array of Zipkin spans, or an array of such traces.
+/// Returns whether an input is an array of Zipkin spans or of their traces, or begins with a span. A span of OTLP has no `id`.
 pub(super) fn is_zipkin(head: &[u8]) -> bool {
+    let (names, _) = first_object(head.trim_ascii_start());
+    if has_any(&names, &["traceId"]) && has_any(&names, &["id"]) {
+        return true;
+    }
     let head = String::from_utf8_lossy(head);
     head.trim_start().starts_with('[') && head.contains("\"traceId\"") && !head.contains("\"resourceSpans\"")
 }
@@ -126,13 +130,7 @@ pub(super) fn is_perfetto(path: &Path, head: &[u8]) -> bool {
     if is_unframed(head) || is_framed(head) || matches!(head.first(), Some(b'{' | b'[')) {
         return false;
     }
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
-    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-    PERFETTO.iter().any(|ending| name.ends_with(ending))
+    has_suffix(path, &PERFETTO)
         || match head {
             [b'\n', b'{', ..] => false,
             // The length of the first packet, or white space in front of JSON.
@@ -143,6 +141,17 @@ pub(super) fn is_perfetto(path: &Path, head: &[u8]) -> bool {
             [b'\n', _, ..] => true,
             _ => false,
         }
+}
+
+/// Returns whether the name of a file has one of the suffixes, with or without that of a compression, in either case.
+pub(crate) fn has_suffix(path: &Path, suffixes: &[&str]) -> bool {
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    suffixes.iter().any(|suffix| name.ends_with(suffix))
 }
 
 /// Returns whether an input begins with length-delimited messages. The first one can be empty or compressed with zstd.
