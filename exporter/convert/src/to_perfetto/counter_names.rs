@@ -51,8 +51,8 @@ impl DistinctNames {
             }
         };
         Self {
-            series: distinct(points.series.len(), series, scopes),
-            states: distinct(points.state_tracks.len(), state, scopes),
+            series: distinct(points.series.len(), series, points, scopes),
+            states: distinct(points.state_tracks.len(), state, points, scopes),
         }
     }
 
@@ -68,7 +68,12 @@ impl DistinctNames {
 }
 
 /// Returns the names of all items whose usual names are equal in their process.
-fn distinct<'a>(count: usize, parts: impl Fn(u32) -> NameParts<'a>, scopes: &Scopes) -> HashMap<u32, String> {
+fn distinct<'a>(
+    count: usize,
+    parts: impl Fn(u32) -> NameParts<'a>,
+    points: &Points,
+    scopes: &Scopes,
+) -> HashMap<u32, String> {
     let mut first = HashMap::with_capacity(count);
     let mut repeated = BTreeMap::<u32, Vec<u32>>::new();
     for number in 0..count as u32 {
@@ -91,13 +96,13 @@ fn distinct<'a>(count: usize, parts: impl Fn(u32) -> NameParts<'a>, scopes: &Sco
     let mut names = HashMap::new();
     for group in repeated.into_values() {
         let members: Vec<NameParts<'_>> = group.iter().map(|number| parts(*number)).collect();
-        names.extend(group.into_iter().zip(distinct_names(&members, scopes)));
+        names.extend(group.into_iter().zip(distinct_names(&members, points, scopes)));
     }
     names
 }
 
 /// Returns distinct names for items with equal names: with the types of their labels, and with what differs if those are equal.
-fn distinct_names(members: &[NameParts<'_>], scopes: &Scopes) -> Vec<String> {
+fn distinct_names(members: &[NameParts<'_>], points: &Points, scopes: &Scopes) -> Vec<String> {
     let mut by_labels = BTreeMap::<&str, Vec<usize>>::new();
     for (place, member) in members.iter().enumerate() {
         by_labels.entry(member.typed).or_default().push(place);
@@ -106,7 +111,7 @@ fn distinct_names(members: &[NameParts<'_>], scopes: &Scopes) -> Vec<String> {
     for places in by_labels.into_values() {
         let streams: Vec<&Stream> = places.iter().map(|place| members[*place].stream).collect();
         let mut uses = HashMap::<String, u32>::new();
-        for (place, mut difference) in places.into_iter().zip(differences(&streams, scopes)) {
+        for (place, mut difference) in places.into_iter().zip(differences(&streams, points, scopes)) {
             let uses = uses.entry(difference.join(", ")).or_default();
             *uses += 1;
             if *uses > 1 {
@@ -123,12 +128,14 @@ fn distinct_names(members: &[NameParts<'_>], scopes: &Scopes) -> Vec<String> {
     names
 }
 
-/// Returns for each stream the first properties that distinguish them: the name and the version of the scope, and the kind.
-fn differences(streams: &[&Stream], scopes: &Scopes) -> Vec<Vec<String>> {
-    let properties: [&dyn Fn(&Stream) -> String; 3] = [
+/// Returns for each stream the first properties that distinguish them: the name and the version of the scope, the kind and the
+/// unit.
+fn differences(streams: &[&Stream], points: &Points, scopes: &Scopes) -> Vec<Vec<String>> {
+    let properties: [&dyn Fn(&Stream) -> String; 4] = [
         &|stream| scopes.name(stream.scope).to_owned(),
         &|stream| scopes.version(stream.scope),
         &|stream| format!("{}{}", if stream.is_delta { "delta " } else { "" }, stream.kind),
+        &|stream| points.unit(stream),
     ];
     let (mut found, mut distinct) = (vec![Vec::new(); streams.len()], 1);
     for property in properties {

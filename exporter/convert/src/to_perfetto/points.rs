@@ -32,6 +32,7 @@ pub(super) struct Points {
     streams: IndexSet<Stream>,
     /// Names of metrics with the number of their counters: several counters are under one heading.
     families: IndexMap<NameKey, u32>,
+    units: IndexSet<String>,
     /// The rows of states by their streams.
     pub(super) state_tracks: IndexSet<u32>,
     pub(super) labels: Labels,
@@ -46,6 +47,7 @@ pub(super) struct Points {
 pub(super) struct Series {
     /// The length of the name without the labels.
     pub(super) labels_at: usize,
+    /// The unit without UCUM's braces around counted things.
     pub(super) unit: String,
     pub(super) description: String,
     /// Counters with the same key share one scale.
@@ -157,6 +159,7 @@ impl Points {
             scope,
             kind,
             is_delta,
+            unit: self.units.insert_full(metric.unit.to_str_lossy().into_owned()).0 as u32,
         };
         let around = MetricContext {
             resource,
@@ -191,6 +194,11 @@ impl Points {
 
     pub(super) fn stream(&self, number: u32) -> &Stream {
         &self.streams[number as usize]
+    }
+
+    /// Returns the unit of a stream without braces.
+    pub(super) fn unit(&self, stream: &Stream) -> String {
+        self.units[stream.unit as usize].replace(['{', '}'], "")
     }
 
     /// Returns the name of the metric of a stream, and the number of its counters.
@@ -275,15 +283,17 @@ impl Points {
         if let Some(known) = self.series.get_index_of(&key) {
             return known as u32;
         }
-        let family = self.streams[around.stream as usize].family;
-        self.families[family as usize] += 1;
+        let stream = *self.stream(around.stream);
+        self.families[stream.family as usize] += 1;
         let counts = statistic == ".count" || statistic.starts_with(".le_");
-        let unit = around.metric.unit.to_str_lossy();
+        let unit = self.unit(&stream);
         let series = Series {
             labels_at: metric.len() + statistic.len(),
-            unit: if counts { String::new() } else { unit.into_owned() },
+            scale: statistic
+                .starts_with(".p")
+                .then(|| format!("{metric} {unit}{shown}")),
+            unit: if counts { String::new() } else { unit },
             description: around.metric.description.to_str_lossy().into_owned(),
-            scale: statistic.starts_with(".p").then(|| format!("{metric}{shown}")),
             is_delta: around.is_delta,
         };
         self.series.insert_full(key, series).0 as u32
