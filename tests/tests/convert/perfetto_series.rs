@@ -69,6 +69,28 @@ fn metrics_of_one_name_with_two_units_are_two_counters() {
     assert_eq!(converted_back(&json!([scope("A", &gauges)])), expected);
 }
 
+/// A metric can have the name that another one gets, or the name and the labels of another one.
+#[test]
+fn names_that_differ_by_a_property_are_distinct_from_names_in_the_input() {
+    let mut labelled = gauge("free", "", 5);
+    labelled["gauge"]["dataPoints"][0]["attributes"] = json!([{"key": "k", "value": {"intValue": "1"}}]);
+    let scopes = json!([
+        scope("A", &json!([gauge("sent", "By", 1), gauge("free {k=1}", "", 4)])),
+        scope(
+            "B",
+            &json!([gauge("sent", "By", 2), gauge("sent (A)", "By", 3), labelled])
+        ),
+    ]);
+    let expected = [
+        "free (2) [] 5",
+        "free [] 4",
+        "sent (A) [By] 3",
+        "sent (A, 2) [By] 1",
+        "sent (B) [By] 2",
+    ];
+    assert_eq!(converted_back(&scopes), expected);
+}
+
 #[test]
 fn metrics_of_one_name_in_two_scopes_are_two_counters() {
     let folder = Folder::new();

@@ -20,8 +20,10 @@ pub(super) struct DistinctNames {
 struct NameParts<'a> {
     resource: u32,
     stream: &'a Stream,
-    name: &'a str,
-    labels: &'a str,
+    /// The usual name, with its labels.
+    usual: &'a str,
+    /// The length of the name without the labels.
+    labels_at: usize,
     /// The labels with the types of their values.
     typed: &'a str,
 }
@@ -30,13 +32,12 @@ impl DistinctNames {
     pub(super) fn of(points: &Points, scopes: &Scopes) -> Self {
         let series = |number: u32| {
             let (SeriesKey { stream, name, typed }, series) = points.series_of(number);
-            let (name, labels) = name.split_at(series.labels_at);
             NameParts {
                 resource: points.metric(*stream).0.resource,
                 stream: points.stream(*stream),
-                name,
-                labels,
-                typed: typed.as_deref().unwrap_or(labels),
+                usual: name,
+                labels_at: series.labels_at,
+                typed: typed.as_deref().unwrap_or(&name[series.labels_at..]),
             }
         };
         let state = |number: u32| {
@@ -45,8 +46,8 @@ impl DistinctNames {
             NameParts {
                 resource: *resource,
                 stream: points.stream(stream),
-                name,
-                labels: "",
+                usual: name,
+                labels_at: name.len(),
                 typed: "",
             }
         };
@@ -67,7 +68,7 @@ impl DistinctNames {
     }
 }
 
-/// Returns the names of all items whose usual names are equal in their process.
+/// Returns the names of all items whose usual names are equal in their process. No other item of the process has such a name.
 fn distinct<'a>(
     count: usize,
     parts: impl Fn(u32) -> NameParts<'a>,
@@ -77,13 +78,8 @@ fn distinct<'a>(
     let mut first = HashMap::with_capacity(count);
     let mut repeated = BTreeMap::<u32, Vec<u32>>::new();
     for number in 0..count as u32 {
-        let NameParts {
-            resource,
-            name,
-            labels,
-            ..
-        } = parts(number);
-        match first.entry((resource, name, labels)) {
+        let NameParts { resource, usual, .. } = parts(number);
+        match first.entry((resource, usual)) {
             Entry::Vacant(new) => {
                 new.insert(number);
             }
@@ -93,16 +89,27 @@ fn distinct<'a>(
             }
         }
     }
-    let mut names = HashMap::new();
-    for group in repeated.into_values() {
+    let (mut names, mut given) = (HashMap::new(), HashSet::new());
+    for group in repeated.values() {
         let members: Vec<NameParts<'_>> = group.iter().map(|number| parts(*number)).collect();
-        names.extend(group.into_iter().zip(distinct_names(&members, points, scopes)));
+        let new = distinct_names(&members, points, scopes, |resource, name| {
+            let usual = first.get(&(resource, name));
+            usual.is_none_or(|number| repeated.contains_key(number))
+                && given.insert((resource, name.to_owned()))
+        });
+        names.extend(group.iter().copied().zip(new));
     }
     names
 }
 
 /// Returns distinct names for items with equal names: with the types of their labels, and with what differs if those are equal.
-fn distinct_names(members: &[NameParts<'_>], points: &Points, scopes: &Scopes) -> Vec<String> {
+/// A name that `take` refuses gets a number.
+fn distinct_names(
+    members: &[NameParts<'_>],
+    points: &Points,
+    scopes: &Scopes,
+    mut take: impl FnMut(u32, &str) -> bool,
+) -> Vec<String> {
     let mut by_labels = BTreeMap::<&str, Vec<usize>>::new();
     for (place, member) in members.iter().enumerate() {
         by_labels.entry(member.typed).or_default().push(place);
@@ -111,21 +118,33 @@ fn distinct_names(members: &[NameParts<'_>], points: &Points, scopes: &Scopes) -
     for places in by_labels.into_values() {
         let streams: Vec<&Stream> = places.iter().map(|place| members[*place].stream).collect();
         let mut uses = HashMap::<String, u32>::new();
-        for (place, mut difference) in places.into_iter().zip(differences(&streams, points, scopes)) {
-            let uses = uses.entry(difference.join(", ")).or_default();
-            *uses += 1;
-            if *uses > 1 {
-                difference.push(uses.to_string());
-            }
-            let NameParts { name, typed, .. } = members[place];
-            names[place] = if difference.is_empty() {
-                format!("{name}{typed}")
-            } else {
-                format!("{name} ({}){typed}", difference.join(", "))
+        for (place, difference) in places.into_iter().zip(differences(&streams, points, scopes)) {
+            let member = &members[place];
+            let difference = difference.join(", ");
+            let uses = uses.entry(difference.clone()).or_default();
+            names[place] = loop {
+                *uses += 1;
+                let name = member.name_with(&difference, *uses);
+                if take(member.resource, &name) {
+                    break name;
+                }
             };
         }
     }
     names
+}
+
+impl NameParts<'_> {
+    /// Returns the name with a difference, and with a number other than 1.
+    fn name_with(&self, difference: &str, number: u32) -> String {
+        let (name, typed) = (&self.usual[..self.labels_at], self.typed);
+        match (difference, number) {
+            ("", 1) => format!("{name}{typed}"),
+            ("", _) => format!("{name} ({number}){typed}"),
+            (_, 1) => format!("{name} ({difference}){typed}"),
+            _ => format!("{name} ({difference}, {number}){typed}"),
+        }
+    }
 }
 
 /// Returns for each stream the first properties that distinguish them: the name and the version of the scope, the kind and the
