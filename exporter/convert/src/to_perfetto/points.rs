@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use indexmap::{IndexMap, IndexSet};
 use pulsetrain_otlp::view::{
-    ExponentialHistogramPoint, HistogramPoint, KeyValue, Message, Metric, MetricData, NumberPoint, Repeated,
+    ExponentialHistogramPoint, HistogramPoint, Message, Metric, MetricData, NumberPoint, Repeated,
     SummaryPoint, Temporality,
 };
 use pulsetrain_perfetto::CounterValue;
@@ -232,12 +232,12 @@ impl Points {
         &mut self,
         around: &MetricContext<'_>,
         statistic: &str,
-        attributes: Repeated<'_, KeyValue<'_>>,
+        labels: &LabelText,
         time: u64,
         value: CounterValue,
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let series = self.series(around, statistic, LabelText::of(attributes)?);
+        let series = self.series(around, statistic, labels);
         let reading = Reading::Count {
             series,
             value,
@@ -250,10 +250,10 @@ impl Points {
     pub(super) fn bounds(
         &mut self,
         around: &MetricContext<'_>,
-        attributes: Repeated<'_, KeyValue<'_>>,
+        labels: &LabelText,
         more: impl Iterator<Item = f64>,
-    ) -> Result<Vec<f64>, PerfettoError> {
-        let LabelText { shown, typed } = LabelText::of(attributes)?;
+    ) -> Vec<f64> {
+        let LabelText { shown, typed } = labels.clone();
         let key = SeriesKey {
             stream: around.stream,
             name: shown,
@@ -269,16 +269,16 @@ impl Points {
         if all.len() <= MAX_BOUNDS {
             known.clone_from(&all);
         }
-        Ok(all)
+        all
     }
 
-    fn series(&mut self, around: &MetricContext<'_>, statistic: &str, labels: LabelText) -> u32 {
+    fn series(&mut self, around: &MetricContext<'_>, statistic: &str, labels: &LabelText) -> u32 {
         let metric = around.metric.name.to_str_lossy();
         let LabelText { shown, typed } = labels;
         let key = SeriesKey {
             stream: around.stream,
             name: format!("{metric}{statistic}{shown}"),
-            typed,
+            typed: typed.clone(),
         };
         if let Some(known) = self.series.get_index_of(&key) {
             return known as u32;
