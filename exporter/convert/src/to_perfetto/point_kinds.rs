@@ -32,6 +32,8 @@ struct Distribution {
     labels: LabelText,
     count: u64,
     sum: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
     limits: Limits,
     buckets: Vec<Bucket>,
 }
@@ -44,6 +46,8 @@ macro_rules! distribution {
             labels: LabelText::of($point.attributes)?,
             count: $point.count,
             sum: $sum,
+            min: $min,
+            max: $max,
             limits: Limits::of($point.count, $sum, $min, $max),
             buckets: $buckets,
         }
@@ -140,10 +144,15 @@ impl Points {
         let mut push = |around: &MetricContext<'_>, statistic: &str, value, carried| {
             self.push(around, statistic, &point.labels, point.time, value, carried)
         };
-        // The deltas of count and sum are added up; quantiles and buckets apply to one interval.
+        // The deltas of count and sum are added up; the other statistics apply to one interval.
         push(around, ".count", CounterValue::Int(point.count as i64), carried)?;
         if let Some(sum) = point.sum {
             push(around, ".sum", CounterValue::Double(sum), None)?;
+        }
+        for (statistic, value) in [(".min", point.min), (".max", point.max)] {
+            if let Some(value) = value {
+                push(&settled, statistic, CounterValue::Double(value), None)?;
+            }
         }
         for (quantile, statistic) in QUANTILES {
             if let Some(value) = quantiles::estimate(&point.buckets, point.limits, quantile) {

@@ -286,12 +286,12 @@ impl Points {
         let stream = *self.stream(around.stream);
         self.families[stream.family as usize] += 1;
         let counts = statistic == ".count" || statistic.starts_with(".le_");
+        // Quantiles and limits.
+        let is_of_values = statistic.starts_with(".p") || statistic.starts_with(".m");
         let unit = self.unit(&stream);
         let series = Series {
             labels_at: metric.len() + statistic.len(),
-            scale: statistic
-                .starts_with(".p")
-                .then(|| format!("{metric} {unit}{shown}")),
+            scale: is_of_values.then(|| format!("{metric} {unit}{shown}")),
             unit: if counts { String::new() } else { unit },
             description: around.metric.description.to_str_lossy().into_owned(),
             is_delta: around.is_delta,
