@@ -8,7 +8,7 @@
 //! | span event | instant on the span's row |
 //! | attribute | annotation of the same type (`values`) |
 //! | number | counter; deltas are summed (`points`) |
-//! | distribution | count, sum, quantiles and buckets, a counter each; the last two per interval of a delta (`quantiles`) |
+//! | distribution | count, sum, limits, quantiles and buckets, a counter each; all but the first two per interval of a delta (`quantiles`) |
 //! | state set | row of states |
 //! | log record | log line, and instant with all of its fields: on the row of its span, else on the row `logs` |
 //!

@@ -86,6 +86,17 @@ impl UnfinishedFile {
         Ok(())
     }
 
+    /// Removes the file that it will replace, if there is one. A pipe or a device stays.
+    ///
+    /// # Errors
+    /// The earlier file cannot be removed.
+    pub fn remove_replaced(&self) -> io::Result<()> {
+        match self.partial.as_ref().map(|_| fs::remove_file(&self.path)) {
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Flushes and syncs the file, then renames it.
     ///
     /// # Errors
@@ -166,6 +177,7 @@ mod tests {
         file.write_all(b"new").unwrap();
         assert_eq!(names(folder.path()), ["out.txt.partial"]);
         file.complete().unwrap();
+        file.remove_replaced().unwrap();
         assert_eq!(names(folder.path()), ["out.txt.partial"]);
         assert!(file.write_all(b"more").is_err());
         file.finish().unwrap();
@@ -193,11 +205,14 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let mut file = UnfinishedFile::create(&link).unwrap();
         file.write_all(b"new").unwrap();
+        file.remove_replaced().unwrap();
+        assert!(link.is_symlink() && !path.exists());
         file.finish().unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read(&path).unwrap(), b"new");
         let mut device = UnfinishedFile::create(Path::new("/dev/null")).unwrap();
         device.write_all(b"gone").unwrap();
+        device.remove_replaced().unwrap();
         device.finish().unwrap();
         assert!(!Path::new("/dev/null.partial").exists());
     }

@@ -178,14 +178,16 @@ fn lean_trace_converts_back_complete_log_records_with_their_resources() {
         {"timeUnixNano": at(4), "severityText": "NOTICE"},
         {"timeUnixNano": at(5), "eventName": "checkpoint", "body": {"intValue": "7"}},
     ]);
-    // The second resource has no service, and the third one no attributes.
+    // The second service has the name of the process of traces, the next resource has no service, and the last one no attributes.
     let host = json!({"attributes": [{"key": "host.name", "value": {"stringValue": "a"}}]});
-    for resource in [resource("web"), host, json!({})] {
+    for resource in [resource("web"), resource("traces"), host, json!({})] {
         let logs = json!({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]});
         let input = folder.file("in.jsonl", logs.to_string());
-        convert(&[&input], &trace, &[]).expect_code(0);
-        convert(&[&trace], &back, &[]).expect_code(0);
-        Items::read(&back).assert_same(&Items::read(&input));
+        for by in ["process", "trace"] {
+            convert(&[&input], &trace, &["--by", by]).expect_code(0);
+            convert(&[&trace], &back, &[]).expect_code(0);
+            Items::read(&back).assert_same(&Items::read(&input));
+        }
     }
 }
 

@@ -156,6 +156,7 @@ fn quantiles_of_histograms_are_between_the_smallest_and_the_largest_value() {
         histogram("limits", json!({"min": 400, "max": 600, "sum": 5000}), &[10], &[]),
         histogram("mean", json!({"sum": 5000}), &[10], &[]),
         histogram("single", json!({"sum": 70, "min": 70, "max": 70}), &[0, 1, 0], &[10, 100]),
+        histogram("unbucketed", json!({"count": "10", "sum": 50, "min": 1, "max": 9}), &[], &[]),
         {"name": "old", "summary": {"dataPoints": [{"timeUnixNano": "1700000000000000000", "count": "1",
             "quantileValues": [{"quantile": 0.55, "value": 3}]}]}},
     ]);
@@ -163,11 +164,13 @@ fn quantiles_of_histograms_are_between_the_smallest_and_the_largest_value() {
     let otlp_text = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]}).to_string();
     let (otlp, trace) = (folder.file("in.jsonl", otlp_text), folder.path("out.pftrace"));
     convert(&[otlp], &trace, &[]).expect_code(0);
-    let [quantiles] = judge.query(
+    let [quantiles, limits] = judge.query(
         &trace,
         [
             "select t.name, c.value from counter c join counter_track t on t.id = c.track_id
           where t.name glob '*.p*' and t.name not glob '*.p90' order by t.name",
+            "select t.name, c.value from counter c join counter_track t on t.id = c.track_id
+          where t.name glob '*.min' or t.name glob '*.max' order by t.name",
         ],
     );
     let row = |row: &Value| format!("{} {}", row["name"].as_str().unwrap_or_default(), row["value"]);
@@ -183,6 +186,19 @@ fn quantiles_of_histograms_are_between_the_smallest_and_the_largest_value() {
             "open.p99 9980",
             "single.p50 70",
             "single.p99 70",
+        ]
+    );
+    assert_eq!(
+        limits.iter().map(row).collect::<Vec<_>>(),
+        [
+            "limits.max 600",
+            "limits.min 400",
+            "open.max 10000",
+            "open.min 8000",
+            "single.max 70",
+            "single.min 70",
+            "unbucketed.max 9",
+            "unbucketed.min 1",
         ]
     );
 }

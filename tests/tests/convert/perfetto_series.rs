@@ -30,6 +30,67 @@ fn counters(judge: &TraceProcessor, trace: &Path) -> Vec<String> {
     rows.iter().map(row).collect()
 }
 
+/// Converts metrics to a lean trace and back, and returns the name, the unit and the value of each point in the order of names.
+fn converted_back(scopes: &Value) -> Vec<String> {
+    let folder = Folder::new();
+    let input = folder.file("in.jsonl", metrics(scopes));
+    let (trace, back) = (folder.path("lean.pftrace"), folder.path("back.jsonl"));
+    convert(&[&input], &trace, &[]).expect_code(0);
+    convert(&[&trace], &back, &[]).expect_code(0);
+    let back = Items::read(&back);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let point = |item: &Value| {
+        let [name, unit] = ["name", "unit"].map(|key| text(&item["metric"][key]));
+        format!("{name} [{unit}] {}", text(&item["point"]["asInt"]))
+    };
+    let mut points: Vec<String> = back.of_kind("point").into_iter().map(point).collect();
+    points.sort();
+    points
+}
+
+/// Returns a gauge with one value.
+fn gauge(name: &str, unit: &str, value: u64) -> Value {
+    let point = json!({"timeUnixNano": at(value), "asInt": value.to_string()});
+    json!({"name": name, "unit": unit, "gauge": {"dataPoints": [point]}})
+}
+
+#[test]
+fn metrics_of_one_name_with_two_units_are_two_counters() {
+    let gauges = json!([
+        gauge("sent", "By", 1),
+        gauge("sent", "{packet}", 2),
+        gauge("sent", "{packet}/s", 3)
+    ]);
+    let expected = [
+        "sent (By) [By] 1",
+        "sent (packet) [packet] 2",
+        "sent (packet/s) [packet/s] 3",
+    ];
+    assert_eq!(converted_back(&json!([scope("A", &gauges)])), expected);
+}
+
+/// A metric can have the name that another one gets, or the name and the labels of another one.
+#[test]
+fn names_that_differ_by_a_property_are_distinct_from_names_in_the_input() {
+    let mut labelled = gauge("free", "", 5);
+    labelled["gauge"]["dataPoints"][0]["attributes"] = json!([{"key": "k", "value": {"intValue": "1"}}]);
+    let scopes = json!([
+        scope("A", &json!([gauge("sent", "By", 1), gauge("free {k=1}", "", 4)])),
+        scope(
+            "B",
+            &json!([gauge("sent", "By", 2), gauge("sent (A)", "By", 3), labelled])
+        ),
+    ]);
+    let expected = [
+        "free (2) [] 5",
+        "free [] 4",
+        "sent (A) [By] 3",
+        "sent (A, 2) [By] 1",
+        "sent (B) [By] 2",
+    ];
+    assert_eq!(converted_back(&scopes), expected);
+}
+
 #[test]
 fn metrics_of_one_name_in_two_scopes_are_two_counters() {
     let folder = Folder::new();

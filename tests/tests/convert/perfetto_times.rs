@@ -201,17 +201,19 @@ fn children_that_begin_before_their_parents_are_counted_with_the_skew() {
         let skew = "the clock of server is at least 2ms earlier than that of client (10000 children)";
         assert!(note.contains(skew), "{note}");
 
-        let options = ["--memory", memory, "--align-clocks"];
-        let aligned = convert(&[&input], &folder.path("out.pftrace"), &options)
-            .expect_code(0)
-            .summary();
-        let mapped = &aligned["mapped"];
-        assert_eq!(
-            (&mapped["backward_flows"], &mapped["spans"]),
-            (&json!(0), &json!(CHILDREN + 1)),
-            "{memory}"
-        );
-        let moved = "the times of server are 2ms later than its clock had them";
-        assert_eq!(aligned["inputs"][0]["notes"], json!([moved]), "{memory}");
+        for by in ["process", "trace"] {
+            let options = ["--memory", memory, "--align-clocks", "--by", by];
+            let aligned = convert(&[&input], &folder.path("out.pftrace"), &options)
+                .expect_code(0)
+                .summary();
+            let mapped = &aligned["mapped"];
+            assert_eq!(
+                (&mapped["backward_flows"], &mapped["spans"]),
+                (&json!(0), &json!(CHILDREN + 1)),
+                "{memory} {by}"
+            );
+            let moved = "the times of server are 2ms later than its clock had them";
+            assert_eq!(aligned["inputs"][0]["notes"], json!([moved]), "{memory} {by}");
+        }
     }
 }

@@ -80,22 +80,25 @@ impl<'a> TraceFiles<'a> {
         }
     }
 
-    /// Renames the files to their final names, removes the later parts of an earlier run, and returns the paths.
+    /// Renames the files to their final names, and returns the paths. The parts of an earlier run are removed first, from the last
+    /// one on, so that an interruption leaves no gap and never parts of two runs.
     ///
     /// # Errors
     /// A file cannot be renamed or removed.
     pub(super) fn publish(mut self) -> io::Result<Vec<PathBuf>> {
-        for file in std::mem::take(&mut self.complete) {
-            file.finish()?;
-        }
-        if self.numbered && !self.paths.is_empty() {
+        let complete = std::mem::take(&mut self.complete);
+        if self.numbered && !complete.is_empty() {
             self.remove_later_parts()?;
+            let mut replaced = complete.iter().zip(&self.paths).rev();
+            replaced
+                .try_for_each(|(file, path)| file.remove_replaced().map_err(|error| named(path, &error)))?;
         }
+        complete.into_iter().try_for_each(UnfinishedFile::finish)?;
         Ok(self.paths)
     }
 
     /// Removes the parts of an earlier run that had more of them, which would be taken for parts of this trace: the files with the
-    /// next numbers. They are removed from the last one on, so that an interruption leaves no gap.
+    /// next numbers, from the last one on.
     fn remove_later_parts(&self) -> io::Result<()> {
         let is_removable = |path: &PathBuf| {
             let inputs = self.inputs.iter().map(PathBuf::as_path);
@@ -169,7 +172,16 @@ impl Write for TraceFile {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
+
+    fn names(folder: &Path) -> Vec<OsString> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
 
     #[test]
     fn part_number_is_inserted_before_the_file_extension() {
@@ -193,9 +205,28 @@ mod tests {
         let part = files.open(0).unwrap();
         files.close(part).unwrap();
         files.publish().unwrap();
-        let left = fs::read_dir(folder.path()).unwrap();
-        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, ["run.000.pftrace", "run.004.pftrace", "run.2024.pftrace"]);
+        assert_eq!(
+            names(folder.path()),
+            ["run.000.pftrace", "run.004.pftrace", "run.2024.pftrace"]
+        );
+    }
+
+    #[test]
+    fn interruption_between_two_renames_leaves_no_part_of_the_earlier_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.pftrace");
+        for number in 0..3 {
+            fs::write(folder.path().join(format!("run.{number:03}.pftrace")), "earlier").unwrap();
+        }
+        let mut files = TraceFiles::new(&path, true, &[]);
+        for number in 0..2 {
+            let part = files.open(number).unwrap();
+            files.close(part).unwrap();
+        }
+        // The second rename fails.
+        fs::remove_file(folder.path().join("run.001.pftrace.partial")).unwrap();
+        files.publish().unwrap_err();
+        assert_eq!(names(folder.path()), ["run.000.pftrace"]);
+        assert_eq!(fs::read(folder.path().join("run.000.pftrace")).unwrap(), b"");
     }
 }

@@ -61,8 +61,11 @@ impl MetricMetadata {
                 && (self.is_own || has_service)
                 && matches!(process, Some(TrackKind::Process { .. }))
             {
-                // The rows of traces have a process without a resource.
-                if !self.is_by_trace || tracks.name(event.track_uuid) != TRACES {
+                // The rows of traces have a process without a resource. A service can have its name.
+                let is_of_traces = self.is_by_trace
+                    && event.annotations.is_empty()
+                    && tracks.name(event.track_uuid) == TRACES;
+                if !is_of_traces {
                     self.shown.insert(event.track_uuid, event.annotations);
                 }
                 return None;

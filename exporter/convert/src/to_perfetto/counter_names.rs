@@ -20,8 +20,10 @@ pub(super) struct DistinctNames {
 struct NameParts<'a> {
     resource: u32,
     stream: &'a Stream,
-    name: &'a str,
-    labels: &'a str,
+    /// The usual name, with its labels.
+    usual: &'a str,
+    /// The length of the name without the labels.
+    labels_at: usize,
     /// The labels with the types of their values.
     typed: &'a str,
 }
@@ -30,13 +32,12 @@ impl DistinctNames {
     pub(super) fn of(points: &Points, scopes: &Scopes) -> Self {
         let series = |number: u32| {
             let (SeriesKey { stream, name, typed }, series) = points.series_of(number);
-            let (name, labels) = name.split_at(series.labels_at);
             NameParts {
                 resource: points.metric(*stream).0.resource,
                 stream: points.stream(*stream),
-                name,
-                labels,
-                typed: typed.as_deref().unwrap_or(labels),
+                usual: name,
+                labels_at: series.labels_at,
+                typed: typed.as_deref().unwrap_or(&name[series.labels_at..]),
             }
         };
         let state = |number: u32| {
@@ -45,14 +46,14 @@ impl DistinctNames {
             NameParts {
                 resource: *resource,
                 stream: points.stream(stream),
-                name,
-                labels: "",
+                usual: name,
+                labels_at: name.len(),
                 typed: "",
             }
         };
         Self {
-            series: distinct(points.series.len(), series, scopes),
-            states: distinct(points.state_tracks.len(), state, scopes),
+            series: distinct(points.series.len(), series, points, scopes),
+            states: distinct(points.state_tracks.len(), state, points, scopes),
         }
     }
 
@@ -67,18 +68,18 @@ impl DistinctNames {
     }
 }
 
-/// Returns the names of all items whose usual names are equal in their process.
-fn distinct<'a>(count: usize, parts: impl Fn(u32) -> NameParts<'a>, scopes: &Scopes) -> HashMap<u32, String> {
+/// Returns the names of all items whose usual names are equal in their process. No other item of the process has such a name.
+fn distinct<'a>(
+    count: usize,
+    parts: impl Fn(u32) -> NameParts<'a>,
+    points: &Points,
+    scopes: &Scopes,
+) -> HashMap<u32, String> {
     let mut first = HashMap::with_capacity(count);
     let mut repeated = BTreeMap::<u32, Vec<u32>>::new();
     for number in 0..count as u32 {
-        let NameParts {
-            resource,
-            name,
-            labels,
-            ..
-        } = parts(number);
-        match first.entry((resource, name, labels)) {
+        let NameParts { resource, usual, .. } = parts(number);
+        match first.entry((resource, usual)) {
             Entry::Vacant(new) => {
                 new.insert(number);
             }
@@ -88,16 +89,27 @@ fn distinct<'a>(count: usize, parts: impl Fn(u32) -> NameParts<'a>, scopes: &Sco
             }
         }
     }
-    let mut names = HashMap::new();
-    for group in repeated.into_values() {
+    let (mut names, mut given) = (HashMap::new(), HashSet::new());
+    for group in repeated.values() {
         let members: Vec<NameParts<'_>> = group.iter().map(|number| parts(*number)).collect();
-        names.extend(group.into_iter().zip(distinct_names(&members, scopes)));
+        let new = distinct_names(&members, points, scopes, |resource, name| {
+            let usual = first.get(&(resource, name));
+            usual.is_none_or(|number| repeated.contains_key(number))
+                && given.insert((resource, name.to_owned()))
+        });
+        names.extend(group.iter().copied().zip(new));
     }
     names
 }
 
 /// Returns distinct names for items with equal names: with the types of their labels, and with what differs if those are equal.
-fn distinct_names(members: &[NameParts<'_>], scopes: &Scopes) -> Vec<String> {
+/// A name that `take` refuses gets a number.
+fn distinct_names(
+    members: &[NameParts<'_>],
+    points: &Points,
+    scopes: &Scopes,
+    mut take: impl FnMut(u32, &str) -> bool,
+) -> Vec<String> {
     let mut by_labels = BTreeMap::<&str, Vec<usize>>::new();
     for (place, member) in members.iter().enumerate() {
         by_labels.entry(member.typed).or_default().push(place);
@@ -106,29 +118,43 @@ fn distinct_names(members: &[NameParts<'_>], scopes: &Scopes) -> Vec<String> {
     for places in by_labels.into_values() {
         let streams: Vec<&Stream> = places.iter().map(|place| members[*place].stream).collect();
         let mut uses = HashMap::<String, u32>::new();
-        for (place, mut difference) in places.into_iter().zip(differences(&streams, scopes)) {
-            let uses = uses.entry(difference.join(", ")).or_default();
-            *uses += 1;
-            if *uses > 1 {
-                difference.push(uses.to_string());
-            }
-            let NameParts { name, typed, .. } = members[place];
-            names[place] = if difference.is_empty() {
-                format!("{name}{typed}")
-            } else {
-                format!("{name} ({}){typed}", difference.join(", "))
+        for (place, difference) in places.into_iter().zip(differences(&streams, points, scopes)) {
+            let member = &members[place];
+            let difference = difference.join(", ");
+            let uses = uses.entry(difference.clone()).or_default();
+            names[place] = loop {
+                *uses += 1;
+                let name = member.name_with(&difference, *uses);
+                if take(member.resource, &name) {
+                    break name;
+                }
             };
         }
     }
     names
 }
 
-/// Returns for each stream the first properties that distinguish them: the name and the version of the scope, and the kind.
-fn differences(streams: &[&Stream], scopes: &Scopes) -> Vec<Vec<String>> {
-    let properties: [&dyn Fn(&Stream) -> String; 3] = [
+impl NameParts<'_> {
+    /// Returns the name with a difference, and with a number other than 1.
+    fn name_with(&self, difference: &str, number: u32) -> String {
+        let (name, typed) = (&self.usual[..self.labels_at], self.typed);
+        match (difference, number) {
+            ("", 1) => format!("{name}{typed}"),
+            ("", _) => format!("{name} ({number}){typed}"),
+            (_, 1) => format!("{name} ({difference}){typed}"),
+            _ => format!("{name} ({difference}, {number}){typed}"),
+        }
+    }
+}
+
+/// Returns for each stream the first properties that distinguish them: the name and the version of the scope, the kind and the
+/// unit.
+fn differences(streams: &[&Stream], points: &Points, scopes: &Scopes) -> Vec<Vec<String>> {
+    let properties: [&dyn Fn(&Stream) -> String; 4] = [
         &|stream| scopes.name(stream.scope).to_owned(),
         &|stream| scopes.version(stream.scope),
         &|stream| format!("{}{}", if stream.is_delta { "delta " } else { "" }, stream.kind),
+        &|stream| points.unit(stream),
     ];
     let (mut found, mut distinct) = (vec![Vec::new(); streams.len()], 1);
     for property in properties {

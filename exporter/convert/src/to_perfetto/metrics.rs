@@ -267,14 +267,13 @@ fn state_row<'a>(number: u32, points: &'a Points, names: &'a DistinctNames) -> (
     (*resource, names.state(number, name))
 }
 
-/// Converts a UCUM unit to a unit that Perfetto defines, if there is an equal one. UCUM's braces around counted things are
-/// removed.
+/// Converts a UCUM unit without braces to a unit that Perfetto defines, if there is an equal one.
 fn unit(ucum: &str) -> CounterUnit<'_> {
     match ucum {
         "" | "1" => CounterUnit::Unspecified,
         "ns" => CounterUnit::TimeNanos,
         "By" => CounterUnit::SizeBytes,
-        other => CounterUnit::Named(other.trim_start_matches('{').trim_end_matches('}')),
+        other => CounterUnit::Named(other),
     }
 }
 

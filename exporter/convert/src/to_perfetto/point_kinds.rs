@@ -2,8 +2,7 @@
 //! row of states.
 
 use pulsetrain_otlp::view::{
-    AnyValue, ExponentialHistogramPoint, HistogramPoint, KeyValue, NumberPoint, NumberValue, Repeated,
-    SummaryPoint,
+    AnyValue, ExponentialHistogramPoint, HistogramPoint, NumberPoint, NumberValue, SummaryPoint,
 };
 use pulsetrain_perfetto::CounterValue;
 
@@ -12,6 +11,7 @@ use super::{
     points::{MetricContext, Points},
     quantiles::{self, Bucket, Limits},
     readings::{EncodedPoint, Reading},
+    series::LabelText,
 };
 
 /// The unit of a state set: 1 for the current state, 0 for the others.
@@ -27,11 +27,13 @@ fn percent(quantile: f64) -> f64 {
 }
 
 /// A point of a distribution.
-struct Distribution<'a> {
+struct Distribution {
     time: u64,
-    attributes: Repeated<'a, KeyValue<'a>>,
+    labels: LabelText,
     count: u64,
     sum: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
     limits: Limits,
     buckets: Vec<Bucket>,
 }
@@ -41,9 +43,11 @@ macro_rules! distribution {
     ($point:expr, $sum:expr, ($min:expr, $max:expr), $buckets:expr) => {
         Distribution {
             time: $point.time_unix_nano,
-            attributes: $point.attributes,
+            labels: LabelText::of($point.attributes)?,
             count: $point.count,
             sum: $sum,
+            min: $min,
+            max: $max,
             limits: Limits::of($point.count, $sum, $min, $max),
             buckets: $buckets,
         }
@@ -69,7 +73,8 @@ impl Points {
             NumberValue::Int(value) => CounterValue::Int(value),
             NumberValue::Double(value) => CounterValue::Double(value),
         };
-        self.push(around, "", point.attributes, time, value, carried)
+        let labels = LabelText::of(point.attributes)?;
+        self.push(around, "", &labels, time, value, carried)
     }
 
     pub(super) fn histogram(
@@ -117,7 +122,7 @@ impl Points {
             self.push(
                 around,
                 &statistic,
-                point.attributes,
+                &distribution.labels,
                 point.time_unix_nano,
                 value,
                 None,
@@ -129,7 +134,7 @@ impl Points {
     fn distribution(
         &mut self,
         around: &MetricContext<'_>,
-        point: &Distribution<'_>,
+        point: &Distribution,
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
         let settled = MetricContext {
@@ -137,12 +142,17 @@ impl Points {
             ..*around
         };
         let mut push = |around: &MetricContext<'_>, statistic: &str, value, carried| {
-            self.push(around, statistic, point.attributes, point.time, value, carried)
+            self.push(around, statistic, &point.labels, point.time, value, carried)
         };
-        // The deltas of count and sum are added up; quantiles and buckets apply to one interval.
+        // The deltas of count and sum are added up; the other statistics apply to one interval.
         push(around, ".count", CounterValue::Int(point.count as i64), carried)?;
         if let Some(sum) = point.sum {
             push(around, ".sum", CounterValue::Double(sum), None)?;
+        }
+        for (statistic, value) in [(".min", point.min), (".max", point.max)] {
+            if let Some(value) = value {
+                push(&settled, statistic, CounterValue::Double(value), None)?;
+            }
         }
         for (quantile, statistic) in QUANTILES {
             if let Some(value) = quantiles::estimate(&point.buckets, point.limits, quantile) {
@@ -157,9 +167,9 @@ impl Points {
 
     /// Draws the number of values at or below each bound. Besides the bounds of the point's own buckets, it includes those of
     /// earlier points of the series, whose counters would otherwise keep outdated values.
-    fn buckets(&mut self, around: &MetricContext<'_>, point: &Distribution<'_>) -> Result<(), PerfettoError> {
+    fn buckets(&mut self, around: &MetricContext<'_>, point: &Distribution) -> Result<(), PerfettoError> {
         let filled = point.buckets.iter().filter(|bucket| bucket.count > 0);
-        let bounds = self.bounds(around, point.attributes, filled.map(|bucket| bucket.to))?;
+        let bounds = self.bounds(around, &point.labels, filled.map(|bucket| bucket.to));
         let mut buckets = point.buckets.iter().peekable();
         let mut total: u64 = 0;
         for bound in bounds.iter().filter(|_| !point.buckets.is_empty()) {
@@ -168,7 +178,7 @@ impl Points {
             }
             let statistic = format!(".le_{bound}");
             let value = CounterValue::Int(total as i64);
-            self.push(around, &statistic, point.attributes, point.time, value, None)?;
+            self.push(around, &statistic, &point.labels, point.time, value, None)?;
         }
         Ok(())
     }

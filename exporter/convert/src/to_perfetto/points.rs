@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use indexmap::{IndexMap, IndexSet};
 use pulsetrain_otlp::view::{
-    ExponentialHistogramPoint, HistogramPoint, KeyValue, Message, Metric, MetricData, NumberPoint, Repeated,
+    ExponentialHistogramPoint, HistogramPoint, Message, Metric, MetricData, NumberPoint, Repeated,
     SummaryPoint, Temporality,
 };
 use pulsetrain_perfetto::CounterValue;
@@ -32,6 +32,7 @@ pub(super) struct Points {
     streams: IndexSet<Stream>,
     /// Names of metrics with the number of their counters: several counters are under one heading.
     families: IndexMap<NameKey, u32>,
+    units: IndexSet<String>,
     /// The rows of states by their streams.
     pub(super) state_tracks: IndexSet<u32>,
     pub(super) labels: Labels,
@@ -46,6 +47,7 @@ pub(super) struct Points {
 pub(super) struct Series {
     /// The length of the name without the labels.
     pub(super) labels_at: usize,
+    /// The unit without UCUM's braces around counted things.
     pub(super) unit: String,
     pub(super) description: String,
     /// Counters with the same key share one scale.
@@ -157,6 +159,7 @@ impl Points {
             scope,
             kind,
             is_delta,
+            unit: self.units.insert_full(metric.unit.to_str_lossy().into_owned()).0 as u32,
         };
         let around = MetricContext {
             resource,
@@ -193,6 +196,11 @@ impl Points {
         &self.streams[number as usize]
     }
 
+    /// Returns the unit of a stream without braces.
+    pub(super) fn unit(&self, stream: &Stream) -> String {
+        self.units[stream.unit as usize].replace(['{', '}'], "")
+    }
+
     /// Returns the name of the metric of a stream, and the number of its counters.
     pub(super) fn metric(&self, stream: u32) -> (&NameKey, u32) {
         let family = self.families.get_index(self.stream(stream).family as usize);
@@ -224,12 +232,12 @@ impl Points {
         &mut self,
         around: &MetricContext<'_>,
         statistic: &str,
-        attributes: Repeated<'_, KeyValue<'_>>,
+        labels: &LabelText,
         time: u64,
         value: CounterValue,
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let series = self.series(around, statistic, LabelText::of(attributes)?);
+        let series = self.series(around, statistic, labels);
         let reading = Reading::Count {
             series,
             value,
@@ -242,10 +250,10 @@ impl Points {
     pub(super) fn bounds(
         &mut self,
         around: &MetricContext<'_>,
-        attributes: Repeated<'_, KeyValue<'_>>,
+        labels: &LabelText,
         more: impl Iterator<Item = f64>,
-    ) -> Result<Vec<f64>, PerfettoError> {
-        let LabelText { shown, typed } = LabelText::of(attributes)?;
+    ) -> Vec<f64> {
+        let LabelText { shown, typed } = labels.clone();
         let key = SeriesKey {
             stream: around.stream,
             name: shown,
@@ -261,29 +269,31 @@ impl Points {
         if all.len() <= MAX_BOUNDS {
             known.clone_from(&all);
         }
-        Ok(all)
+        all
     }
 
-    fn series(&mut self, around: &MetricContext<'_>, statistic: &str, labels: LabelText) -> u32 {
+    fn series(&mut self, around: &MetricContext<'_>, statistic: &str, labels: &LabelText) -> u32 {
         let metric = around.metric.name.to_str_lossy();
         let LabelText { shown, typed } = labels;
         let key = SeriesKey {
             stream: around.stream,
             name: format!("{metric}{statistic}{shown}"),
-            typed,
+            typed: typed.clone(),
         };
         if let Some(known) = self.series.get_index_of(&key) {
             return known as u32;
         }
-        let family = self.streams[around.stream as usize].family;
-        self.families[family as usize] += 1;
+        let stream = *self.stream(around.stream);
+        self.families[stream.family as usize] += 1;
         let counts = statistic == ".count" || statistic.starts_with(".le_");
-        let unit = around.metric.unit.to_str_lossy();
+        // Quantiles and limits.
+        let is_of_values = statistic.starts_with(".p") || statistic.starts_with(".m");
+        let unit = self.unit(&stream);
         let series = Series {
             labels_at: metric.len() + statistic.len(),
-            unit: if counts { String::new() } else { unit.into_owned() },
+            scale: is_of_values.then(|| format!("{metric} {unit}{shown}")),
+            unit: if counts { String::new() } else { unit },
             description: around.metric.description.to_str_lossy().into_owned(),
-            scale: statistic.starts_with(".p").then(|| format!("{metric}{shown}")),
             is_delta: around.is_delta,
         };
         self.series.insert_full(key, series).0 as u32

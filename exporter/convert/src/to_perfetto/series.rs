@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
     view::{AnyValue, KeyValue, Repeated},
 };
 
-/// The points of a metric in one scope. Metrics of other scopes or kinds have their own points, even with the same name.
+/// The points of a metric in one scope. Metrics of other scopes, kinds or units have their own points, even with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Stream {
     /// The name of the metric, by its number in [`super::points::Points::families`].
@@ -18,6 +18,8 @@ pub(super) struct Stream {
     /// The kind of its points, as text.
     pub(super) kind: &'static str,
     pub(super) is_delta: bool,
+    /// The unit, by its number in [`super::points::Points::units`].
+    pub(super) unit: u32,
 }
 
 /// A counter of a stream.
