@@ -129,7 +129,7 @@ impl Timezone {
     }
 
     /// Returns the first and the second instant of a local time, which differ only if the time occurs twice.
-    pub(crate) fn instants(&self, local_unix_nanos: u64) -> (UnixNanos, UnixNanos) {
+    pub fn instants(&self, local_unix_nanos: u64) -> (UnixNanos, UnixNanos) {
         let ambiguous = (self.rules != TimeZone::UTC)
             .then(|| civil(local_unix_nanos))
             .flatten()

@@ -1,5 +1,6 @@
 //! Reads one run: owns the open file, the parser, the recorder, and the offset that they have reached.
 
+mod daylight_saving;
 mod rewrite;
 
 use std::{
@@ -117,7 +118,7 @@ impl RunReader {
     /// Replays the bytes before a checkpoint: restores counter state, sends nothing.
     pub(super) fn replay(&mut self, checkpoint: &FileCheckpoint) -> io::Result<()> {
         self.restore_attempts(&checkpoint.attempts.before);
-        self.set_timezone(UsedTimezone {
+        self.start_in_timezone(UsedTimezone {
             last_local_unix_nanos: checkpoint.last_local_before,
             ..self.timezone()
         });
@@ -145,11 +146,11 @@ impl RunReader {
 
     /// Sets the zone of times without one.
     pub(super) fn in_timezone(mut self, timezone: UsedTimezone) -> Self {
-        self.set_timezone(timezone);
+        self.start_in_timezone(timezone);
         self
     }
 
-    fn set_timezone(&mut self, timezone: UsedTimezone) {
+    fn start_in_timezone(&mut self, timezone: UsedTimezone) {
         self.last_local_before = timezone.last_local_unix_nanos;
         self.recorder.set_timezone(timezone);
     }
@@ -189,6 +190,7 @@ impl RunReader {
             self.reader.rewind();
             self.read_offset = self.reader.position().offset;
         }
+        self.follow_daylight_saving()?;
         let mut read = 0;
         while read < budget {
             let chunk = self.chunk(CHUNK_BYTES)?;
