@@ -13,6 +13,8 @@ use pulsetrain_tests::{
 };
 use serde_json::Value;
 
+use crate::world::World;
+
 /// The findings, and the exit code.
 pub(crate) struct Findings {
     code: Option<i32>,
@@ -276,6 +278,33 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
     );
     let found = with("sinks: {a: {otlp: {endpoint: 'nonsense'}}}\n");
     found.assert_finding("wrong", "configuration", "pulsetrain.yaml:1");
+}
+
+#[test]
+fn only_ports_of_other_programs_are_in_use_while_the_agent_runs() {
+    let world = World::new();
+    let look = || {
+        doctor(|command| {
+            command
+                .arg("--config")
+                .arg(world.path("agent.yaml"))
+                .env("STATE", world.path("state"));
+        })
+    };
+    let agent = world.start();
+    let found = look();
+    assert_eq!(found.lines("wrong", ""), [""; 0]);
+    let readyz = format!("endpoint http://127.0.0.1:{}/readyz", world.health());
+    found.assert_finding("ok", &readyz, "the agent runs and is ready");
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = other.local_addr().expect("an address");
+    world.configure(&format!("  other:\n    prometheus:\n      listen: {address}\n"));
+    let wrong = look().lines("wrong", "");
+    assert!(
+        matches!(&wrong[..], [one] if one.contains(&format!("cannot listen on {address}"))),
+        "{wrong:?}"
+    );
+    assert!(agent.stop().success());
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn refused(text: &str) -> String {
 /// Returns the faults of a configuration that can be read.
 fn faults(text: &str) -> Vec<String> {
     let config = parse("agent.yaml", text, &variables()).unwrap();
-    let faults = check("agent.yaml", &config, None);
+    let faults = check("agent.yaml", &config, &[]);
     faults.iter().map(ToString::to_string).collect()
 }
 
@@ -337,8 +337,8 @@ fn port_of_the_running_agent_is_not_reported_as_in_use() {
         taken.local_addr().unwrap()
     );
     let config = parse("agent.yaml", &text, &variables()).unwrap();
-    assert_eq!(check("agent.yaml", &config, None).len(), 1);
-    assert_eq!(check("agent.yaml", &config, Some(&config)), []);
+    assert_eq!(check("agent.yaml", &config, &[]).len(), 1);
+    assert_eq!(check("agent.yaml", &config, &addresses(&config)), []);
 }
 
 #[test]
