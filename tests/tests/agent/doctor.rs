@@ -260,7 +260,7 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
     let folder = Folder::new();
     let page = free_port();
     let contents = format!(
-        "sources: {{trainer: {{logs: {{paths: [training.json]}}}}}}\nhealth: {{enabled: false}}\nsinks:\n  page: {{prometheus: {{listen: \"127.0.0.1:{page}\", translation: no_translation}}}}\n  collector: {{otlp: {{endpoint: \"{}\"}}}}\n",
+        "sources: {{trainer: {{logs: {{paths: [training.json]}}}}}}\nhealth: {{enabled: false}}\ngpu: {{enabled: false}}\nsinks:\n  page: {{prometheus: {{listen: \"127.0.0.1:{page}\", translation: no_translation}}}}\n  collector: {{otlp: {{endpoint: \"{}\"}}}}\n",
         endpoint.url()
     );
     let with = |contents: &str| {
@@ -271,6 +271,8 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
     };
     let found = with(&contents);
     found.assert_finding("ok", "endpoint", "takes an empty request");
+    let of_driver = found.lines("warning", "GPU driver").join("; ");
+    assert!(!of_driver.contains("no NVIDIA driver"), "{of_driver}");
     found.assert_finding(
         "warning",
         "names at",
