@@ -196,8 +196,15 @@ fn rejecting_or_unreachable_receiver_is_reported_once_per_endpoint() {
     let found = doctor(|command| {
         command.args(["--to", &nowhere]);
     });
-    let wrong = found.lines("wrong", "endpoint");
+    let wrong = found.lines("wrong", &format!("endpoint {nowhere}"));
     assert_eq!(wrong.len(), 1, "one place for all signals: {wrong:?}");
+
+    let closing = answering("").replace("http", "grpc");
+    let found = doctor(|command| {
+        command.args(["--to", &closing]);
+    });
+    let wrong = found.lines("wrong", "endpoint");
+    assert_eq!(wrong.len(), 1, "one cause: {wrong:?}");
 
     let hanging = FakeEndpoint::start([], Answer::Hang);
     let found = doctor(|command| {
@@ -206,8 +213,8 @@ fn rejecting_or_unreachable_receiver_is_reported_once_per_endpoint() {
     found.assert_finding("wrong", "endpoint", "gave no answer within 0.3 s");
 }
 
-#[test]
-fn receiver_clock_skew_is_detected_from_the_date_header() {
+/// Starts a server that answers each connection with this text and closes it. Returns its URL.
+fn answering(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     thread::spawn(move || {
@@ -215,14 +222,33 @@ fn receiver_clock_skew_is_detected_from_the_date_header() {
             let mut stream = stream.expect("a connection");
             let mut asked = [0; 4096];
             let _ = stream.read(&mut asked);
-            let answer = "HTTP/1.1 200 OK\r\ndate: Sat, 01 Jan 2000 00:00:00 GMT\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
             let _ = stream.write_all(answer.as_bytes());
         }
     });
+    url
+}
+
+#[test]
+fn receiver_clock_skew_is_detected_from_the_date_header() {
+    let url = answering(
+        "HTTP/1.1 200 OK\r\ndate: Sat, 01 Jan 2000 00:00:00 GMT\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+    );
     let found = doctor(|command| {
         command.args(["--to", &url]);
     });
     found.assert_finding("wrong", "endpoint", "behind ours");
+}
+
+#[test]
+fn web_server_that_accepts_everything_is_reported_once() {
+    let url = answering(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi",
+    );
+    let found = doctor(|command| {
+        command.args(["--to", &url]);
+    });
+    found.assert_finding("warning", "endpoint", "the answer is not OTLP");
+    assert_eq!(found.lines("warning", "endpoint").len(), 1, "{:#?}", found.all);
 }
 
 #[test]
@@ -280,6 +306,13 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
     );
     let found = with("sinks: {a: {otlp: {endpoint: 'nonsense'}}}\n");
     found.assert_finding("wrong", "configuration", "pulsetrain.yaml:1");
+    let found = with("sinks: {a: {oltp: {}}}\n");
+    found.assert_finding("wrong", "configuration", "did you mean \"otlp\"?");
+    assert_eq!(
+        found.lines("warning", "endpoint"),
+        [""; 0],
+        "the default receiver does not matter"
+    );
 }
 
 #[test]

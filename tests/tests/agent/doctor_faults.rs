@@ -55,6 +55,8 @@ OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_COMPRESSION=brotli | COMPRES
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_HEADERS=abc | HEADERS | write key=value
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_RESOURCE_ATTRIBUTES=team:nlp | team:nlp | key=value
 OTEL_EXPORTER_OTLP_ENDPOINT=$DEAD | Connection refused | start a receiver there
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=$DEAD/v1/traces OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1/v1/metrics | 127.0.0.1:1/v1/metrics | start a receiver there
+OTEL_TRACES_EXPORTER=none OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none | no signal is sent | unset one of them
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL/v1/metrics | ends with /v1/metrics | take /v1/metrics off
 OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318 | localhost:4318 | write a URL such as
 OTEL_EXPORTER_OTLP_ENDPOINT=http://no.such.host.invalid:4318 | dns error | check the host name
