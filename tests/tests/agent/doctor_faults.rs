@@ -10,8 +10,8 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Answer, Certificates, Collector, FakeEndpoint, Folder, Judge, as_unprivileged, command, corpus,
-    free_port, some_or_return,
+    Answer, Certificates, Collector, FakeEndpoint, Folder, Judge, SmallDisk, as_unprivileged, command,
+    corpus, free_port, some_or_return,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
@@ -241,14 +241,49 @@ fn invalid_configuration_is_reported_with_a_fix() {
 #[test]
 fn unwritable_output_folder_is_reported_with_a_fix() {
     let folder = Folder::for_all();
-    let yaml = "health: {enabled: false}\nsinks: {f: {file: {path: /proc/out.jsonl}}}\n";
-    let file = config(&folder, yaml);
+    let file = file_sink(&folder, "/proc/out.jsonl");
     let command = as_unprivileged(&doctor(NONE, &["--config", &file]), folder.root());
     assert_fix(
         command,
         "folder /proc no file can be written",
         "let this user write there",
     );
+}
+
+#[test]
+fn output_file_that_cannot_be_opened_is_reported_with_a_fix() {
+    let folder = Folder::for_all();
+    fs::create_dir(folder.path("folder.jsonl")).expect("a folder can be made");
+    let read_only = folder.file("old.jsonl", "");
+    fs::set_permissions(&read_only, Permissions::from_mode(0o444)).expect("permissions can be set");
+    for (name, fix) in [
+        ("folder.jsonl", "name a file in this folder"),
+        ("missing/out.jsonl", "create its folder"),
+        ("old.jsonl", "let this user write there"),
+    ] {
+        let path = folder.path(name).display().to_string();
+        let mut command = doctor(NONE, &["--config", &file_sink(&folder, &path)]);
+        if name == "old.jsonl" {
+            command = as_unprivileged(&command, folder.root());
+        }
+        assert_fix(command, &format!("file {path} it cannot be written"), fix);
+    }
+}
+
+/// Returns a configuration with a sink that writes this file.
+fn file_sink(folder: &Folder, path: &str) -> String {
+    let yaml = format!("health: {{enabled: false}}\nsinks: {{f: {{file: {{path: {path}}}}}}}\n");
+    config(folder, &yaml)
+}
+
+#[test]
+fn full_disk_is_reported_with_a_fix() {
+    let folder = Folder::new();
+    let disk = some_or_return!(SmallDisk::mount(folder.root(), "256k"));
+    disk.fill();
+    let path = disk.path().join("out.jsonl").display().to_string();
+    let command = doctor(NONE, &["--config", &file_sink(&folder, &path)]);
+    assert_fix(command, "no file can be written", "make room");
 }
 
 #[test]
@@ -288,6 +323,10 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     let found = findings_of(doctor(NONE, &["--config", &file]));
     let text = format!("{:#?}", found.all);
     assert!(text.contains("rank 1") && !text.contains("like"), "{text}");
+    assert!(
+        !text.contains("no file can be written"),
+        "a relative state folder: {text}"
+    );
 }
 
 #[test]
