@@ -316,6 +316,24 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
         "no file has this path",
         "correct the path",
     );
+    folder.file("empty.log", "");
+    assert_fix(
+        doctor(NONE, &[&path("empty.log")]),
+        "is empty",
+        "logged its first step",
+    );
+    assert_fix(
+        doctor(NONE, &["/dev/null"]),
+        "not a regular file",
+        "name a file or a folder",
+    );
+    let rank_0 = path("rank_0.log");
+    let yaml = format!("sources: {{a: {{logs: {{paths: ['{rank_0}'], format: megatron}}}}}}\n");
+    assert_fix(
+        doctor(NONE, &["--config", &config(&folder, &yaml)]),
+        "no records of the format megatron",
+        "it looks like generic",
+    );
     let yaml = format!(
         "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{logs}'], rank: {{from: path, pattern: 'rank_(\\d+)'}}}}}}}}\n"
     );
