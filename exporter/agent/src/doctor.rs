@@ -65,6 +65,9 @@ pub(crate) struct DoctorArguments {
     pub(crate) json: bool,
 }
 
+/// The advice for a fault of the configuration.
+const CORRECT: &str = "correct it there; pulsetrain agent --print-config shows every key";
+
 const HELP: &str = "\
 Sends only an empty request to each receiver. Reads the environment variables of this shell, so run it where the trainer runs.
 
@@ -124,8 +127,7 @@ async fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> 
     let config = match config::load(path, &std::env::vars().collect()) {
         Ok(config) => config,
         Err(fault) => {
-            let advice = "correct it there; pulsetrain agent --print-config shows every key";
-            findings.wrong(place, fault.to_string(), advice);
+            findings.wrong(place, fault.to_string(), CORRECT);
             return None;
         }
     };
@@ -136,11 +138,7 @@ async fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> 
     }
     for fault in faults {
         let place = Subject::Config(path.display().to_string());
-        findings.wrong(
-            place,
-            fault.to_string(),
-            "correct it there; a port is also in use while the agent itself runs",
-        );
+        findings.wrong(place, fault.to_string(), CORRECT);
     }
     Some(config)
 }
