@@ -335,6 +335,14 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
         "it looks like generic",
     );
     let yaml = format!(
+        "sources: {{a: {{logs: {{paths: ['{rank_0}'], mapping: {{format: keyvalue, step: iter, values: [{{key: Loss, metric: train.loss}}]}}}}}}}}\n"
+    );
+    assert_fix(
+        doctor(NONE, &["--config", &config(&folder, &yaml)]),
+        "no records of the format keyvalue",
+        "the step and the keys of the mapping",
+    );
+    let yaml = format!(
         "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{logs}'], rank: {{from: path, pattern: 'rank_(\\d+)'}}}}}}}}\n"
     );
     let file = config(&folder, &yaml);

@@ -210,10 +210,13 @@ impl Findings<'_> {
     /// Finds a mapping that is invalid or unused.
     fn mapping(&mut self, name: &str, logs: &LogsSection) {
         let Some(mapping) = &logs.mapping else { return };
-        for (location, message) in mapping.build().err().unwrap_or_default() {
+        let faults = mapping.build().err().unwrap_or_default();
+        // A faulty mapping names no format.
+        let is_built = faults.is_empty();
+        for (location, message) in faults {
             self.at(location, format!("sources.{name}.logs.mapping: {message}"));
         }
-        if !logs.log_format().is_some_and(LogFormat::takes_mapping) {
+        if is_built && !logs.log_format().is_some_and(LogFormat::takes_mapping) {
             self.at(
                 logs.format.location,
                 format!(

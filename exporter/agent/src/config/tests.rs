@@ -376,6 +376,10 @@ sinks:
 ";
     let faults = faults(text);
     insta::assert_snapshot!(faults.join("\n"));
+    let one = self::faults(
+        "sources: {a: {logs: {paths: [a], mapping: {format: keyvalue, values: [{key: loss, metric: train.los}]}}}}\nhealth: {enabled: false}\nsinks: {t: {console: {}}}\n",
+    );
+    assert_eq!(one.len(), 1, "the mapping names the format: {one:?}");
     let message =
         refused("sources:\n  a:\n    logs:\n      mapping:\n        values:\n          - {kei: loss}\n");
     assert!(
