@@ -1,8 +1,9 @@
 //! `pulsetrain doctor`: checks the environment of telemetry, and reports faults with their remedies.
 //!
-//! `agent` finds the agent that runs with the configuration, `gpus` queries the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers,
-//! `prometheus` a Prometheus for Pulsetrain's series; `logs` reads the heads of logs, `folders` tests writes;
-//! `environment` and `launcher` check for variables that contradict each other. Each `finding` is independent.
+//! `agent` finds the agent that runs with the configuration, `gpus` queries the driver, `endpoint` the receivers and their
+//! clocks, `names` the translation of names by receivers, `prometheus` a Prometheus for Pulsetrain's series; `logs` reads the
+//! heads of logs, `folders` tests writes; `environment` and `launcher` check for variables that contradict each other. Each
+//! `finding` is independent.
 
 mod agent;
 mod endpoint;
