@@ -137,7 +137,8 @@ fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fau
         Some(file) => config::load_with_faults(file, &std::env::vars().collect())?,
         None => Config::default(),
     };
-    let faults = config::check(&name(file), &config, running);
+    let ours = running.map(config::addresses).unwrap_or_default();
+    let faults = config::check(&name(file), &config, &ours);
     if faults.is_empty() {
         Ok(config)
     } else {

@@ -37,7 +37,7 @@ mod tests;
 mod variables;
 
 pub(crate) use self::{
-    check::{check, mapped},
+    check::{addresses, check, mapped},
     derive::DeriveConfig,
     disk_queue::DiskQueueSetting,
     drawing::{Attributes, DrawingSection},

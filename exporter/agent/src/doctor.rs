@@ -1,9 +1,11 @@
 //! `pulsetrain doctor`: checks the environment of telemetry, and reports faults with their remedies.
 //!
-//! `gpus` queries the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers,
-//! `prometheus` a Prometheus for Pulsetrain's series; `logs` reads the heads of logs, `folders` tests writes;
-//! `environment` and `launcher` check for variables that contradict each other. Each `finding` is independent.
+//! `agent` finds the agent that runs with the configuration, `gpus` queries the driver, `endpoint` the receivers and their
+//! clocks, `names` the translation of names by receivers, `prometheus` a Prometheus for Pulsetrain's series; `logs` reads the
+//! heads of logs, `folders` tests writes; `environment` and `launcher` check for variables that contradict each other. Each
+//! `finding` is independent.
 
+mod agent;
 mod endpoint;
 mod environment;
 mod finding;
@@ -64,6 +66,9 @@ pub(crate) struct DoctorArguments {
     pub(crate) json: bool,
 }
 
+/// The advice for a fault of the configuration.
+const CORRECT: &str = "correct it there; pulsetrain agent --print-config shows every key";
+
 const HELP: &str = "\
 Sends only an empty request to each receiver. Reads the environment variables of this shell, so run it where the trainer runs.
 
@@ -96,7 +101,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
 
 async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     let mut findings = Findings::default();
-    let config = configuration(arguments, &mut findings);
+    let config = configuration(arguments, &mut findings).await;
     let timeout = arguments.timeout;
     let inventory = gpus::survey(config.as_ref(), timeout).await;
     gpus::check(&inventory, config.as_ref(), &mut findings);
@@ -117,28 +122,24 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
 }
 
 /// Returns the configuration from the command line, as far as it can be read; its faults become findings.
-fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option<Config> {
+async fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option<Config> {
     let path = arguments.config.as_ref()?;
     let place = Subject::Config(path.display().to_string());
     let config = match config::load(path, &std::env::vars().collect()) {
         Ok(config) => config,
         Err(fault) => {
-            let advice = "correct it there; pulsetrain agent --print-config shows every key";
-            findings.wrong(place, fault.to_string(), advice);
+            findings.wrong(place, fault.to_string(), CORRECT);
             return None;
         }
     };
-    let faults = config::check(&path.display().to_string(), &config, None);
+    let ours = agent::addresses(&config, arguments.timeout, findings).await;
+    let faults = config::check(&path.display().to_string(), &config, &ours);
     if faults.is_empty() {
         findings.fine(place, "nothing is wrong");
     }
     for fault in faults {
         let place = Subject::Config(path.display().to_string());
-        findings.wrong(
-            place,
-            fault.to_string(),
-            "correct it there; a port is also in use while the agent itself runs",
-        );
+        findings.wrong(place, fault.to_string(), CORRECT);
     }
     Some(config)
 }

@@ -9,6 +9,8 @@ use pulsetrain_record::{Timezone, TimezoneReason, UsedTimezone};
 
 mod stamp;
 
+use self::stamp::Stamp;
+
 /// The number of bytes at the end of a log that are searched for its newest time.
 pub const NEWEST_BYTES: usize = 64 << 10;
 
@@ -24,6 +26,30 @@ const QUARTER_NANOS: i64 = 900 * 1_000_000_000;
 /// The offsets that zones have, in quarter hours: UTC-12:00 to UTC+14:00.
 const QUARTERS: std::ops::RangeInclusive<i64> = -48..=56;
 
+/// A time without a line for longer than this may hide a change of the offset.
+const CHANGE_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// Zones with daylight-saving time. If two zones have the same offsets before and after a change, the one that changes later is
+/// first.
+const CHANGING_ZONES: [&str; 16] = [
+    "America/New_York",
+    "America/Chicago",
+    "America/Denver",
+    "America/Los_Angeles",
+    "America/Anchorage",
+    "America/Halifax",
+    "America/St_Johns",
+    "America/Santiago",
+    "Europe/London",
+    "Europe/Berlin",
+    "Europe/Helsinki",
+    "Asia/Jerusalem",
+    "Australia/Sydney",
+    "Australia/Adelaide",
+    "Australia/Lord_Howe",
+    "Pacific/Auckland",
+];
+
 /// Returns the zone in which the newest time of a text is plausible, or `None`. The text was written at the given time.
 ///
 /// The zone of this machine and UTC come first, because their clocks are those of most trainers. Any other offset has to fit the
@@ -38,16 +64,46 @@ fn infer_on(machine: Option<Timezone>, text: &[u8], written_unix_nanos: UnixNano
         written_unix_nanos,
     )?;
     let known = [machine, Some(Timezone::default())];
-    let fits = |zone: &Timezone| {
-        let late = written_unix_nanos.0 as i64 - zone.instant(newest.local_unix_nanos).0 as i64;
-        (-(MAX_LEAD.as_nanos() as i64)..=MAX_AGE.as_nanos() as i64).contains(&late)
-    };
-    let zone = known.into_iter().flatten().find(fits);
+    let mut known = known.into_iter().flatten();
+    let zone = known.find(|zone| fits(zone, newest, written_unix_nanos, MAX_AGE));
     let zone = zone.or_else(|| {
         let ahead = newest.local_unix_nanos as i64 - written_unix_nanos.0 as i64;
         newest.is_last.then(|| fixed(ahead))?
     });
     zone.map(|zone| UsedTimezone::new(zone, TimezoneReason::Inferred))
+}
+
+/// Returns the zone of a log's writer after a change of its UTC offset: the text no longer fits the inferred zone, but a zone with
+/// daylight-saving time that had the same offset at `fitted_unix_nanos`, or a day ago. Returns `None` if the zone still fits, or
+/// if no zone has this change.
+pub fn infer_after_change(
+    used: &UsedTimezone,
+    fitted_unix_nanos: UnixNanos,
+    text: &[u8],
+    written_unix_nanos: UnixNanos,
+) -> Option<UsedTimezone> {
+    let newest = stamp::newest(text, written_unix_nanos)?;
+    if !newest.is_last || fits(&used.zone, newest, written_unix_nanos, MAX_AGE) {
+        return None;
+    }
+    let before = fitted_unix_nanos
+        .min(written_unix_nanos.saturating_sub(CHANGE_AGE))
+        .0;
+    let zones = CHANGING_ZONES
+        .iter()
+        .filter_map(|name| Timezone::parse(name).ok());
+    let mut changed = zones.filter(|zone| zone.instant(before) == used.zone.instant(before));
+    let zone = changed.find(|zone| fits(zone, newest, written_unix_nanos, MAX_LEAD))?;
+    Some(UsedTimezone { zone, ..used.clone() })
+}
+
+/// Returns whether a time of a zone is plausible in a text that was written then: `max_age` old, at most.
+fn fits(zone: &Timezone, time: Stamp, written_unix_nanos: UnixNanos, max_age: Duration) -> bool {
+    let (first, second) = zone.instants(time.local_unix_nanos);
+    [first, second].into_iter().any(|instant| {
+        let late = written_unix_nanos.0 as i64 - instant.0 as i64;
+        (-(MAX_LEAD.as_nanos() as i64)..=max_age.as_nanos() as i64).contains(&late)
+    })
 }
 
 /// Returns the fixed zone that is about this many nanoseconds ahead of UTC.
@@ -116,5 +172,67 @@ mod tests {
             .unwrap();
             assert_eq!((used.zone.name(), used.reason), (zone, TimezoneReason::Inferred));
         }
+    }
+
+    fn nanos(time: &str) -> UnixNanos {
+        let time: jiff::Timestamp = time.parse().unwrap();
+        UnixNanos(time.as_nanosecond() as u64)
+    }
+
+    #[test]
+    fn machine_zone_fits_in_both_of_the_repeated_hours() {
+        for written in ["2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"] {
+            let new_york = Timezone::parse("America/New_York").ok();
+            let used = infer_on(new_york, b"2026-11-01 01:30:00 step 1\n", nanos(written)).unwrap();
+            assert_eq!(used.zone.name(), "America/New_York", "{written}");
+        }
+    }
+
+    #[test]
+    fn changed_offset_reveals_the_zone_of_the_writer() {
+        for (zone, time, written, changed) in [
+            (
+                "-04:00",
+                "2026-11-01 01:00:01",
+                "2026-11-01T06:00:01Z",
+                Some("America/New_York"),
+            ),
+            (
+                "UTC",
+                "2027-03-28 02:00:01",
+                "2027-03-28T01:00:01Z",
+                Some("Europe/London"),
+            ),
+            (
+                "+03:00",
+                "2026-10-25 03:00:01",
+                "2026-10-25T01:00:01Z",
+                Some("Europe/Helsinki"),
+            ),
+            (
+                "+03:00",
+                "2026-10-25 01:00:01",
+                "2026-10-24T23:00:01Z",
+                Some("Asia/Jerusalem"),
+            ),
+            ("-04:00", "2026-11-01 01:55:00", "2026-11-01T05:59:59Z", None),
+            // A line that is an hour old, on another day.
+            ("-04:00", "2026-10-20 01:00:01", "2026-10-20T06:00:01Z", None),
+        ] {
+            let used = UsedTimezone::new(Timezone::parse(zone).unwrap(), TimezoneReason::Inferred);
+            let text = format!("{time} step 1\n");
+            let found = infer_after_change(&used, nanos(written), text.as_bytes(), nanos(written));
+            let found = found.as_ref().map(|used| used.zone.name());
+            assert_eq!(found, changed, "{zone} {time}");
+        }
+        let winter = UsedTimezone::new(Timezone::parse("-05:00").unwrap(), TimezoneReason::Inferred);
+        let fitted = nanos("2026-02-01T12:00:00Z");
+        let text = b"2026-07-01 12:00:00 step 1\n";
+        let found = infer_after_change(&winter, fitted, text, nanos("2026-07-01T16:00:00Z"));
+        assert_eq!(
+            found.unwrap().zone.name(),
+            "America/New_York",
+            "after a long pause"
+        );
     }
 }

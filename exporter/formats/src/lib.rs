@@ -15,7 +15,9 @@ mod tunix_trace;
 mod wandb;
 
 pub use error::FormatError;
-pub use inferred_timezone::{NEWEST_BYTES, infer as infer_timezone};
+pub use inferred_timezone::{
+    NEWEST_BYTES, infer as infer_timezone, infer_after_change as infer_timezone_after_change,
+};
 pub use logs::{
     FORMATS, HEAD_BYTES, HEADER_TIMEOUT, KeyUse, LogFormat, LogParser, LogReader, MAX_RECORDS, Pace, PacedBy,
     ParserFactory, ReadLimits, ReadTime, RunHeader, Survey, Window, detect, format_by_name, format_names,

@@ -11,7 +11,7 @@ type Problem = Box<dyn Error + Send + Sync>;
 pub(crate) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Problem> {
     let certificates = CertificateDer::pem_file_iter(file)?.collect::<Result<Vec<_>, _>>()?;
     match certificates.is_empty() {
-        true => Err("it holds none".into()),
+        true => Err("it has no certificate".into()),
         false => Ok(certificates),
     }
 }

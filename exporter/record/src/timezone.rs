@@ -55,6 +55,10 @@ pub struct UsedTimezone {
     /// The number of times that occur twice, at the end of daylight-saving time.
     #[serde(skip)]
     pub ambiguous_times: u64,
+    /// The instant of the last local time, in nanoseconds since 1970. It decides which of the two instants the next time has, if
+    /// that time occurs twice.
+    #[serde(default)]
+    pub last_local_unix_nanos: u64,
 }
 
 impl Default for Timezone {
@@ -125,7 +129,7 @@ impl Timezone {
     }
 
     /// Returns the first and the second instant of a local time, which differ only if the time occurs twice.
-    pub(crate) fn instants(&self, local_unix_nanos: u64) -> (UnixNanos, UnixNanos) {
+    pub fn instants(&self, local_unix_nanos: u64) -> (UnixNanos, UnixNanos) {
         let ambiguous = (self.rules != TimeZone::UTC)
             .then(|| civil(local_unix_nanos))
             .flatten()
@@ -205,6 +209,7 @@ impl UsedTimezone {
             zone,
             reason,
             ambiguous_times: 0,
+            last_local_unix_nanos: 0,
         }
     }
 

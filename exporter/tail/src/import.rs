@@ -208,6 +208,11 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
         .extend(rank_notices(format, &recorder, options, &report.input));
     report.ranks = recorder.recorded_ranks().to_vec();
     report.counts = recorder.counts();
+    // Records of the named format may follow the head, unless the log looks like another format.
+    let is_other = || detect(&report.input, &head).is_ok_and(|(other, _)| other.name != format.name);
+    if options.format.is_some() && report.counts == Counts::default() && is_other() {
+        return Err(no_records_error(format, &report.input, &head, options));
+    }
     Ok(())
 }
 

@@ -13,6 +13,8 @@ use pulsetrain_tests::{
 };
 use serde_json::Value;
 
+use crate::world::World;
+
 /// The findings, and the exit code.
 pub(crate) struct Findings {
     code: Option<i32>,
@@ -194,8 +196,15 @@ fn rejecting_or_unreachable_receiver_is_reported_once_per_endpoint() {
     let found = doctor(|command| {
         command.args(["--to", &nowhere]);
     });
-    let wrong = found.lines("wrong", "endpoint");
+    let wrong = found.lines("wrong", &format!("endpoint {nowhere}"));
     assert_eq!(wrong.len(), 1, "one place for all signals: {wrong:?}");
+
+    let closing = answering("").replace("http", "grpc");
+    let found = doctor(|command| {
+        command.args(["--to", &closing]);
+    });
+    let wrong = found.lines("wrong", "endpoint");
+    assert_eq!(wrong.len(), 1, "one cause: {wrong:?}");
 
     let hanging = FakeEndpoint::start([], Answer::Hang);
     let found = doctor(|command| {
@@ -204,8 +213,8 @@ fn rejecting_or_unreachable_receiver_is_reported_once_per_endpoint() {
     found.assert_finding("wrong", "endpoint", "gave no answer within 0.3 s");
 }
 
-#[test]
-fn receiver_clock_skew_is_detected_from_the_date_header() {
+/// Starts a server that answers each connection with this text and closes it. Returns its URL.
+fn answering(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     thread::spawn(move || {
@@ -213,14 +222,33 @@ fn receiver_clock_skew_is_detected_from_the_date_header() {
             let mut stream = stream.expect("a connection");
             let mut asked = [0; 4096];
             let _ = stream.read(&mut asked);
-            let answer = "HTTP/1.1 200 OK\r\ndate: Sat, 01 Jan 2000 00:00:00 GMT\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
             let _ = stream.write_all(answer.as_bytes());
         }
     });
+    url
+}
+
+#[test]
+fn receiver_clock_skew_is_detected_from_the_date_header() {
+    let url = answering(
+        "HTTP/1.1 200 OK\r\ndate: Sat, 01 Jan 2000 00:00:00 GMT\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+    );
     let found = doctor(|command| {
         command.args(["--to", &url]);
     });
     found.assert_finding("wrong", "endpoint", "behind ours");
+}
+
+#[test]
+fn web_server_that_accepts_everything_is_reported_once() {
+    let url = answering(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi",
+    );
+    let found = doctor(|command| {
+        command.args(["--to", &url]);
+    });
+    found.assert_finding("warning", "endpoint", "the answer is not OTLP");
+    assert_eq!(found.lines("warning", "endpoint").len(), 1, "{:#?}", found.all);
 }
 
 #[test]
@@ -258,7 +286,7 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
     let folder = Folder::new();
     let page = free_port();
     let contents = format!(
-        "sources: {{trainer: {{logs: {{paths: [training.json]}}}}}}\nhealth: {{enabled: false}}\nsinks:\n  page: {{prometheus: {{listen: \"127.0.0.1:{page}\", translation: no_translation}}}}\n  collector: {{otlp: {{endpoint: \"{}\"}}}}\n",
+        "sources: {{trainer: {{logs: {{paths: [training.json]}}}}}}\nhealth: {{enabled: false}}\ngpu: {{enabled: false}}\nsinks:\n  page: {{prometheus: {{listen: \"127.0.0.1:{page}\", translation: no_translation}}}}\n  collector: {{otlp: {{endpoint: \"{}\"}}}}\n",
         endpoint.url()
     );
     let with = |contents: &str| {
@@ -269,6 +297,8 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
     };
     let found = with(&contents);
     found.assert_finding("ok", "endpoint", "takes an empty request");
+    let of_driver = found.lines("warning", "GPU driver").join("; ");
+    assert!(!of_driver.contains("no NVIDIA driver"), "{of_driver}");
     found.assert_finding(
         "warning",
         "names at",
@@ -276,6 +306,40 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
     );
     let found = with("sinks: {a: {otlp: {endpoint: 'nonsense'}}}\n");
     found.assert_finding("wrong", "configuration", "pulsetrain.yaml:1");
+    let found = with("sinks: {a: {oltp: {}}}\n");
+    found.assert_finding("wrong", "configuration", "did you mean \"otlp\"?");
+    assert_eq!(
+        found.lines("warning", "endpoint"),
+        [""; 0],
+        "the default receiver does not matter"
+    );
+}
+
+#[test]
+fn only_ports_of_other_programs_are_in_use_while_the_agent_runs() {
+    let world = World::new();
+    let look = || {
+        doctor(|command| {
+            command
+                .arg("--config")
+                .arg(world.path("agent.yaml"))
+                .env("STATE", world.path("state"));
+        })
+    };
+    let agent = world.start();
+    let found = look();
+    assert_eq!(found.lines("wrong", ""), [""; 0]);
+    let readyz = format!("endpoint http://127.0.0.1:{}/readyz", world.health());
+    found.assert_finding("ok", &readyz, "the agent runs and is ready");
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = other.local_addr().expect("an address");
+    world.configure(&format!("  other:\n    prometheus:\n      listen: {address}\n"));
+    let wrong = look().lines("wrong", "");
+    assert!(
+        matches!(&wrong[..], [one] if one.contains(&format!("cannot listen on {address}"))),
+        "{wrong:?}"
+    );
+    assert!(agent.stop().success());
 }
 
 #[test]

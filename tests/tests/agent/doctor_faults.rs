@@ -10,8 +10,8 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Answer, Certificates, Collector, FakeEndpoint, Folder, Judge, as_unprivileged, command, corpus,
-    free_port, some_or_return,
+    Answer, Certificates, Collector, FakeEndpoint, Folder, Judge, SmallDisk, as_unprivileged, command,
+    corpus, free_port, some_or_return,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
@@ -55,6 +55,8 @@ OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_COMPRESSION=brotli | COMPRES
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_HEADERS=abc | HEADERS | write key=value
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_RESOURCE_ATTRIBUTES=team:nlp | team:nlp | key=value
 OTEL_EXPORTER_OTLP_ENDPOINT=$DEAD | Connection refused | start a receiver there
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=$DEAD/v1/traces OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1/v1/metrics | 127.0.0.1:1/v1/metrics | start a receiver there
+OTEL_TRACES_EXPORTER=none OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none | no signal is sent | unset one of them
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL/v1/metrics | ends with /v1/metrics | take /v1/metrics off
 OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318 | localhost:4318 | write a URL such as
 OTEL_EXPORTER_OTLP_ENDPOINT=http://no.such.host.invalid:4318 | dns error | check the host name
@@ -239,14 +241,49 @@ fn invalid_configuration_is_reported_with_a_fix() {
 #[test]
 fn unwritable_output_folder_is_reported_with_a_fix() {
     let folder = Folder::for_all();
-    let yaml = "health: {enabled: false}\nsinks: {f: {file: {path: /proc/out.jsonl}}}\n";
-    let file = config(&folder, yaml);
+    let file = file_sink(&folder, "/proc/out.jsonl");
     let command = as_unprivileged(&doctor(NONE, &["--config", &file]), folder.root());
     assert_fix(
         command,
         "folder /proc no file can be written",
         "let this user write there",
     );
+}
+
+#[test]
+fn output_file_that_cannot_be_opened_is_reported_with_a_fix() {
+    let folder = Folder::for_all();
+    fs::create_dir(folder.path("folder.jsonl")).expect("a folder can be made");
+    let read_only = folder.file("old.jsonl", "");
+    fs::set_permissions(&read_only, Permissions::from_mode(0o444)).expect("permissions can be set");
+    for (name, fix) in [
+        ("folder.jsonl", "name a file in this folder"),
+        ("missing/out.jsonl", "create its folder"),
+        ("old.jsonl", "let this user write there"),
+    ] {
+        let path = folder.path(name).display().to_string();
+        let mut command = doctor(NONE, &["--config", &file_sink(&folder, &path)]);
+        if name == "old.jsonl" {
+            command = as_unprivileged(&command, folder.root());
+        }
+        assert_fix(command, &format!("file {path} it cannot be written"), fix);
+    }
+}
+
+/// Returns a configuration with a sink that writes this file.
+fn file_sink(folder: &Folder, path: &str) -> String {
+    let yaml = format!("health: {{enabled: false}}\nsinks: {{f: {{file: {{path: {path}}}}}}}\n");
+    config(folder, &yaml)
+}
+
+#[test]
+fn full_disk_is_reported_with_a_fix() {
+    let folder = Folder::new();
+    let disk = some_or_return!(SmallDisk::mount(folder.root(), "256k"));
+    disk.fill();
+    let path = disk.path().join("out.jsonl").display().to_string();
+    let command = doctor(NONE, &["--config", &file_sink(&folder, &path)]);
+    assert_fix(command, "no file can be written", "make room");
 }
 
 #[test]
@@ -279,6 +316,32 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
         "no file has this path",
         "correct the path",
     );
+    folder.file("empty.log", "");
+    assert_fix(
+        doctor(NONE, &[&path("empty.log")]),
+        "is empty",
+        "logged its first step",
+    );
+    assert_fix(
+        doctor(NONE, &["/dev/null"]),
+        "not a regular file",
+        "name a file or a folder",
+    );
+    let rank_0 = path("rank_0.log");
+    let yaml = format!("sources: {{a: {{logs: {{paths: ['{rank_0}'], format: megatron}}}}}}\n");
+    assert_fix(
+        doctor(NONE, &["--config", &config(&folder, &yaml)]),
+        "no records of the format megatron",
+        "it looks like generic",
+    );
+    let yaml = format!(
+        "sources: {{a: {{logs: {{paths: ['{rank_0}'], mapping: {{format: keyvalue, step: iter, values: [{{key: Loss, metric: train.loss}}]}}}}}}}}\n"
+    );
+    assert_fix(
+        doctor(NONE, &["--config", &config(&folder, &yaml)]),
+        "no records of the format keyvalue",
+        "the step and the keys of the mapping",
+    );
     let yaml = format!(
         "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{logs}'], rank: {{from: path, pattern: 'rank_(\\d+)'}}}}}}}}\n"
     );
@@ -286,6 +349,10 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     let found = findings_of(doctor(NONE, &["--config", &file]));
     let text = format!("{:#?}", found.all);
     assert!(text.contains("rank 1") && !text.contains("like"), "{text}");
+    assert!(
+        !text.contains("no file can be written"),
+        "a relative state folder: {text}"
+    );
 }
 
 #[test]

@@ -41,6 +41,32 @@ fn append(log: &Path, text: &str) {
     file.write_all(text.as_bytes()).expect("a log can be written");
 }
 
+/// Starts to follow `train.log` into `out.jsonl`, with the checkpoints in `state`.
+fn follow(folder: &Folder, arguments: &[&str]) -> Process {
+    let import = Import::for_people(folder.path("train.log")).arg("--follow");
+    let import = import
+        .arg("--state")
+        .arg(folder.path("state"))
+        .to(folder.path("out.jsonl"));
+    let import = import
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+        .env("TZ", "UTC");
+    Process::start("pulsetrain", import.into_command().args(arguments))
+}
+
+/// Returns the instants in `out.jsonl`.
+fn delivered(folder: &Folder) -> Vec<u64> {
+    let out = folder.path("out.jsonl");
+    match out.exists() {
+        true => instants(&Items::read_complete_lines(&out).divide_ends().1),
+        false => Vec::new(),
+    }
+}
+
+fn wait_for(folder: &Folder, count: usize) {
+    wait_until("the instants are delivered", || delivered(folder).len() == count);
+}
+
 fn time(text: &str) -> Timestamp {
     text.parse().expect("it is a time")
 }
@@ -113,29 +139,12 @@ fn timestamps_with_an_offset_are_not_shifted() {
 #[test]
 fn growing_log_is_read_in_the_timezone_of_its_writer_even_after_a_kill() {
     let folder = Folder::new();
-    let (log, out) = (folder.path("train.log"), folder.path("out.jsonl"));
-    let follow = || {
-        let import = Import::for_people(&log).arg("--follow").arg("--state");
-        let import = import.arg(folder.path("state")).to(&out);
-        let import = import
-            .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
-            .env("TZ", "UTC");
-        Process::start("pulsetrain", &mut import.into_command())
-    };
-    let delivered = || match out.exists() {
-        true => instants(&Items::read_complete_lines(&out).divide_ends().1),
-        false => Vec::new(),
-    };
-    let wait_for = |expected: &[u64]| {
-        wait_until("the instants are delivered", || {
-            delivered().len() == expected.len()
-        });
-        assert_eq!(delivered(), expected);
-    };
-    let follower = follow();
+    let log = folder.path("train.log");
+    let follower = follow(&folder, &[]);
     let (text, mut expected) = lines(Timestamp::now(), 1..=20);
     append(&log, &text);
-    wait_for(&expected);
+    wait_for(&folder, expected.len());
+    assert_eq!(delivered(&folder), expected);
     wait_until("the position and its zone are kept", || {
         let kept = fs::read_to_string(folder.path("state/positions.json"));
         kept.is_ok_and(|kept| kept.contains("\"-0"))
@@ -151,14 +160,39 @@ fn growing_log_is_read_in_the_timezone_of_its_writer_even_after_a_kill() {
     append(&log, &text);
     expected.extend(older);
     expected.sort_unstable();
-    let follower = follow();
-    wait_until("the instants are delivered", || {
-        delivered().len() == expected.len()
-    });
-    let mut all = delivered();
+    let follower = follow(&folder, &[]);
+    wait_for(&folder, expected.len());
+    let mut all = delivered(&folder);
     all.sort_unstable();
     assert_eq!(all, expected);
     follower.stop();
+}
+
+#[test]
+fn order_of_the_repeated_hour_survives_restarts_and_a_truncation() {
+    let folder = Folder::new();
+    let log = folder.path("train.log");
+    let instant = |step: i64| time("2026-11-01T04:30:00Z") + SignedDuration::from_mins(10 * step);
+    for (steps, is_truncated) in [(1..=10, false), (11..=12, true), (13..=14, false)] {
+        if is_truncated {
+            fs::write(&log, "").expect("the log can be truncated");
+        }
+        let text: String = steps.clone().map(|step| line(instant(step), step)).collect();
+        append(&log, &text);
+        let follower = follow(&folder, &["--timezone", ZONE]);
+        let expected: Vec<u64> = (1..=*steps.end())
+            .map(|step| instant(step).as_nanosecond() as u64)
+            .collect();
+        wait_for(&folder, expected.len());
+        assert_eq!(delivered(&folder), expected);
+        // From 05:00 UTC on, local times occur twice.
+        let twice = steps.filter(|step| *step >= 3).count();
+        let (_, printed) = follower.stop_with_log();
+        assert!(
+            printed.contains(&format!("{twice} of them occur twice")),
+            "{printed}"
+        );
+    }
 }
 
 #[test]

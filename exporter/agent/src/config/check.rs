@@ -19,8 +19,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// The valid range of a receiver's maximum message size.
 const MESSAGE_BYTES: RangeInclusive<usize> = 1 << 10..=64 << 20;
 
-/// Returns all faults, in the order of the file. Ports that `running` already listens on do not count as in use.
-pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Vec<Fault> {
+/// Returns all faults, in the order of the file. The addresses `ours`, which a running agent listens on, do not count as in use.
+pub(crate) fn check(file: &str, config: &Config, ours: &[SocketAddr]) -> Vec<Fault> {
     let mut found = Findings {
         file,
         faults: Vec::new(),
@@ -57,7 +57,7 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     }
     found.health(config);
     found.files(config);
-    found.ports(config, running);
+    found.ports(config, ours);
     found.faults.sort_by_key(|fault| fault.location);
     found.faults
 }
@@ -210,10 +210,13 @@ impl Findings<'_> {
     /// Finds a mapping that is invalid or unused.
     fn mapping(&mut self, name: &str, logs: &LogsSection) {
         let Some(mapping) = &logs.mapping else { return };
-        for (location, message) in mapping.build().err().unwrap_or_default() {
+        let faults = mapping.build().err().unwrap_or_default();
+        // A faulty mapping names no format.
+        let is_built = faults.is_empty();
+        for (location, message) in faults {
             self.at(location, format!("sources.{name}.logs.mapping: {message}"));
         }
-        if !logs.log_format().is_some_and(LogFormat::takes_mapping) {
+        if is_built && !logs.log_format().is_some_and(LogFormat::takes_mapping) {
             self.at(
                 logs.format.location,
                 format!(
@@ -287,8 +290,7 @@ impl Findings<'_> {
     }
 
     /// Finds ports that another program holds, or that the configuration uses twice.
-    fn ports(&mut self, config: &Config, running: Option<&Config>) {
-        let ours: Vec<SocketAddr> = running.map(listens).unwrap_or_default().into_keys().collect();
+    fn ports(&mut self, config: &Config, ours: &[SocketAddr]) {
         for (address, locations) in listens(config) {
             if let [_, second, ..] = locations[..] {
                 self.at(
@@ -326,6 +328,11 @@ fn try_bind(address: SocketAddr) -> io::Result<()> {
 pub(crate) fn mapped() -> String {
     let all = FORMATS.iter().filter(|format| format.takes_mapping());
     all.map(|format| format.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the listening addresses of a configuration.
+pub(crate) fn addresses(config: &Config) -> Vec<SocketAddr> {
+    listens(config).into_keys().collect()
 }
 
 /// Returns the listening addresses of a configuration, each with its places in the file.

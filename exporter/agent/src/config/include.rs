@@ -223,7 +223,7 @@ mod tests {
         ]);
         let file = folder.path().join("agent.yaml");
         let config = load(&file, &HashMap::new()).unwrap();
-        let faults = check(&file.display().to_string(), &config, None);
+        let faults = check(&file.display().to_string(), &config, &[]);
         let [fault] = &faults[..] else {
             panic!("{faults:?}")
         };

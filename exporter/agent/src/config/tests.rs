@@ -16,7 +16,7 @@ fn refused(text: &str) -> String {
 /// Returns the faults of a configuration that can be read.
 fn faults(text: &str) -> Vec<String> {
     let config = parse("agent.yaml", text, &variables()).unwrap();
-    let faults = check("agent.yaml", &config, None);
+    let faults = check("agent.yaml", &config, &[]);
     faults.iter().map(ToString::to_string).collect()
 }
 
@@ -337,8 +337,8 @@ fn port_of_the_running_agent_is_not_reported_as_in_use() {
         taken.local_addr().unwrap()
     );
     let config = parse("agent.yaml", &text, &variables()).unwrap();
-    assert_eq!(check("agent.yaml", &config, None).len(), 1);
-    assert_eq!(check("agent.yaml", &config, Some(&config)), []);
+    assert_eq!(check("agent.yaml", &config, &[]).len(), 1);
+    assert_eq!(check("agent.yaml", &config, &addresses(&config)), []);
 }
 
 #[test]
@@ -376,6 +376,10 @@ sinks:
 ";
     let faults = faults(text);
     insta::assert_snapshot!(faults.join("\n"));
+    let one = self::faults(
+        "sources: {a: {logs: {paths: [a], mapping: {format: keyvalue, values: [{key: loss, metric: train.los}]}}}}\nhealth: {enabled: false}\nsinks: {t: {console: {}}}\n",
+    );
+    assert_eq!(one.len(), 1, "the mapping names the format: {one:?}");
     let message =
         refused("sources:\n  a:\n    logs:\n      mapping:\n        values:\n          - {kei: loss}\n");
     assert!(

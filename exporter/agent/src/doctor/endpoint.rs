@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink, clock};
-use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, ask_host, split_advice};
+use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, Protocol, ask_host, split_advice};
 
 use super::{
     DoctorArguments,
@@ -22,6 +22,8 @@ const SKEW: Duration = Duration::from_secs(2);
 /// The advice for a receiver that accepts a connection and does not answer.
 const NO_ANSWER: &str =
     "look at the receiver's log: it takes connections and does not answer; --timeout allows it more time";
+/// The advice for a receiver that accepts a request with a message.
+const OTHER_ANSWER: &str = "check that this is the receiver that you mean, and read its log";
 /// The advice for a failure whose cause is unknown.
 const OTHER_FAILURE: &str = "look at the receiver's log for the reason";
 
@@ -32,6 +34,11 @@ const NAMED_BY: [&str; 4] = [
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
     "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
 ];
+
+/// The variables that can turn a signal off.
+const SWITCHES: &str = "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER";
+/// The beginning of the errors before a response.
+const UNREACHABLE: &str = "cannot reach it";
 
 /// A receiver to check.
 pub(super) struct Target {
@@ -55,6 +62,10 @@ pub(super) fn targets(
     }
     if let Some(config) = config {
         return Ok(of_config(config));
+    }
+    if arguments.config.is_some() {
+        // The configuration cannot be read, which is a finding.
+        return Ok(Vec::new());
     }
     let is_named = NAMED_BY
         .iter()
@@ -126,7 +137,11 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
             .unwrap_or((notice, "correct the variable, or unset it"));
         findings.warn(environment_place(), what, advice);
     }
-    // One cause is one finding, even if it concerns several signals.
+    if target.config.signals().is_empty() {
+        let place = Subject::Environment(SWITCHES.to_owned());
+        return findings.warn(place, "none: no signal is sent", "unset one of them");
+    }
+    // One cause is one finding, even if it concerns several signals of a host.
     let mut reported = Vec::new();
     for signal in target.config.signals().iter() {
         let empty = Batch::new(signal, 0, Vec::new());
@@ -135,12 +150,13 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
             Err(_) => Err(Failed {
                 what: format!("gave no answer within {} s", timeout.as_secs_f64()),
                 advice: Some(NO_ANSWER),
+                is_accepted: false,
             }),
         };
         let place = place(target, signal);
         let key = match &outcome {
-            Ok(what) => (Some(place.clone()), what.clone()),
-            Err(failed) => (None, failed.advice.unwrap_or(&failed.what).to_owned()),
+            Ok(what) => (place.to_string(), what.clone()),
+            Err(failed) => (host(target, signal), failed.cause().to_owned()),
         };
         if !reported.contains(&key) {
             report(target, place, outcome, findings);
@@ -157,16 +173,28 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     }
 }
 
-/// A failed request: the error without the URL, and the advice of the sink.
+/// A request that failed or was accepted with a message: the text without the URL, and the advice of the sink.
 struct Failed {
     what: String,
     advice: Option<&'static str>,
+    is_accepted: bool,
+}
+
+impl Failed {
+    /// Returns the part of the text that all signals with the same cause share.
+    fn cause(&self) -> &str {
+        match self.what.starts_with(UNREACHABLE) {
+            true => UNREACHABLE,
+            false => self.advice.unwrap_or(&self.what),
+        }
+    }
 }
 
 fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, findings: &mut Findings) {
     match outcome {
         Ok(what) => findings.fine(place, what),
-        Err(Failed { what, advice }) if target.is_named => {
+        Err(failed) if failed.is_accepted => findings.warn(place, failed.what, OTHER_ANSWER),
+        Err(Failed { what, advice, .. }) if target.is_named => {
             findings.wrong(place, what, advice.unwrap_or(OTHER_FAILURE));
         }
         Err(Failed { what, .. }) => findings.warn(
@@ -180,7 +208,11 @@ fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, find
 fn outcome(delivery: Delivery) -> Result<String, Failed> {
     match delivery {
         Delivery::Delivered => Ok("takes an empty request".to_owned()),
-        Delivery::Partial { message, .. } => Ok(format!("takes an empty request, and answers: {message}")),
+        Delivery::Partial { message, .. } => Err(Failed {
+            what: format!("takes an empty request, and answers: {message}"),
+            advice: None,
+            is_accepted: true,
+        }),
         Delivery::Refused { message }
         | Delivery::Denied { message }
         | Delivery::TooLarge { message }
@@ -192,6 +224,7 @@ fn outcome(delivery: Delivery) -> Result<String, Failed> {
             Err(Failed {
                 what: what.to_owned(),
                 advice,
+                is_accepted: false,
             })
         }
     }
@@ -229,9 +262,18 @@ fn environment_place() -> Subject {
 
 /// Returns the address of a receiver for messages, with its path if it has one.
 pub(super) fn place(target: &Target, signal: Signal) -> Subject {
-    let endpoint = &target.config.signal(signal).endpoint;
-    let text = endpoint.to_string();
+    let config = target.config.signal(signal);
+    let mut text = config.endpoint.to_string();
+    if config.protocol == Protocol::Grpc {
+        text = text.replacen("http", "grpc", 1);
+    }
     Subject::Endpoint(text.trim_end_matches('/').to_owned())
+}
+
+/// Returns the host and the port of a receiver.
+fn host(target: &Target, signal: Signal) -> String {
+    let endpoint = &target.config.signal(signal).endpoint;
+    endpoint.authority().map(ToString::to_string).unwrap_or_default()
 }
 
 fn variable(name: &str) -> Option<String> {

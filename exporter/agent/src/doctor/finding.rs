@@ -38,6 +38,8 @@ pub(super) enum Subject {
     Prometheus(String),
     /// A log, or a path or pattern of logs.
     Log(PathBuf),
+    /// A file that the agent writes.
+    File(PathBuf),
     /// A folder that the agent writes to.
     Folder(PathBuf),
 }
@@ -153,6 +155,7 @@ impl fmt::Display for Subject {
             Self::Names(place) => write!(f, "names at {place}"),
             Self::Prometheus(url) => write!(f, "Prometheus {url}"),
             Self::Log(path) => write!(f, "log {}", path.display()),
+            Self::File(path) => write!(f, "file {}", path.display()),
             Self::Folder(path) => write!(f, "folder {}", path.display()),
         }
     }

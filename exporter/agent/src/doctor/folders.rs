@@ -1,8 +1,9 @@
-//! Checks the folders that the agent writes to: whether they are writable, and whether their disk has enough free space.
+//! Checks the files and folders that the agent writes to: whether they are writable, and whether their disk has enough free space.
 
 use std::{
     fs::{self, OpenOptions},
-    path::{Path, PathBuf},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf, absolute},
 };
 
 use super::finding::{Findings, Subject};
@@ -14,20 +15,36 @@ use crate::{
 /// The free space below which a warning is reported: the disk queue of one sink can have this size.
 const LITTLE_SPACE: u64 = 1 << 30;
 
-/// Checks the state folder and the folders of files that sinks write.
+/// The advice for a disk without space.
+const MAKE_ROOM: &str = "make room, or name a folder on another disk";
+
+/// Checks the state folder, and the files that sinks write with their folders.
 pub(super) fn check(config: Option<&Config>, findings: &mut Findings) {
     let Some(config) = config else { return };
-    let files = config.sinks.iter().filter_map(|(_, sink)| match sink {
-        SinkConfig::File(file) => Some(&file.path.value),
-        SinkConfig::Perfetto(perfetto) => Some(&perfetto.path.value),
-        SinkConfig::FlightRecorder(recorder) => Some(&recorder.path.value),
-        SinkConfig::Prometheus(_) | SinkConfig::Otlp(_) | SinkConfig::Console(_) => None,
-    });
-    let absolute = files.filter_map(|file| std::path::absolute(file).ok());
-    let mut folders: Vec<PathBuf> = absolute
-        .filter_map(|file| Some(file.parent()?.to_owned()))
-        .collect();
-    folders.extend(topology::state_folder(config));
+    let state = topology::state_folder(config).and_then(|folder| absolute(folder).ok());
+    let mut folders: Vec<PathBuf> = state.into_iter().collect();
+    for (_, sink) in config.sinks.iter() {
+        let path = match sink {
+            SinkConfig::File(file) => &file.path.value,
+            SinkConfig::Perfetto(perfetto) => &perfetto.path.value,
+            SinkConfig::FlightRecorder(recorder) => &recorder.path.value,
+            SinkConfig::Prometheus(_) | SinkConfig::Otlp(_) | SinkConfig::Console(_) => continue,
+        };
+        let Ok(path) = absolute(path) else { continue };
+        // The other sinks create their folders, and a new file for each trace.
+        let problem = matches!(sink, SinkConfig::File(_)).then(|| append(&path).err());
+        match problem.flatten() {
+            Some(error) => {
+                let advice = advice(&error, &path);
+                findings.wrong(
+                    Subject::File(path),
+                    format!("it cannot be written: {error}"),
+                    advice,
+                );
+            }
+            None => folders.extend(path.parent().map(Path::to_owned)),
+        }
+    }
     folders.sort();
     folders.dedup();
     for folder in folders {
@@ -40,10 +57,7 @@ fn check_folder(folder: &Path, findings: &mut Findings) {
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(folder);
     let place = Subject::Folder(folder.to_owned());
     if let Err(error) = write(existing) {
-        let advice = format!(
-            "let this user write there (chown, chmod), or name another folder; it is {}",
-            existing.display()
-        );
+        let advice = advice(&error, existing);
         return findings.wrong(place, format!("no file can be written: {error}"), advice);
     }
     let Ok(disk) = rustix::fs::statvfs(existing) else {
@@ -52,14 +66,42 @@ fn check_folder(folder: &Path, findings: &mut Findings) {
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     if free < LITTLE_SPACE {
         let what = format!("its disk has {} MiB left", free >> 20);
-        findings.warn(place, what, "make room, or name a folder on another disk");
+        findings.warn(place, what, MAKE_ROOM);
     } else {
         findings.fine(place, "it can be written");
     }
 }
 
+fn advice(error: &io::Error, path: &Path) -> String {
+    match error.kind() {
+        ErrorKind::NotFound if !path.parent().is_some_and(Path::exists) => "create its folder".to_owned(),
+        ErrorKind::IsADirectory => "name a file in this folder".to_owned(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => MAKE_ROOM.to_owned(),
+        ErrorKind::ReadOnlyFilesystem => "mount the disk for writing, or name another one".to_owned(),
+        _ => format!(
+            "let this user write there (chown, chmod), or name another folder; it is {}",
+            path.display()
+        ),
+    }
+}
+
+/// Opens a file of a sink for writing, unless it is missing and its folder exists. Does not change the file.
+fn append(file: &Path) -> io::Result<()> {
+    let is_special = |file: fs::Metadata| !file.is_file() && !file.is_dir();
+    if file.metadata().is_ok_and(is_special) {
+        // Opening a pipe would wait for its reader.
+        return Ok(());
+    }
+    match OpenOptions::new().append(true).open(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound && file.parent().is_some_and(Path::exists) => {
+            Ok(())
+        }
+        opened => opened.map(drop),
+    }
+}
+
 /// Writes a file and removes it.
-fn write(folder: &Path) -> std::io::Result<()> {
+fn write(folder: &Path) -> io::Result<()> {
     let file = folder.join(format!(".pulsetrain-doctor-{}", std::process::id()));
     let written = OpenOptions::new()
         .write(true)

@@ -21,11 +21,11 @@ pub(super) async fn survey(config: Option<&Config>, timeout: Duration) -> Invent
 /// Reports the findings of an inventory.
 pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &mut Findings) {
     if config.is_some_and(|config| !config.gpu.enabled) {
-        findings.warn(
-            Subject::Driver,
-            "the configuration turns GPUs off",
-            "set gpu.enabled to true where they are",
-        );
+        let what = "the configuration turns GPUs off";
+        if let DriverState::Absent { .. } = inventory.driver {
+            return findings.fine(Subject::Driver, what);
+        }
+        findings.warn(Subject::Driver, what, "set gpu.enabled to true where they are");
     }
     match &inventory.driver {
         DriverState::Present(driver) => {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pulsetrain_tail::{Claims, ImportReport, LogInput, RunOptions, followed_files, inspect};
+use pulsetrain_tail::{Claims, ImportReport, LogInput, RunOptions, TailError, followed_files, inspect};
 
 use super::finding::{Findings, Subject};
 use crate::{
@@ -38,9 +38,17 @@ pub(super) fn check(paths: &[PathBuf], config: Option<&Config>, findings: &mut F
 /// Inspects the logs of a path, a folder or a pattern.
 fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
     let files = followed_files(path);
-    if files.is_empty() {
+    let place = || Subject::Log(path.to_owned());
+    if files.is_empty() && path.exists() && !path.is_dir() {
+        let advice = "name a file or a folder; pulsetrain import reads a pipe";
+        findings.wrong(
+            place(),
+            "it is not a regular file, so it cannot be followed",
+            advice,
+        );
+    } else if files.is_empty() {
         let advice = "start the trainer, or correct the path; the agent waits for the log until it exists";
-        findings.warn(Subject::Log(path.to_owned()), "no file has this path", advice);
+        findings.warn(place(), "no file has this path", advice);
     }
     let is_folder = path.is_dir();
     let skipped = files.len().saturating_sub(MAX_LOGS);
@@ -53,7 +61,7 @@ fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
     }
     if skipped > 0 {
         let what = format!("{skipped} further files are not inspected");
-        findings.fine(Subject::Log(path.to_owned()), what);
+        findings.fine(place(), what);
     }
 }
 
@@ -64,7 +72,11 @@ fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
         let (what, advice) = message
             .split_once("; ")
             .unwrap_or((&message, "check the file and its permissions"));
-        return findings.wrong(place, what, advice);
+        return match error {
+            // The trainer may have just started.
+            TailError::Empty { .. } => findings.warn(place, what, advice),
+            _ => findings.wrong(place, what, advice),
+        };
     }
     let (format, signature) = report.format.unwrap_or_default();
     let ranks: Vec<String> = report.ranks.iter().map(i64::to_string).collect();

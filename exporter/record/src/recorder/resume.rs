@@ -9,6 +9,7 @@ impl Recorder<'_> {
         self.flush();
         self.counts = Counts::default();
         self.skipped = ParseReport::default();
+        self.local_clock.restart_counts();
     }
 
     /// Replays records that were already sent: this restores the state of sums and histograms, and neither sends nor counts

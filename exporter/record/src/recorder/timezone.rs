@@ -45,17 +45,30 @@ impl LocalClock {
         self.last.store(instant.0, Ordering::Relaxed);
         instant
     }
+
+    /// Resets the count of local times that occur twice.
+    pub(super) fn restart_counts(&self) {
+        self.ambiguous.store(0, Ordering::Relaxed);
+    }
 }
 
 impl Recorder<'_> {
     /// Sets the zone of times without a zone.
     #[must_use]
     pub fn in_timezone(mut self, timezone: UsedTimezone) -> Self {
-        self.local_clock = Arc::new(LocalClock {
-            timezone,
-            ..LocalClock::default()
-        });
+        self.set_timezone(timezone);
         self
+    }
+
+    /// Sets the zone of the next times without a zone. They are after `last_local_unix_nanos`.
+    pub fn set_timezone(&mut self, timezone: UsedTimezone) {
+        let clock = &self.local_clock;
+        self.local_clock = Arc::new(LocalClock {
+            was_used: clock.was_used.load(Ordering::Relaxed).into(),
+            last: timezone.last_local_unix_nanos.into(),
+            ambiguous: clock.ambiguous.load(Ordering::Relaxed).into(),
+            timezone,
+        });
     }
 
     /// Returns the clock of the writer of the log.
@@ -63,19 +76,20 @@ impl Recorder<'_> {
         &self.local_clock
     }
 
-    /// Returns the zone of local times.
-    pub fn timezone(&self) -> &UsedTimezone {
-        &self.local_clock.timezone
+    /// Returns the zone of local times, with the last one.
+    pub fn timezone(&self) -> UsedTimezone {
+        let clock = &self.local_clock;
+        UsedTimezone {
+            ambiguous_times: clock.ambiguous.load(Ordering::Relaxed),
+            last_local_unix_nanos: clock.last.load(Ordering::Relaxed),
+            ..clock.timezone.clone()
+        }
     }
 
     /// Returns the zone of local times, if the log had any.
     pub fn timezone_used(&self) -> Option<UsedTimezone> {
-        let clock = &self.local_clock;
-        let was_used = clock.was_used.load(Ordering::Relaxed);
-        was_used.then(|| UsedTimezone {
-            ambiguous_times: clock.ambiguous.load(Ordering::Relaxed),
-            ..clock.timezone.clone()
-        })
+        let was_used = self.local_clock.was_used.load(Ordering::Relaxed);
+        was_used.then(|| self.timezone())
     }
 
     /// Returns the instant of a time in the log.

@@ -97,7 +97,8 @@ pub fn split_advice(message: &str) -> (&str, Option<&'static str>) {
 pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
     match status.as_u16() {
         300..=399 => Some(REDIRECT),
-        400 if answer.contains("TLS only") => Some(TLS_ONLY),
+        // The answers of Pulsetrain, of Go and of nginx.
+        400 if ["TLS only", "HTTPS"].iter().any(|words| answer.contains(words)) => Some(TLS_ONLY),
         400 if is_too_old(answer) => Some(TOO_OLD),
         400 => Some(NOT_OTLP),
         401 | 403 => Some(CREDENTIALS),

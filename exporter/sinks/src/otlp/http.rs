@@ -102,27 +102,28 @@ impl HttpExporter {
             .map(|text| format!(": {text}"))
             .unwrap_or_default();
         let what = format_args!("HTTP status {}{message}", head.status);
+        let text = String::from_utf8_lossy(body);
         match head.status {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
-                let advice = advice::http_status(head.status, &message);
+                let advice = advice::http_status(head.status, &text);
                 self.peer.retry(retry_after(head), what, advice)
             }
             StatusCode::NOT_FOUND => self
                 .peer
-                .unsupported(what, advice::http_status(head.status, &message)),
+                .unsupported(what, advice::http_status(head.status, &text)),
             StatusCode::UNAUTHORIZED => match self.transport.credentials_refused() {
                 // The batch waits for valid credentials.
                 Some(advice) => self.peer.retry(None, format_args!("{what}; {advice}"), None),
                 None => self.peer.denied(what, Some(advice::CREDENTIALS)),
             },
-            StatusCode::PAYLOAD_TOO_LARGE => self
-                .peer
-                .too_large(what, advice::http_status(head.status, &message)),
-            status if is_denial(status) => self.peer.denied(what, advice::http_status(status, &message)),
-            status => self.peer.refused(what, advice::http_status(status, &message)),
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                self.peer.too_large(what, advice::http_status(head.status, &text))
+            }
+            status if is_denial(status) => self.peer.denied(what, advice::http_status(status, &text)),
+            status => self.peer.refused(what, advice::http_status(status, &text)),
         }
     }
 }

@@ -249,6 +249,18 @@ async fn rejection_has_the_receivers_message_and_advice() {
             b"out of bounds\nout of bounds (10x)\n",
             "; the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus",
         ),
+        (
+            400,
+            "text/plain",
+            b"Client sent an HTTP request to an HTTPS server.\n",
+            "; use https://",
+        ),
+        (
+            400,
+            "text/html",
+            b"<center>The plain HTTP request was sent to HTTPS port</center>",
+            "; use https://",
+        ),
     ];
     for (status, content_type, body, expected) in cases {
         let receiver = Receiver::start(move || http(status, content_type, body)).await;

@@ -44,6 +44,9 @@ pub(super) struct FileCheckpoint {
     /// The zone of times without one; `None` if this machine does not know it.
     #[serde(default, deserialize_with = "known_timezone")]
     pub(super) timezone: Option<UsedTimezone>,
+    /// The instant of the last local time before the beginning of the file.
+    #[serde(default)]
+    pub(super) last_local_before: u64,
     #[serde(default, skip_serializing_if = "AttemptsCheckpoint::is_empty")]
     pub(super) attempts: AttemptsCheckpoint,
     /// Whether the run started in a file that this one replaced: its sums cannot be rebuilt.
@@ -107,8 +110,11 @@ impl Default for CheckpointFile {
 impl FileCheckpoint {
     /// Returns the zone of times without one: the user's zone, else the zone of the checkpoint.
     pub(super) fn timezone(&self, options: &RunOptions) -> UsedTimezone {
-        let named = UsedTimezone::named(options.timezone.as_ref());
-        named.or_else(|| self.timezone.clone()).unwrap_or_default()
+        let kept = self.timezone.clone().unwrap_or_default();
+        UsedTimezone {
+            last_local_unix_nanos: kept.last_local_unix_nanos,
+            ..UsedTimezone::named(options.timezone.as_ref()).unwrap_or(kept)
+        }
     }
 
     pub(super) fn place(&self) -> SourcePosition {
@@ -291,6 +297,7 @@ mod tests {
             format: "surogate".to_owned(),
             run: RunCheckpoint::of(&Run::default()),
             timezone: Some(UsedTimezone::default()),
+            last_local_before: 0,
             attempts: AttemptsCheckpoint::default(),
             is_continued: false,
             has_ended: false,
@@ -300,6 +307,10 @@ mod tests {
         let text = serde_json::to_string(&checkpoint).unwrap();
         let load = |text: &str| serde_json::from_str::<FileCheckpoint>(text).unwrap();
         assert_eq!(load(&text), checkpoint);
+        let old = text.replace(",\"last_local_unix_nanos\":0", "");
+        let old = old.replace(",\"last_local_before\":0", "");
+        assert!(!old.contains("last_local"), "{old}");
+        assert_eq!(load(&old), checkpoint, "an older version has no such keys");
         let unknown = load(&text.replace("\"UTC\"", "\"Mars/Olympus\""));
         assert_eq!((unknown.timezone, unknown.offset), (None, 7));
     }

@@ -1,5 +1,6 @@
 //! Reads one run: owns the open file, the parser, the recorder, and the offset that they have reached.
 
+mod daylight_saving;
 mod rewrite;
 
 use std::{
@@ -41,6 +42,8 @@ pub(super) struct RunReader {
     last: Option<LastBytes>,
     /// The attempts of the ranks at the beginning of the file.
     attempts_before: Vec<AttemptState>,
+    /// The instant of the last local time before the beginning of the file.
+    last_local_before: u64,
     format: &'static LogFormat,
     signature: &'static str,
     mapping: Arc<Mapping>,
@@ -94,6 +97,7 @@ impl RunReader {
             head: Vec::new(),
             last: None,
             attempts_before: recorder.attempts(),
+            last_local_before: 0,
             format,
             signature,
             mapping: Arc::clone(mapping),
@@ -114,6 +118,10 @@ impl RunReader {
     /// Replays the bytes before a checkpoint: restores counter state, sends nothing.
     pub(super) fn replay(&mut self, checkpoint: &FileCheckpoint) -> io::Result<()> {
         self.restore_attempts(&checkpoint.attempts.before);
+        self.start_in_timezone(UsedTimezone {
+            last_local_unix_nanos: checkpoint.last_local_before,
+            ..self.timezone()
+        });
         while self.read_offset < checkpoint.offset {
             let left = usize::try_from(checkpoint.offset - self.read_offset).unwrap_or(CHUNK_BYTES);
             let chunk = self.chunk(left.min(CHUNK_BYTES))?;
@@ -138,11 +146,16 @@ impl RunReader {
 
     /// Sets the zone of times without one.
     pub(super) fn in_timezone(mut self, timezone: UsedTimezone) -> Self {
-        self.recorder = self.recorder.in_timezone(timezone);
+        self.start_in_timezone(timezone);
         self
     }
 
-    pub(super) fn timezone(&self) -> &UsedTimezone {
+    fn start_in_timezone(&mut self, timezone: UsedTimezone) {
+        self.last_local_before = timezone.last_local_unix_nanos;
+        self.recorder.set_timezone(timezone);
+    }
+
+    pub(super) fn timezone(&self) -> UsedTimezone {
         self.recorder.timezone()
     }
 
@@ -177,6 +190,7 @@ impl RunReader {
             self.reader.rewind();
             self.read_offset = self.reader.position().offset;
         }
+        self.follow_daylight_saving()?;
         let mut read = 0;
         while read < budget {
             let chunk = self.chunk(CHUNK_BYTES)?;
@@ -218,7 +232,8 @@ impl RunReader {
             line: place.line,
             format: self.format.name.to_owned(),
             run: RunCheckpoint::of(self.recorder.run()),
-            timezone: Some(self.recorder.timezone().clone()),
+            timezone: Some(self.timezone()),
+            last_local_before: self.last_local_before,
             attempts: AttemptsCheckpoint {
                 before: self.attempts_before.clone(),
                 now: self.recorder.attempts(),
@@ -302,6 +317,7 @@ impl RunReader {
         self.head.clear();
         self.last = None;
         self.attempts_before = self.recorder.attempts();
+        self.last_local_before = self.timezone().last_local_unix_nanos;
         self.read_offset = 0;
         self.is_continued = true;
     }
@@ -328,7 +344,7 @@ impl RunReader {
             path: self.path.clone(),
             format: self.format.name,
             run: Box::new(self.run().clone()),
-            timezone: self.timezone().clone(),
+            timezone: self.timezone(),
             offset,
         }
     }

@@ -71,6 +71,7 @@ fn read_to(offset: u64) -> Option<CheckpointUpdate> {
         format: "surogate".to_owned(),
         run: RunCheckpoint::of(&Run::default()),
         timezone: None,
+        last_local_before: 0,
         attempts: Default::default(),
         is_continued: false,
         has_ended: false,

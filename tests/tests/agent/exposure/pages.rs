@@ -1,6 +1,6 @@
 //! The Prometheus page, the live page, health checks and traces: a real Prometheus scrapes them, and others are rejected.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use pulsetrain_tests::{
     Certificates, Folder, Judge, Prometheus, http::post_json, some_or_return, unix_nanos, wait_until,
@@ -9,106 +9,87 @@ use serde_json::Value;
 
 use crate::exposure::agent::{Agent, Keys, basic, bearer, get, secrets, tls};
 
-/// Returns a scrape job.
-fn job(name: &str, port: u16, keys: &str) -> String {
+/// The state of each target of [`scrape_configuration`], sorted by name, and the reason if it is down.
+const TARGETS: [(&str, &str, &str); 6] = [
+    ("no-certificate", "down", "certificate required"),
+    ("password", "up", ""),
+    ("token", "up", ""),
+    (
+        "wrong-authority",
+        "down",
+        "certificate signed by unknown authority",
+    ),
+    ("wrong-password", "down", "401 Unauthorized"),
+    ("wrong-token", "down", "401 Unauthorized"),
+];
+
+/// Starts an agent whose page has the keys that `page` returns for its folder.
+fn protected_agent(certificates: &Certificates, page: fn(&Path) -> String) -> Agent {
+    let folder = secrets(certificates, "secret");
+    let page = page(folder.root());
+    let keys = Keys {
+        page: &page,
+        ..Keys::default()
+    };
+    Agent::start(folder, &keys)
+}
+
+/// Returns a configuration of Prometheus that scrapes both agents, with valid and with wrong credentials, certificates and
+/// authorities. The credentials are files in `folder`.
+fn scrape_configuration(
+    folder: &Folder,
+    [by_token, by_password]: [u16; 2],
+    [ours, others]: &[Certificates; 2],
+) -> String {
+    let [right, wrong] = [("right", "secret"), ("wrong", "sacred")]
+        .map(|(name, secret)| folder.file(name, secret).display().to_string());
+    let token = |file: &str| format!("authorization: {{credentials_file: {file}}}");
+    let password = |file: &str| format!("basic_auth: {{username: prometheus, password_file: {file}}}");
+    let (certificate, key) = ours.client();
+    let (certificate, key) = (certificate.display(), key.display());
+    let client = format!(", cert_file: {certificate}, key_file: {key}");
+    let client = client.as_str();
+    let jobs = [
+        ("token", by_token, ours, client, token(&right)),
+        ("wrong-token", by_token, ours, client, token(&wrong)),
+        ("no-certificate", by_token, ours, "", token(&right)),
+        ("wrong-authority", by_token, others, client, token(&right)),
+        ("password", by_password, ours, "", password(&right)),
+        ("wrong-password", by_password, ours, "", password(&wrong)),
+    ];
+    let jobs = jobs.map(|(name, port, authority, client, credentials)| {
+        let authority = authority.authority();
+        let authority = authority.display();
+        format!(
+            "- {{job_name: {name}, scheme: https, static_configs: [{{targets: ['127.0.0.1:{port}']}}], \
+             tls_config: {{ca_file: {authority}{client}}}, {credentials}}}\n"
+        )
+    });
     format!(
-        "- {{job_name: {name}, scheme: https, static_configs: [{{targets: ['127.0.0.1:{port}']}}], {keys}}}\n"
+        "global: {{scrape_interval: 1s}}\nscrape_configs:\n{}",
+        jobs.concat()
     )
 }
 
 #[test]
 fn prometheus_scrapes_only_with_certificates_and_credentials() {
     let program = some_or_return!(Judge::Prometheus.require_or_skip());
-    let [ours, others] = [Certificates::generate(), Certificates::generate()];
-    let folder = secrets(&ours, "secret");
-    let root = folder.root().to_owned();
-    let (mutual, tls_only) = (tls(&root, true), tls(&root, false));
-    let (token, password) = (bearer(&root), basic(&root, "prometheus"));
-    let by_token = Agent::start(
-        folder,
-        &Keys {
-            page: &format!("{mutual}, {token}"),
-            ..Keys::default()
-        },
-    );
-    let by_password = Agent::start(
-        secrets(&ours, "secret"),
-        &Keys {
-            page: &format!("{tls_only}, {password}"),
-            ..Keys::default()
-        },
-    );
-    let (certificate, key) = ours.client();
-    let server = |authority: &Certificates| format!("ca_file: {}", authority.authority().display());
-    let client = format!(
-        "cert_file: {}, key_file: {}",
-        certificate.display(),
-        key.display()
-    );
-    let file = |name: &str, text: &str| {
-        let path = root.join(name);
-        fs::write(&path, text).expect("a temporary file can be written");
-        path.display().to_string()
-    };
-    let (right, wrong) = (file("right", "secret"), file("wrong", "sacred"));
-    let token = |file: &str| format!("authorization: {{credentials_file: {file}}}");
-    let password = |file: &str| format!("basic_auth: {{username: prometheus, password_file: {file}}}");
-    let jobs = [
-        job(
-            "token",
-            by_token.page,
-            &format!("tls_config: {{{}, {client}}}, {}", server(&ours), token(&right)),
-        ),
-        job(
-            "wrong-token",
-            by_token.page,
-            &format!("tls_config: {{{}, {client}}}, {}", server(&ours), token(&wrong)),
-        ),
-        job(
-            "no-certificate",
-            by_token.page,
-            &format!("tls_config: {{{}}}, {}", server(&ours), token(&right)),
-        ),
-        job(
-            "wrong-authority",
-            by_token.page,
-            &format!("tls_config: {{{}, {client}}}, {}", server(&others), token(&right)),
-        ),
-        job(
-            "password",
-            by_password.page,
-            &format!("tls_config: {{{}}}, {}", server(&ours), password(&right)),
-        ),
-        job(
-            "wrong-password",
-            by_password.page,
-            &format!("tls_config: {{{}}}, {}", server(&ours), password(&wrong)),
-        ),
-    ];
-    let configuration = format!(
-        "global: {{scrape_interval: 1s}}\nscrape_configs:\n{}",
-        jobs.concat()
-    );
-    let prometheus = Prometheus::start_on(&program, &root.join("data"), &configuration);
-    let expected = [
-        ("no-certificate", "down", "certificate required"),
-        ("password", "up", ""),
-        ("token", "up", ""),
-        (
-            "wrong-authority",
-            "down",
-            "certificate signed by unknown authority",
-        ),
-        ("wrong-password", "down", "401 Unauthorized"),
-        ("wrong-token", "down", "401 Unauthorized"),
-    ];
+    let authorities = [Certificates::generate(), Certificates::generate()];
+    let ours = &authorities[0];
+    let by_token = protected_agent(ours, |root| format!("{}, {}", tls(root, true), bearer(root)));
+    let by_password = protected_agent(ours, |root| {
+        format!("{}, {}", tls(root, false), basic(root, "prometheus"))
+    });
+    let folder = Folder::new();
+    let configuration = scrape_configuration(&folder, [by_token.page, by_password.page], &authorities);
+    let prometheus = Prometheus::start_on(&program, &folder.path("data"), &configuration);
     wait_until("every target has been scraped", || {
         let targets = prometheus.targets();
-        targets.len() == expected.len() && targets.iter().all(|(_, health, _)| health != "unknown")
+        targets.len() == TARGETS.len() && targets.iter().all(|(_, health, _)| health != "unknown")
     });
     let mut targets = prometheus.targets();
     targets.sort();
-    for ((job, health, error), (name, state, reason)) in targets.iter().zip(expected) {
+    for ((job, health, error), (name, state, reason)) in targets.iter().zip(TARGETS) {
         assert_eq!((job.as_str(), health.as_str()), (name, state), "{error}");
         assert!(error.contains(reason), "{job}: {error}");
     }

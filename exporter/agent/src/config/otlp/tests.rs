@@ -44,7 +44,7 @@ fn otlp_sink_settings_are_validated_with_location_and_without_secrets() {
         let keys = keys.replace(" / ", "\n      ");
         let text = format!("sinks:\n  o:\n    otlp:\n      {keys}\nhealth: {{enabled: false}}\n");
         let config = parsed(&text);
-        let faults: Vec<String> = check("agent.yaml", &config, None)
+        let faults: Vec<String> = check("agent.yaml", &config, &[])
             .iter()
             .map(ToString::to_string)
             .collect();

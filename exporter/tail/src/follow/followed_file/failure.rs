@@ -69,7 +69,7 @@ impl FollowedFile {
         self.has_opened_run = true;
         context.release_claims(&reader);
         self.previous = Some(RunCheckpoint::of(reader.run()));
-        self.previous_timezone = Some(reader.timezone().clone());
+        self.previous_timezone = Some(reader.timezone());
         context.untrack(reader.inode());
         // If this panics too, the recorded data is lost. The first panic is in the report already.
         let _ = catch_panic(|| {

@@ -39,7 +39,7 @@ impl FollowedFile {
             }
             Some(false) => {
                 self.previous = Some(checkpoint.run.clone());
-                self.previous_timezone = Some(reader.timezone().clone());
+                self.previous_timezone = Some(reader.timezone());
                 self.reader = self.new_reader(self.cloned(opened)?, false, context)?;
             }
         }

@@ -93,7 +93,7 @@ impl FollowedFile {
         if !continues {
             context.release_claims(&reader);
             self.previous = Some(RunCheckpoint::of(reader.run()));
-            self.previous_timezone = Some(reader.timezone().clone());
+            self.previous_timezone = Some(reader.timezone());
             context.report_ended(reader.finish().1);
             return self.open_next(&current, context);
         }

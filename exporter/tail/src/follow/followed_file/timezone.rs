@@ -26,10 +26,13 @@ impl FollowedFile {
         metadata: &Metadata,
         context: &TailContext,
     ) -> UsedTimezone {
-        UsedTimezone::named(context.options().timezone.as_ref())
-            .or_else(|| inferred(file, metadata))
-            .or_else(|| self.previous_timezone.clone())
-            .unwrap_or_default()
+        let previous = self.previous_timezone.clone().unwrap_or_default();
+        UsedTimezone {
+            last_local_unix_nanos: previous.last_local_unix_nanos,
+            ..UsedTimezone::named(context.options().timezone.as_ref())
+                .or_else(|| inferred(file, metadata))
+                .unwrap_or(previous)
+        }
     }
 }
 
