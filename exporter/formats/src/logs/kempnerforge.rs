@@ -2,7 +2,7 @@
 //! INFO`, without a time. Training, mixtures of experts and evaluations share the prefix `[step N]` and differ in their keys.
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules, number_text,
 };
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
@@ -206,25 +206,15 @@ fn parameters(message: &str) -> Option<f64> {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step("step", "line"),
-        CoverageRow::rule(
-            "loss/<dataset>",
-            metric::DATA_LOSS.name,
-            "as it is, by `data.name`",
-        ),
-        CoverageRow::rule(
-            "data/<dataset>/tokens",
-            metric::DATA_CONSUMED_TOKENS.name,
-            "increase since the previous value, by `data.name`",
-        ),
-        CoverageRow::rule("Training config", event::RUN_CONFIG.name, "one event"),
-        CoverageRow::rule(
-            "Starting training, Training complete, checkpoints, Shutdown requested",
-            event::RUN_MESSAGE.name,
-            "one event a line",
-        ),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step("step", "line");
+        "loss/<dataset>" => metric::DATA_LOSS.name, "as it is, by `data.name`";
+        "data/<dataset>/tokens" =>
+            metric::DATA_CONSUMED_TOKENS.name, "increase since the previous value, by `data.name`";
+        "Training config" => event::RUN_CONFIG.name, "one event";
+        "Starting training, Training complete, checkpoints, Shutdown requested" =>
+            event::RUN_MESSAGE.name, "one event a line";
+    };
     RecordTable::coverage_of(&[&STEP, &GPU_MEMORY, &MODEL], rules)
 }
 

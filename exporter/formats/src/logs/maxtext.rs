@@ -14,7 +14,9 @@ mod goodput;
 mod memory;
 pub(super) mod metrics_file;
 
-use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, record_option};
+use pulsetrain_mapping::{
+    CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, coverage_rules, record_option,
+};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event};
 
@@ -239,27 +241,17 @@ fn environment_event((name, value): (&str, &str), meta: RecordMeta, recorder: &m
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step("completed step", "line"),
-        CoverageRow::rule("Config param", event::RUN_OPTION.name, "one event an option"),
-        CoverageRow::rule(
-            "System Information, TFRT, Built on",
-            event::RUN_ENVIRONMENT.name,
-            "one event a line",
-        ),
-        CoverageRow::rule(
-            "shape of Num_devices",
-            event::RUN_ENVIRONMENT.name,
-            "one event, with the number of devices along each axis of the mesh",
-        ),
-        CoverageRow::rule(
-            "Aborting training, Training stopped, Early stop, Starting eval, Started an asynchronous checkpoint save, Saved a \
-             checkpoint, Restored from checkpoint, restoring from this run's directory, No existing checkpoints found, \
-             Checkpointing disabled, Elastic",
-            event::RUN_MESSAGE.name,
-            "one event a line",
-        ),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step("completed step", "line");
+        "Config param" => event::RUN_OPTION.name, "one event an option";
+        "System Information, TFRT, Built on" => event::RUN_ENVIRONMENT.name, "one event a line";
+        "shape of Num_devices" =>
+            event::RUN_ENVIRONMENT.name, "one event, with the number of devices along each axis of the mesh";
+        "Aborting training, Training stopped, Early stop, Starting eval, Started an asynchronous checkpoint save, Saved a \
+         checkpoint, Restored from checkpoint, restoring from this run's directory, No existing checkpoints found, \
+         Checkpointing disabled, Elastic" =>
+            event::RUN_MESSAGE.name, "one event a line";
+    };
     RecordTable::coverage_of(
         &[
             &STEP,

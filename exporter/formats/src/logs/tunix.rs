@@ -6,7 +6,8 @@
 pub(super) mod otel;
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text, record_option,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules, number_text,
+    record_option,
 };
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event};
@@ -115,25 +116,14 @@ fn options(text: &str, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) 
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step("Train step N training", "line"),
-        CoverageRow::rule(
-            "Train loop finished in",
-            event::RUN_MESSAGE.name,
-            "one event, with its duration",
-        ),
-        CoverageRow::rule(
-            "Training with full_batch_size",
-            event::RUN_OPTION.name,
-            "one event an option",
-        ),
-        CoverageRow::rule(
-            "eval loss, eval perplexity",
-            "eval.loss, eval.perplexity",
-            "upstream prints the mean of all evaluations so far; its event file has each",
-        ),
-        CoverageRow::rule("Rollout string metric", "(left out: it may be private)", ""),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step("Train step N training", "line");
+        "Train loop finished in" => event::RUN_MESSAGE.name, "one event, with its duration";
+        "Training with full_batch_size" => event::RUN_OPTION.name, "one event an option";
+        "eval loss, eval perplexity" =>
+            "eval.loss, eval.perplexity", "upstream prints the mean of all evaluations so far; its event file has each";
+        "Rollout string metric" => "(left out: it may be private)", "";
+    };
     RecordTable::coverage_of(&[&STEP, &CACHE], rules)
 }
 

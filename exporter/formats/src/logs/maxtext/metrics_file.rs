@@ -4,7 +4,7 @@
 //! belongs to the same run, and all its records are new. Windows are separate files; those of one run have only the run's name
 //! in common.
 
-use pulsetrain_mapping::{CoverageRow, FieldValue, MetricMapper, ScalarMeta, trainer};
+use pulsetrain_mapping::{CoverageRow, FieldValue, MetricMapper, ScalarMeta, coverage_rules, trainer};
 use pulsetrain_semconv::{attribute, metric};
 
 use crate::logs::lines::{self, Line, LineFormat};
@@ -100,13 +100,9 @@ impl LineFormat for MetricsFile {
 }
 
 fn coverage() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is, except for evaluations, which count their own",
-        ),
-        CoverageRow::rule("run_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
-    ];
+    let rules = coverage_rules! {
+        "step" => metric::TRAIN_GLOBAL_STEP.name, "as it is, except for evaluations, which count their own";
+        "run_name" => attribute::TRAIN_RUN_NAME.name, "of the resource";
+    };
     tags::coverage_of("maxtext").into_iter().chain(rules).collect()
 }

@@ -5,7 +5,7 @@ mod heading;
 mod tables;
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules, number_text,
 };
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
@@ -264,26 +264,14 @@ fn grpo(text: &str) -> Option<Vec<Field<'_>>> {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step(":: step N", "line"),
-        CoverageRow::rule(
-            "norm !",
-            metric::TRAIN_ANOMALIES.name,
-            "one more, `train.anomaly.type=grad_norm_spike`",
-        ),
-        CoverageRow::rule(
-            "the last word of a step",
-            metric::TRAIN_PHASE.name,
-            "the state set is in this state",
-        ),
-        CoverageRow::rule("Device N", event::RUN_GPU_MODEL.name, "one event a GPU"),
-        CoverageRow::rule("done in N ms", event::RUN_MESSAGE.name, "one event"),
-        CoverageRow::rule(
-            "tokens of one file",
-            "(left out: the line of its data set counts them)",
-            "",
-        ),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step(":: step N", "line");
+        "norm !" => metric::TRAIN_ANOMALIES.name, "one more, `train.anomaly.type=grad_norm_spike`";
+        "the last word of a step" => metric::TRAIN_PHASE.name, "the state set is in this state";
+        "Device N" => event::RUN_GPU_MODEL.name, "one event a GPU";
+        "done in N ms" => event::RUN_MESSAGE.name, "one event";
+        "tokens of one file" => "(left out: the line of its data set counts them)", "";
+    };
     RecordTable::coverage_of(
         &[
             &tables::HEAD,

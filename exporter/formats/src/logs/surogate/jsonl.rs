@@ -2,7 +2,7 @@
 //! seconds, appended and flushed one at a time.
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordContext, RecordMeta, RecordTable,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordContext, RecordMeta, RecordTable, coverage_rules,
 };
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
@@ -194,24 +194,12 @@ impl<'l> JsonRecord<'l> {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step("step", "line"),
-        CoverageRow::rule(
-            "train/phase",
-            metric::TRAIN_PHASE.name,
-            "the state set is in this state",
-        ),
-        CoverageRow::rule(
-            "throttle",
-            metric::GPU_THROTTLE_ACTIVE.name,
-            "the state set is in this state",
-        ),
-        CoverageRow::rule(
-            "type config",
-            event::RUN_CONFIG.name,
-            "one event with all options",
-        ),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step("step", "line");
+        "train/phase" => metric::TRAIN_PHASE.name, "the state set is in this state";
+        "throttle" => metric::GPU_THROTTLE_ACTIVE.name, "the state set is in this state";
+        "type config" => event::RUN_CONFIG.name, "one event with all options";
+    };
     RecordTable::coverage_of(&[&STEP, &GPU], rules)
 }
 

@@ -3,7 +3,9 @@
 
 mod spans;
 
-use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable};
+use pulsetrain_mapping::{
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules,
+};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, span};
 
@@ -157,41 +159,18 @@ fn coverage_table() -> Vec<CoverageRow> {
     let spans = SPANS
         .iter()
         .map(|(theirs, ours)| CoverageRow::rule(theirs, ours.name, "a span; its `value` is in milliseconds"));
-    let others = [
-        CoverageRow::step("step", "value"),
-        CoverageRow::rule("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
-        CoverageRow::rule(
-            "every other *_end",
-            span::PERF_STAGE.name,
-            "a span; its `value` is in milliseconds",
-        ),
-        CoverageRow::rule(
-            "step_tags",
-            attribute::PERF_TAGS.name,
-            "an attribute of spans that may have it",
-        ),
-        CoverageRow::rule(
-            "source, task_name",
-            attribute::PERF_TIMELINE.name,
-            "an attribute of spans that may have it",
-        ),
-        CoverageRow::rule(
-            "source, host_name, local_rank, pid",
-            event::RUN_ENVIRONMENT.name,
-            "one event a writer",
-        ),
-        CoverageRow::rule(
-            "*_error",
-            event::RUN_MESSAGE.name,
-            "one event, its body the message",
-        ),
-        CoverageRow::rule("every other log_type_name", event::RUN_MESSAGE.name, "one event"),
-        CoverageRow::rule(
-            "delta_ms, tid, rank, relative_step, seq_id, caller, log_*, logger_name, time, time_ms",
-            "(left out: they number and position the record)",
-            "",
-        ),
-        CoverageRow::rule("*_start", "(left out: the end has its duration)", ""),
-    ];
+    let others = coverage_rules! {
+        CoverageRow::step("step", "value");
+        "global_rank" => attribute::TRAIN_RANK.name, "of the resource";
+        "every other *_end" => span::PERF_STAGE.name, "a span; its `value` is in milliseconds";
+        "step_tags" => attribute::PERF_TAGS.name, "an attribute of spans that may have it";
+        "source, task_name" => attribute::PERF_TIMELINE.name, "an attribute of spans that may have it";
+        "source, host_name, local_rank, pid" => event::RUN_ENVIRONMENT.name, "one event a writer";
+        "*_error" => event::RUN_MESSAGE.name, "one event, its body the message";
+        "every other log_type_name" => event::RUN_MESSAGE.name, "one event";
+        "delta_ms, tid, rank, relative_step, seq_id, caller, log_*, logger_name, time, time_ms" =>
+            "(left out: they number and position the record)", "";
+        "*_start" => "(left out: the end has its duration)", "";
+    };
     RecordTable::coverage_of(&[&VALUES], spans.chain(others))
 }
