@@ -5,7 +5,7 @@ mod headings;
 mod keys;
 pub(super) mod state;
 
-use pulsetrain_mapping::{CoverageRow, Field, FieldValue, RecordMeta, RecordTable, coverage_rules, duration};
+use pulsetrain_mapping::{CoverageRow, Field, FieldValue, RecordTable, coverage_rules, duration};
 use pulsetrain_semconv::{event, metric};
 
 use self::{
@@ -64,11 +64,7 @@ impl LineFormat for Console {
                 Some(mut fields) if is_logged(text, &fields) => {
                     let done = take_done(&mut fields);
                     read_durations(&mut fields);
-                    let meta = RecordMeta {
-                        time_unix_nanos: line.read_time(),
-                        step: done.map(|(step, _)| step),
-                        position: line.position(),
-                    };
+                    let meta = line.meta(done.map(|(step, _)| step));
                     if let Some((step, share)) = done {
                         self.dictionaries.step(meta.time_unix_nanos, step, recorder);
                         recorder.record(&metric::TRAIN_PROGRESS, meta.time_unix_nanos, share, &[]);

@@ -41,17 +41,9 @@ const MESSAGES: [&str; 5] = [
 ];
 
 /// Parses KempnerForge's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct KempnerForge {
     fields: MetricMapper,
-}
-
-impl Default for KempnerForge {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("kempnerforge"),
-        }
-    }
 }
 
 impl LineFormat for KempnerForge {
@@ -65,13 +57,8 @@ impl LineFormat for KempnerForge {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let meta = |step| RecordMeta {
-            time_unix_nanos: line.read_time(),
-            step,
-            position: line.position(),
-        };
         if let Some((step, fields)) = step_fields(line.text) {
-            let meta = meta(Some(step));
+            let meta = line.meta(Some(step));
             record_step(&fields, &mut self.fields, meta, line.is_live(), recorder);
             return true;
         }
@@ -81,19 +68,19 @@ impl LineFormat for KempnerForge {
         if let Some((step, usage)) =
             step(message).and_then(|(step, rest)| Some((step, rest.strip_prefix(GPU)?)))
         {
-            let fields = gpu_memory(usage);
-            self.fields
-                .record(&GPU_MEMORY, meta(Some(step)), &fields, &[], recorder);
+            let (meta, fields) = (line.meta(Some(step)), gpu_memory(usage));
+            self.fields.record(&GPU_MEMORY, meta, &fields, &[], recorder);
         } else if let Some(config) = message.strip_prefix("Training config: ") {
             let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("kempnerforge"))];
             let body = Some(Out::Text(config));
-            recorder.record_event(&event::RUN_CONFIG, meta(None).time_unix_nanos, body, &attributes);
+            recorder.record_event(&event::RUN_CONFIG, line.read_time(), body, &attributes);
         } else if let Some(parameters) = parameters(message) {
             let fields = [("parameters".into(), FieldValue::Number(parameters))];
-            self.fields.record(&MODEL, meta(None), &fields, &[], recorder);
+            self.fields
+                .record(&MODEL, line.meta(None), &fields, &[], recorder);
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
             let body = Some(Out::Text(message));
-            recorder.record_event(&event::RUN_MESSAGE, meta(None).time_unix_nanos, body, &[]);
+            recorder.record_event(&event::RUN_MESSAGE, line.read_time(), body, &[]);
         } else {
             return false;
         }

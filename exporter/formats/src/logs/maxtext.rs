@@ -74,22 +74,12 @@ fn identify(head: &[u8]) -> RunHeader {
 }
 
 /// Parses MaxText's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct MaxText {
     fields: MetricMapper,
     memory: MemoryLines,
     /// The time of the last line that has one. Lines without a time that follow belong to it.
     last_time: Option<UnixNanos>,
-}
-
-impl Default for MaxText {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("maxtext"),
-            memory: MemoryLines::default(),
-            last_time: None,
-        }
-    }
 }
 
 impl LineFormat for MaxText {
@@ -117,11 +107,7 @@ impl LineFormat for MaxText {
             )
         });
         self.last_time = own_time.or(self.last_time);
-        let meta = |step| RecordMeta {
-            time_unix_nanos: self.last_time.unwrap_or_else(|| line.read_time()),
-            step,
-            position: line.position(),
-        };
+        let meta = |step| line.meta_at(self.last_time.unwrap_or_else(|| line.read_time()), step);
         if let Some((step, rest)) = step_line(text) {
             let ends_here = own_time.is_some() || line.is_live();
             let meta = meta(Some(step));

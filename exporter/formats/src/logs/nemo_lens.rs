@@ -5,7 +5,7 @@ mod spans;
 
 use std::collections::HashMap;
 
-use pulsetrain_mapping::{CoverageRow, ScalarMapper, ScalarMeta, coverage_rules, trainer};
+use pulsetrain_mapping::{CoverageRow, RecordMeta, ScalarMapper, coverage_rules, trainer};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Rank, Recorder, SkipReason, SourcePosition};
 use serde_json::Value;
@@ -121,7 +121,7 @@ impl Lens {
                 continue;
             }
             let value = number(&point["value"]).or_else(|| self.mean(&tag, point));
-            let meta = ScalarMeta {
+            let meta = RecordMeta {
                 time_unix_nanos: UnixNanos(time),
                 step: None,
                 position,

@@ -4,9 +4,7 @@
 mod run_info;
 pub(super) mod structured;
 
-use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
-};
+use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordTable, number_text};
 use pulsetrain_otlp::UnixNanos;
 
 use self::run_info::RunInfo;
@@ -28,19 +26,10 @@ static STEP: RecordTable = RecordTable::new("torchtitan", "step");
 static VALIDATION: RecordTable = RecordTable::new("torchtitan", "validation");
 
 /// Parses torchtitan's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TorchTitan {
     fields: MetricMapper,
     run_info: RunInfo,
-}
-
-impl Default for TorchTitan {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("torchtitan"),
-            run_info: RunInfo::default(),
-        }
-    }
 }
 
 impl LineFormat for TorchTitan {
@@ -57,11 +46,7 @@ impl LineFormat for TorchTitan {
         };
         let before = text.map_or("", |text| &line.text[..line.text.len() - text.len()]);
         let is_validation = before.ends_with("validate ");
-        let meta = RecordMeta {
-            time_unix_nanos: time_of(line, recorder),
-            step: Some(step),
-            position: line.position(),
-        };
+        let meta = line.meta_at(time_of(line, recorder), Some(step));
         if !is_validation {
             self.fields.step(meta.time_unix_nanos, step, recorder);
             self.run_info.step(step, meta.time_unix_nanos, recorder);

@@ -6,8 +6,7 @@
 pub(super) mod otel;
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules, number_text,
-    record_option,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordTable, coverage_rules, number_text, record_option,
 };
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event};
@@ -35,17 +34,9 @@ const OPTIONS: &str = "Training with full_batch_size=";
 const FINISHED: &str = "Train loop finished in: ";
 
 /// Parses Tunix's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Tunix {
     fields: MetricMapper,
-}
-
-impl Default for Tunix {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("tunix"),
-        }
-    }
 }
 
 impl LineFormat for Tunix {
@@ -71,11 +62,7 @@ impl LineFormat for Tunix {
             return false;
         };
         let time_unix_nanos = recorder.instant(LoggedTime::Local(prefix.local_unix_nanos));
-        let meta = |step| RecordMeta {
-            time_unix_nanos,
-            step,
-            position: line.position(),
-        };
+        let meta = |step| line.meta_at(time_unix_nanos, step);
         if let Some((step, fields)) = step(text) {
             if fields.iter().any(|(key, _)| key == "training loss") {
                 self.fields.step(time_unix_nanos, step, recorder);

@@ -42,7 +42,7 @@ const MAX_WRITERS: usize = 1024;
 impl Default for Structured {
     fn default() -> Self {
         Self {
-            fields: MetricMapper::new("torchtitan").of_one_attempt(),
+            fields: MetricMapper::default().of_one_attempt(),
             spans: OpenSpans::default(),
             writers: Vec::new(),
         }
@@ -69,11 +69,8 @@ impl LineFormat for Structured {
             recorder.report(SkipReason::MalformedRecord, line.position(), message);
             return false;
         };
-        let meta = RecordMeta {
-            time_unix_nanos: UnixNanos((time_us as u64).saturating_mul(1000)),
-            step: literal::number(&fields, "step").map(|step| step as i64),
-            position: line.position(),
-        };
+        let time = UnixNanos((time_us as u64).saturating_mul(1000));
+        let meta = line.meta_at(time, literal::number(&fields, "step").map(|step| step as i64));
         let rank = literal::number(&fields, "global_rank").or_else(|| literal::number(&fields, "rank"));
         let rank = rank.map(|rank| rank as i64).filter(|rank| *rank >= 0);
         recorder.of_rank(rank.map(Rank::OfJob));

@@ -64,7 +64,7 @@ pub(super) struct Timeline {
 impl Default for Timeline {
     fn default() -> Self {
         Self {
-            fields: MetricMapper::new("maxtext").of_one_attempt(),
+            fields: MetricMapper::default().of_one_attempt(),
             step: None,
             furthest: None,
             events_nanos: 0,
