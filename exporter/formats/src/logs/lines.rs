@@ -171,13 +171,10 @@ impl<F: LineFormat> LogParser for LineParser<F> {
 impl<F: LineFormat> LineParser<F> {
     /// Creates a parser of a log with lines of several ranks. `begin` creates the format of each rank.
     pub(super) fn of_ranks(begin: impl Fn() -> F + Send + 'static) -> Self {
+        let format = begin();
         Self {
-            format: begin(),
             begin: Some(Box::new(begin)),
-            of_ranks: BTreeMap::new(),
-            rank: None,
-            clock: LineClock::default(),
-            in_lost_line: false,
+            ..Self::of(format)
         }
     }
 

@@ -67,26 +67,15 @@ pub(super) struct SpanKind {
 
 /// Returns the span of a slice. `is_of_critic` selects the critic's training.
 pub(super) fn span_kind(parsed: &SliceName, is_of_critic: bool) -> SpanKind {
-    let Some(name) = find(&parsed.name) else {
-        return SpanKind {
-            span: &PERF_STAGE,
-            role: None,
-            is_known: false,
-        };
-    };
     let is_of_critic = is_of_critic || parsed.role.as_deref() == Some("critic");
-    if is_of_critic && name.span.name == RL_ACTOR_TRAIN.name {
-        return SpanKind {
-            span: &RL_CRITIC_TRAIN,
-            role: Some("critic"),
-            is_known: true,
-        };
-    }
-    SpanKind {
-        span: name.span,
-        role: name.role,
-        is_known: true,
-    }
+    let (span, role, is_known) = match find(&parsed.name) {
+        None => (&PERF_STAGE, None, false),
+        Some(name) if is_of_critic && name.span.name == RL_ACTOR_TRAIN.name => {
+            (&RL_CRITIC_TRAIN, Some("critic"), true)
+        }
+        Some(name) => (name.span, name.role, true),
+    };
+    SpanKind { span, role, is_known }
 }
 
 /// The unknown names that have been reported.
