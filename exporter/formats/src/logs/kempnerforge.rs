@@ -208,35 +208,24 @@ fn coverage_table() -> Vec<CoverageRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::sampled::Sampled;
+    use crate::logs::sampled::{Sampled, check};
+
+    const CASES: &str = "
+## a coloured line of a step
+[rank 0] INFO     \x1b[1m[step 10]\x1b[0m \x1b[36mloss\x1b[0m=6.8125 | lr=3.00e-04 | grad_norm=2.547 | tok/s=1,129 | \
+mfu=46.6% | mem=41.5/80GB | step_time=0.23s
+-> train.throughput.tokens 1129, train.mfu 0.466, memory.framework.limit 80GiB, points 10, spans 0
+
+## lines about experts and memory are not steps
+[rank 0] INFO     [step 1] moe/aux_loss=1.0164 | moe/router_z_loss=1.9297 | moe/expert_balance=0.6111
+[rank 0] INFO     [step 1] GPU mem: 1.5GB allocated, 3.5GB peak, 5.5GB reserved / 80.0GB total (4%)
+[rank 0] INFO     [step 1] loss/wiki=2.5 | data/wiki/tokens=1.5M | moe/novel=3
+-> moe.z_loss 1.9297, memory.framework.utilization 0.04, data.consumed_tokens 1.5e6, train.custom 3, train.global_step
+";
 
     #[test]
-    fn coloured_training_line_is_parsed() {
-        let read = Sampled::read(
-            &FORMAT,
-            "[rank 0] INFO     \x1b[1m[step 10]\x1b[0m \x1b[36mloss\x1b[0m=6.8125 | lr=3.00e-04 | grad_norm=2.547 | tok/s=1,129 | \
-             mfu=46.6% | mem=41.5/80GB | step_time=0.23s\n",
-        );
-        assert_eq!(read.values("train.throughput.tokens"), [1129.0]);
-        assert_eq!(read.values("train.mfu"), [0.466]);
-        assert_eq!(read.values("memory.framework.limit"), [80.0 * f64::from(1 << 30)]);
-        assert_eq!((read.counts.points, read.counts.spans), (10, 0));
-        assert!(!read.skipped.has_losses());
-    }
-
-    #[test]
-    fn moe_and_memory_lines_do_not_count_as_steps() {
-        let read = Sampled::read(
-            &FORMAT,
-            "[rank 0] INFO     [step 1] moe/aux_loss=1.0164 | moe/router_z_loss=1.9297 | moe/expert_balance=0.6111\n\
-             [rank 0] INFO     [step 1] GPU mem: 1.5GB allocated, 3.5GB peak, 5.5GB reserved / 80.0GB total (4%)\n\
-             [rank 0] INFO     [step 1] loss/wiki=2.5 | data/wiki/tokens=1.5M | moe/novel=3\n",
-        );
-        assert_eq!(read.values("moe.z_loss"), [1.9297]);
-        assert_eq!(read.values("memory.framework.utilization"), [0.04]);
-        assert_eq!(read.values("data.consumed_tokens"), [1.5e6]);
-        assert_eq!(read.values("train.custom"), [3.0]);
-        assert_eq!(read.values("train.global_step"), [0.0; 0]);
+    fn lines_have_their_values() {
+        check(&FORMAT, CASES);
     }
 
     #[test]
