@@ -209,6 +209,19 @@ pub(crate) fn read_in_chunks(format: &LogFormat, bytes: &[u8], size: usize) -> (
     recorder.finish()
 }
 
+/// Reads a finished file in one chunk. Panics unless the counts are the same in chunks of all `sizes`.
+pub(crate) fn read_in_any_chunks(
+    format: &LogFormat,
+    bytes: &[u8],
+    sizes: impl IntoIterator<Item = usize>,
+) -> (Counts, ParseReport) {
+    let complete = read_in_chunks(format, bytes, bytes.len());
+    for size in sizes {
+        assert_eq!(read_in_chunks(format, bytes, size), complete, "chunks of {size}");
+    }
+    complete
+}
+
 /// Returns the reasons of a report with their counts.
 pub(crate) fn reasons(skipped: &ParseReport) -> Vec<(SkipReason, u64)> {
     skipped.counts().collect()
