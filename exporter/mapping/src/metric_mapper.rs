@@ -271,13 +271,8 @@ impl ScopeKeys {
         }
         let mut attributes = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(kind))];
         attributes.extend(meta.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
-        let body = Some(Value::Map(&entries));
-        recorder.record_event(
-            &event::TRAIN_CUSTOM_RECORD,
-            meta.time_unix_nanos,
-            body,
-            &attributes,
-        );
+        let (event, time) = (&event::TRAIN_CUSTOM_RECORD, meta.time_unix_nanos);
+        recorder.record_event(event, time, Some(Value::Map(&entries)), &attributes);
     }
 }
 

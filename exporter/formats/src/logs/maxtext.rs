@@ -211,12 +211,8 @@ fn numbers(text: &str) -> Vec<Field<'_>> {
 
 fn option_event(option: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
     let (name, value) = option.split_once(':').unwrap_or((option, ""));
-    record_option(
-        name.trim(),
-        Out::Text(value.trim()),
-        meta.time_unix_nanos,
-        recorder,
-    );
+    let (value, time) = (Out::Text(value.trim()), meta.time_unix_nanos);
+    record_option(name.trim(), value, time, recorder);
 }
 
 fn environment_event((name, value): (&str, &str), meta: RecordMeta, recorder: &mut Recorder<'_>) {

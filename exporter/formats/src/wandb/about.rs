@@ -62,30 +62,19 @@ pub(super) fn run(
     time_unix_nanos: UnixNanos,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), WireError> {
+    let mut option = |name: &str, value: Out<'_>| record_option(name, value, time_unix_nanos, recorder);
     for field in Reader::new(bytes) {
         let Field { number, value } = field?;
         match value {
             Wire::Bytes(text) if !text.is_empty() => {
                 if let Some(name) = named(&OF_RUN, number) {
-                    record_option(
-                        name,
-                        Out::Text(&String::from_utf8_lossy(text)),
-                        time_unix_nanos,
-                        recorder,
-                    );
+                    option(name, Out::Text(&String::from_utf8_lossy(text)));
                 }
             }
             Wire::Varint(step) if number == STARTING_STEP && step > 0 => {
-                record_option(
-                    "wandb.starting_step",
-                    Out::Int(step as i64),
-                    time_unix_nanos,
-                    recorder,
-                );
+                option("wandb.starting_step", Out::Int(step as i64));
             }
-            Wire::Varint(1) if number == RESUMED => {
-                record_option("wandb.resumed", Out::Bool(true), time_unix_nanos, recorder);
-            }
+            Wire::Varint(1) if number == RESUMED => option("wandb.resumed", Out::Bool(true)),
             _ => {}
         }
     }
@@ -158,12 +147,8 @@ pub(super) fn alert(
         }
     }
     let message = format!("{title}: {body}");
-    recorder.record_event(
-        &event::RUN_MESSAGE,
-        time_unix_nanos,
-        Some(Out::Text(&message)),
-        &[],
-    );
+    let body = Some(Out::Text(&message));
+    recorder.record_event(&event::RUN_MESSAGE, time_unix_nanos, body, &[]);
     Ok(())
 }
 

@@ -141,12 +141,8 @@ fn estimates(text: &str, time: UnixNanos, recorder: &mut Recorder<'_>) {
         if let Some((resolved, size)) = part {
             let bytes = in_bytes.map_or_else(|| resolved.mapping.convert(size), |_| Some(size));
             let attributes: Vec<Attribute<'_>> = resolved.fixed().collect();
-            recorder.record(
-                &metric::MEMORY_ESTIMATE_SIZE,
-                time,
-                bytes.unwrap_or(size),
-                &attributes,
-            );
+            let bytes = bytes.unwrap_or(size);
+            recorder.record(&metric::MEMORY_ESTIMATE_SIZE, time, bytes, &attributes);
         }
     }
 }
