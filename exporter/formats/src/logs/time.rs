@@ -76,7 +76,8 @@ pub(crate) fn absl_unix_nanos(text: &str, near_unix_nanos: UnixNanos) -> Option<
     let (month, day) = (digits(month.as_bytes())?, digits(day.as_bytes())?);
     let clock_nanos = clock_nanos(clock.as_bytes())?;
     let year = 1970 + near_unix_nanos.0 / NANOS_OF_YEAR;
-    let times = (year.saturating_sub(1).max(1970)..=year + 1)
+    let years = if (month, day) == (2, 29) { 4 } else { 1 };
+    let times = (year.saturating_sub(years).max(1970)..=year + years)
         .filter_map(|year| nanos_at((year, month, day), clock_nanos));
     times.min_by_key(|time| time.abs_diff(near_unix_nanos.0))
 }
@@ -144,6 +145,10 @@ mod tests {
             absl_unix_nanos("0101 00:00:01", new_year),
             unix_nanos("2027-01-01 00:00:01")
         );
+        assert_eq!(
+            absl_unix_nanos("0229 00:00:01", new_year),
+            unix_nanos("2028-02-29 00:00:01")
+        );
         assert_eq!(absl_unix_nanos("0000 00:00:1795221162.374285", new_year), None);
     }
 
@@ -153,6 +158,7 @@ mod tests {
             "",
             "2026-11-21",
             "2026-13-21 00:00:00",
+            "2026-02-29 00:00:00",
             "2026-11-21 00:00:00.x",
             "2026-11-21 00:00:00 PST",
             "2026-11-21 00:00:00.Z",
