@@ -1,13 +1,9 @@
 //! Encodes protobuf's wire format for hand-written messages of tests.
 
 /// A number.
-pub(crate) fn varint(mut number: u64) -> Vec<u8> {
+pub(crate) fn varint(number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
+    prost::encoding::encode_varint(number, &mut bytes);
     bytes
 }
 

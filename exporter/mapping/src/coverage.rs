@@ -41,3 +41,15 @@ impl CoverageRow {
         }
     }
 }
+
+/// Builds an array of rows: `KEYS => NAME, CONVERSION;` is a key that a parser maps in code, `ROW;` is any other row.
+#[macro_export]
+macro_rules! coverage_rules {
+    (@row $row:expr) => { $row };
+    (@row $keys:expr, $name:expr, $conversion:expr) => {
+        $crate::CoverageRow::rule($keys, $name, $conversion)
+    };
+    ($($keys:expr $(=> $name:expr, $conversion:expr)?;)*) => {
+        [$($crate::coverage_rules!(@row $keys $(, $name, $conversion)?)),*]
+    };
+}

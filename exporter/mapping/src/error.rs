@@ -25,8 +25,6 @@ impl MappingError {
 pub enum MappingPart {
     /// The pattern by which a log is detected.
     Detect,
-    /// The format of the time.
-    TimeForm,
     /// The pattern of lines.
     Line,
     /// The delimiter between pairs, or between a key and its value.

@@ -52,13 +52,13 @@ impl<'a> FieldValue<'a> {
     }
 }
 
-/// The time and the position of a record.
-#[derive(Clone, Copy, Debug)]
+/// The time and the position of a record, or of a value under a tag.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RecordMeta {
     /// Nanoseconds since 1970.
     pub time_unix_nanos: UnixNanos,
     /// The step of the record, if it has one.
     pub step: Option<i64>,
-    /// The position of the record in the log.
+    /// The position of the record in the input.
     pub position: SourcePosition,
 }

@@ -43,7 +43,7 @@ pub use file::{MappingFault, MappingFile};
 pub use key_state::{KeyState, Recorded};
 pub use mapping::{MappedFormat, Mapping, PairDelimiters};
 pub use metric_mapper::{MetricMapper, RecordContext};
-pub use scalar_mapper::{ScalarMapper, ScalarMeta, TagIndex, record_option};
+pub use scalar_mapper::{ScalarMapper, TagIndex, record_option};
 pub use scalar_section::ScalarSection;
 pub use span_attributes::SpanAttributes;
 pub use table::{FieldTable, RecordTable};

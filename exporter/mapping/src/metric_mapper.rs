@@ -30,7 +30,8 @@ pub struct RecordContext<'a> {
 /// Records the fields of one trainer's records.
 #[derive(Debug)]
 pub struct MetricMapper {
-    trainer: &'static str,
+    /// The name under which fields without a row are kept, if it is not that of the trainer.
+    owner: Option<&'static str>,
     keys: Vec<ScopeKeys>,
     last_step: Option<i64>,
     /// Whether decreasing steps start a new attempt.
@@ -52,16 +53,26 @@ struct ScopeKeys {
 /// The limit for combinations of table, kind and scope with state; records beyond it are resolved each time.
 const MAX_SCOPES: usize = 256;
 
-impl MetricMapper {
+impl Default for MetricMapper {
     /// Creates a mapper of a trainer's records. Fields without a row are kept under the name of the trainer.
-    pub fn new(trainer: &'static str) -> Self {
+    fn default() -> Self {
         Self {
-            trainer,
+            owner: None,
             keys: Vec::new(),
             last_step: None,
             detects_restarts: true,
             steps: PreparedSeries::new(&metric::TRAIN_STEPS, &[]),
             spans: SpanAttributes::default(),
+        }
+    }
+}
+
+impl MetricMapper {
+    /// Creates a mapper that keeps fields without a row under the name `owner`.
+    pub fn new(owner: &'static str) -> Self {
+        Self {
+            owner: Some(owner),
+            ..Self::default()
         }
     }
 
@@ -125,8 +136,9 @@ impl MetricMapper {
         recorder: &mut Recorder<'_>,
     ) -> &SpanAttributes {
         let Self {
-            trainer, keys, spans, ..
+            owner, keys, spans, ..
         } = self;
+        let owner = owner.unwrap_or(&context.table.owner);
         spans.begin(meta.step);
         let mut passing = None;
         let scope_keys = match keys.iter().position(|known| known.is_of(context)) {
@@ -138,8 +150,8 @@ impl MetricMapper {
             }
         };
         let name = |key: &str| match context.kind {
-            Some(kind) => format!("{trainer}.{kind}.{key}"),
-            None => format!("{trainer}.{key}"),
+            Some(kind) => format!("{owner}.{kind}.{key}"),
+            None => format!("{owner}.{key}"),
         };
         let mut texts = Vec::new();
         for field in fields {
@@ -147,7 +159,7 @@ impl MetricMapper {
                 texts.push(field);
             }
         }
-        let kind = context.kind.unwrap_or(trainer);
+        let kind = context.kind.unwrap_or(owner);
         scope_keys.texts(&texts, (kind, meta), name, recorder);
         spans
     }
@@ -259,13 +271,8 @@ impl ScopeKeys {
         }
         let mut attributes = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(kind))];
         attributes.extend(meta.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
-        let body = Some(Value::Map(&entries));
-        recorder.record_event(
-            &event::TRAIN_CUSTOM_RECORD,
-            meta.time_unix_nanos,
-            body,
-            &attributes,
-        );
+        let (event, time) = (&event::TRAIN_CUSTOM_RECORD, meta.time_unix_nanos);
+        recorder.record_event(event, time, Some(Value::Map(&entries)), &attributes);
     }
 }
 
@@ -298,8 +305,7 @@ mod tests {
     fn meta() -> RecordMeta {
         RecordMeta {
             time_unix_nanos: UnixNanos(1),
-            step: None,
-            position: SourcePosition::default(),
+            ..RecordMeta::default()
         }
     }
 
@@ -345,8 +351,7 @@ mod tests {
 
     #[test]
     fn running_total_remembers_its_last_value() {
-        let sum = std::cell::Cell::new(0);
-        let mut recorder = Recorder::new(Run::default(), |_| sum.set(sum.get() + 1));
+        let mut recorder = Recorder::new(Run::default(), |_| {});
         let mut mapper = MetricMapper::new("demo");
         let mut growths = Vec::new();
         for total in [100.0, 150.0, 30.0] {

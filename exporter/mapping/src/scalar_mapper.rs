@@ -11,22 +11,11 @@ use pulsetrain_record::{
 use pulsetrain_semconv::{Metric, attribute, event, metric};
 
 use crate::{
-    FieldTable, KeyState, Target, Trainer,
+    FieldTable, KeyState, RecordMeta, Target, Trainer,
     key_state::Recorded,
     scalar_section::TextRole,
     trainer::{framework_of_tag, shared_scalars},
 };
-
-/// The time and the step of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScalarMeta {
-    /// Nanoseconds since 1970.
-    pub time_unix_nanos: UnixNanos,
-    /// The step that the writer set, if any.
-    pub step: Option<i64>,
-    /// The position in the file.
-    pub position: SourcePosition,
-}
 
 /// The index of a tag among those of its file, or `None` for a tag beyond the limit, whose values are skipped and counted. An
 /// index is valid for as long as the file is read.
@@ -124,7 +113,7 @@ impl ScalarMapper {
     pub fn record(
         &mut self,
         tag: &str,
-        meta: ScalarMeta,
+        meta: RecordMeta,
         value: f64,
         recorder: &mut Recorder<'_>,
     ) -> Option<(&'static Metric, f64)> {
@@ -136,7 +125,7 @@ impl ScalarMapper {
     pub fn record_at(
         &mut self,
         index: TagIndex,
-        meta: ScalarMeta,
+        meta: RecordMeta,
         value: f64,
         recorder: &mut Recorder<'_>,
     ) -> Option<(&'static Metric, f64)> {
@@ -183,7 +172,7 @@ impl ScalarMapper {
     }
 
     /// Records a text under a tag.
-    pub fn record_text(&mut self, tag: &str, meta: ScalarMeta, text: &str, recorder: &mut Recorder<'_>) {
+    pub fn record_text(&mut self, tag: &str, meta: RecordMeta, text: &str, recorder: &mut Recorder<'_>) {
         let index = self.index(tag);
         self.record_text_at(index, meta, text, recorder);
     }
@@ -192,7 +181,7 @@ impl ScalarMapper {
     pub fn record_text_at(
         &mut self,
         index: TagIndex,
-        meta: ScalarMeta,
+        meta: RecordMeta,
         text: &str,
         recorder: &mut Recorder<'_>,
     ) {
@@ -223,7 +212,7 @@ impl ScalarMapper {
     pub fn record_distribution_at(
         &mut self,
         index: TagIndex,
-        meta: ScalarMeta,
+        meta: RecordMeta,
         (parts, bounds): (HistogramParts<'_>, &[f64]),
         recorder: &mut Recorder<'_>,
     ) {
@@ -237,7 +226,7 @@ impl ScalarMapper {
     }
 
     /// Records a step with its first number. Several writers of one file may have separate counts, so a lower step is not new.
-    fn record_step(&mut self, meta: ScalarMeta, recorder: &mut Recorder<'_>) {
+    fn record_step(&mut self, meta: RecordMeta, recorder: &mut Recorder<'_>) {
         let Some(step) = meta.step else { return };
         if self.highest_step.is_none_or(|highest| step > highest) {
             self.highest_step = Some(step);
@@ -296,47 +285,38 @@ fn skip_beyond_limit(position: SourcePosition, recorder: &mut Recorder<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use pulsetrain_record::Run;
+    use pulsetrain_record::{Counts, ParseReport, Run};
 
     use super::*;
     use crate::MappingFile;
 
+    /// Records numbers under the key `x` by one row. Returns whether each of them is a point, and the report.
+    fn recorded(row: &str, values: &[f64]) -> (Vec<bool>, Counts, ParseReport) {
+        let mapping = MappingFile::parse(&format!("values: [{{key: x, {row}}}]")).unwrap();
+        let table = mapping.build().unwrap().table().clone();
+        let mut mapper = ScalarMapper::of_writer(Box::leak(Box::new(table)));
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let meta = RecordMeta {
+            time_unix_nanos: UnixNanos(1),
+            ..RecordMeta::default()
+        };
+        let is_point = |value: &f64| mapper.record("x", meta, *value, &mut recorder).is_some();
+        let points = values.iter().map(is_point).collect();
+        let (counts, skipped) = recorder.finish();
+        (points, counts, skipped)
+    }
+
     #[test]
     fn an_option_is_recorded_again_only_if_it_changes() {
-        let yaml = "values: [{key: temperature, option: temperature}]";
-        let mapping = MappingFile::parse(yaml).unwrap().build().unwrap();
-        let mut mapper = ScalarMapper::of_writer(Box::leak(Box::new(mapping.table().clone())));
-        let mut recorder = Recorder::new(Run::default(), |_| {});
-        for value in [2.0, 2.0, 1.5, 1.5, 2.0] {
-            let meta = ScalarMeta {
-                time_unix_nanos: UnixNanos(1),
-                step: None,
-                position: SourcePosition::default(),
-            };
-            mapper.record("temperature", meta, value, &mut recorder);
-        }
-        let (counts, _) = recorder.finish();
+        let (_, counts, _) = recorded("option: temperature", &[2.0, 2.0, 1.5, 1.5, 2.0]);
         assert_eq!(counts.events, 3);
     }
 
     #[test]
     fn a_sentinel_under_a_tag_is_not_measured() {
-        let yaml = "values: [{key: loss, metric: train.loss, sentinel: -1}]";
-        let mapping = MappingFile::parse(yaml).unwrap().build().unwrap();
-        let mut mapper = ScalarMapper::of_writer(Box::leak(Box::new(mapping.table().clone())));
-        let mut recorder = Recorder::new(Run::default(), |_| {});
-        let meta = ScalarMeta {
-            time_unix_nanos: UnixNanos(1),
-            step: None,
-            position: SourcePosition::default(),
-        };
-        assert!(mapper.record("loss", meta, -1.0, &mut recorder).is_none());
-        assert!(mapper.record("loss", meta, 2.5, &mut recorder).is_some());
-        let (counts, skipped) = recorder.finish();
-        assert_eq!(counts.points, 1);
-        assert_eq!(
-            skipped.counts().collect::<Vec<_>>(),
-            [(SkipReason::NotMeasured, 1)]
-        );
+        let (points, counts, skipped) = recorded("metric: train.loss, sentinel: -1", &[-1.0, 2.5]);
+        assert_eq!((points, counts.points), (vec![false, true], 1));
+        let skipped: Vec<_> = skipped.counts().collect();
+        assert_eq!(skipped, [(SkipReason::NotMeasured, 1)]);
     }
 }

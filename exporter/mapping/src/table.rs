@@ -13,6 +13,8 @@ use crate::{
 /// Rows by key. Exact keys precede forms and expressions; among these, the first match counts.
 #[derive(Clone, Debug, Default)]
 pub struct FieldTable {
+    /// The name under which fields without a row are kept, of a table of a trainer.
+    pub(crate) owner: String,
     rows: Vec<Arc<FieldMapping>>,
     exact: HashMap<String, usize>,
     /// The rows whose keys are forms or expressions.

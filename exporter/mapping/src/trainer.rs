@@ -62,8 +62,13 @@ trainers![
 fn build(name: &str, yaml: &str) -> Arc<Mapping> {
     let file =
         MappingFile::parse(yaml).unwrap_or_else(|error| panic!("invariant: mappings/{name}.yaml: {error}"));
-    let mapping = file.build();
-    Arc::new(mapping.unwrap_or_else(|faults| panic!("invariant: mappings/{name}.yaml: {faults:?}")))
+    let mut mapping = file
+        .build()
+        .unwrap_or_else(|faults| panic!("invariant: mappings/{name}.yaml: {faults:?}"));
+    for table in mapping.records.values_mut() {
+        table.owner = name.replace('-', "_");
+    }
+    Arc::new(mapping)
 }
 
 fn sign(name: &'static str) -> String {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
-use crate::{ScalarMapper, ScalarMeta, trainer};
+use crate::{RecordMeta, ScalarMapper, trainer};
 
 /// The instrumentation scope of Tunix.
 pub const SCOPE: &str = "tunix";
@@ -108,7 +108,7 @@ impl TunixOtel {
             return recorder.skip_value(SkipReason::TooManyCustomNames);
         }
         let of = (point.prefix.to_owned(), point.mode.to_owned());
-        let at = ScalarMeta {
+        let at = RecordMeta {
             time_unix_nanos: point.time_unix_nanos,
             step: self.steps.get(&of).copied(),
             position,

@@ -149,6 +149,13 @@ mod tests {
         source.member(path, SLURM).rank
     }
 
+    fn of_environment(variables: &[(&str, &str)]) -> Member {
+        Member::of_environment(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
     #[test]
     fn environment_of_every_launcher_identifies_the_member() {
         for variables in [
@@ -165,44 +172,31 @@ mod tests {
                 ("SLURM_RESTART_COUNT", "2"),
             ],
         ] {
-            let variable = |name: &str| {
-                let found = variables.iter().find(|(known, _)| *known == name);
-                found.map(|(_, value)| (*value).to_owned())
-            };
-            assert_eq!(Member::of_environment(variable), SLURM);
+            assert_eq!(of_environment(&variables), SLURM);
         }
-        assert_eq!(Member::of_environment(|_| None), Member::default());
+        assert_eq!(of_environment(&[]), Member::default());
     }
 
     #[test]
     fn world_size_requires_a_rank_from_the_same_launcher() {
-        let size = |variables: &[(&str, &str)]| {
-            let variable = |name: &str| {
-                let found = variables.iter().find(|(known, _)| *known == name);
-                found.map(|(_, value)| (*value).to_owned())
-            };
-            Member::of_environment(variable).world_size
-        };
-        assert_eq!(
-            size(&[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4")]),
-            Some(4)
-        );
-        assert_eq!(size(&[("SLURM_NTASKS", "2")]), None, "a shell of an allocation");
-        assert_eq!(
-            size(&[
-                ("RANK", "3"),
-                ("WORLD_SIZE", "8"),
-                ("SLURM_PROCID", "0"),
-                ("SLURM_NTASKS", "2")
-            ]),
-            Some(8),
-            "torchrun within Slurm"
-        );
-        assert_eq!(
-            size(&[("RANK", "8"), ("WORLD_SIZE", "8")]),
-            None,
-            "the rank is too high"
-        );
+        let (rank, size) = (("RANK", "3"), ("WORLD_SIZE", "8"));
+        let slurm_size = ("SLURM_NTASKS", "2");
+        for (variables, expected, why) in [
+            (
+                &[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4")][..],
+                Some(4),
+                "MPI",
+            ),
+            (&[slurm_size], None, "a shell of an allocation"),
+            (
+                &[rank, size, ("SLURM_PROCID", "0"), slurm_size],
+                Some(8),
+                "torchrun within Slurm",
+            ),
+            (&[("RANK", "8"), size], None, "the rank is too high"),
+        ] {
+            assert_eq!(of_environment(variables).world_size, expected, "{why}");
+        }
         let fixed = RankSource::Fixed(9).member("train.log", SLURM);
         assert_eq!((fixed.rank, fixed.world_size), (9, None));
     }

@@ -13,18 +13,16 @@
 
 #[path = "../measure/clock.rs"]
 mod clock;
+#[path = "../measure/import.rs"]
+mod import;
 mod naive;
 
-use std::{fs, hint::black_box, path::Path};
+use std::{fs, path::Path};
 
 use clock::timed;
-use pulsetrain_formats::{LogReader, ReadLimits, format_by_name};
-use pulsetrain_record::{Recorder, Run};
 
 const ROUNDS: usize = 7;
 const MIB: usize = 1 << 20;
-/// The chunk size of an import.
-const CHUNK: usize = MIB;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -65,8 +63,8 @@ fn compare(what: &str, file: &[u8], is_alone: bool) {
     let (mut ours, mut prost) = (f64::INFINITY, f64::INFINITY);
     let mut items = 0;
     for _ in 0..ROUNDS {
-        let (seconds, ours_items) = timed(|| read(file));
-        (ours, items) = (ours.min(seconds), ours_items);
+        let (seconds, counts) = timed(|| import::read("tensorboard", file));
+        (ours, items) = (ours.min(seconds), counts.points + counts.events);
         assert!(items > 0);
         if is_alone {
             continue;
@@ -84,18 +82,4 @@ fn compare(what: &str, file: &[u8], is_alone: bool) {
         speed(prost),
         prost / ours
     );
-}
-
-/// Reads a file like an import. Returns the number of points and events.
-fn read(file: &[u8]) -> u64 {
-    let format = format_by_name("tensorboard").unwrap();
-    let mut recorder = Recorder::new(Run::default(), |batch| {
-        black_box(batch.bytes.len());
-    });
-    let mut reader = LogReader::new(format, ReadLimits::default());
-    file.chunks(CHUNK)
-        .for_each(|chunk| reader.push(chunk, &mut recorder));
-    reader.finish(&mut recorder);
-    let (counts, _) = recorder.finish();
-    counts.points + counts.events
 }

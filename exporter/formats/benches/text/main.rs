@@ -12,25 +12,18 @@
 
 #[path = "../measure/clock.rs"]
 mod clock;
+#[path = "../measure/import.rs"]
+mod import;
 mod input;
 mod naive;
 mod rows;
 
-use std::hint::black_box;
-
 use clock::timed;
-use pulsetrain_formats::{LogReader, ReadLimits, ReadTime, format_by_name};
-use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{Recorder, Run};
 use rows::{ROWS, Row};
 
 const ROUNDS: usize = 5;
 const MEGABYTE: usize = 1_000_000;
 const INPUT: usize = 50 * MEGABYTE;
-/// The chunk size of an import.
-const CHUNK: usize = 1 << 20;
-/// 2026-11-21 00:00:00 UTC, for formats without a year or without a time.
-const NEAR: u64 = 1_795_219_200_000_000_000;
 
 fn main() {
     let wanted: Vec<String> = std::env::args()
@@ -57,8 +50,8 @@ fn compare(row: &'static Row) {
     let mut read_naively = row.naive.reader();
     let is_alone = std::env::args().any(|word| word == "--ours");
     for _ in 0..ROUNDS {
-        let (seconds, read) = timed(|| read(row.format, &input));
-        (ours, items) = (ours.min(seconds), read);
+        let (seconds, counts) = timed(|| import::read(row.format, &input));
+        (ours, items) = (ours.min(seconds), counts.points + counts.spans + counts.events);
         if is_alone {
             continue;
         }
@@ -79,24 +72,4 @@ fn compare(row: &'static Row) {
         row.naive.name(),
         naive / ours
     );
-}
-
-/// Reads an input like an import. Returns the number of points, spans and events.
-fn read(format: &str, input: &[u8]) -> u64 {
-    let format = format_by_name(format).unwrap();
-    let mut recorder = Recorder::new(Run::default(), |batch| {
-        black_box(batch.bytes.len());
-    });
-    let mut reader = LogReader::new(format, ReadLimits::default());
-    reader.set_time(ReadTime {
-        unix_nanos: UnixNanos(NEAR),
-        is_live: false,
-    });
-    input
-        .chunks(CHUNK)
-        .for_each(|chunk| reader.push(chunk, &mut recorder));
-    reader.finish(&mut recorder);
-    let (counts, skipped) = recorder.finish();
-    assert!(!skipped.has_losses(), "{:?}", skipped.problems());
-    counts.points + counts.spans + counts.events
 }

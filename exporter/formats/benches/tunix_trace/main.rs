@@ -13,25 +13,18 @@
 
 #[path = "../measure/clock.rs"]
 mod clock;
+#[path = "../measure/import.rs"]
+mod import;
 mod input;
 mod memory;
 mod naive;
 mod packets;
 
-use std::hint::black_box;
-
 use clock::timed;
 use memory::Peak;
-use pulsetrain_formats::{LogReader, ReadLimits, format_by_name};
-use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{Recorder, Run};
 
 const ROUNDS: usize = 3;
 const BYTES: usize = 300_000_000;
-/// The chunk size of an import.
-const CHUNK: usize = 1 << 20;
-/// 2026-11-21 00:00:00 UTC.
-const START: u64 = 1_795_219_200_000_000_000;
 
 fn main() {
     let is_alone = std::env::args().any(|word| word == "--ours");
@@ -58,7 +51,10 @@ fn main() {
 fn compare(format: &str, trace: &[u8], is_alone: bool) {
     let (mut ours, mut prost) = (Best::new(), Best::new());
     for _ in 0..ROUNDS {
-        ours.take(|| read(format, trace));
+        ours.take(|| {
+            let counts = import::read(format, trace);
+            (counts.spans, counts.points)
+        });
         if !is_alone {
             prost.take(|| (naive::read(trace), 0));
         }
@@ -108,24 +104,4 @@ impl Best {
             other.seconds / self.seconds,
         );
     }
-}
-
-/// Reads a trace like an import. Returns the number of spans and points.
-fn read(format: &str, trace: &[u8]) -> (u64, u64) {
-    let format = format_by_name(format).unwrap();
-    let run = Run {
-        start_unix_nanos: UnixNanos(START),
-        ..Run::default()
-    };
-    let mut recorder = Recorder::new(run, |batch| {
-        black_box(batch.bytes.len());
-    });
-    let mut reader = LogReader::new(format, ReadLimits::default());
-    trace
-        .chunks(CHUNK)
-        .for_each(|chunk| reader.push(chunk, &mut recorder));
-    reader.finish(&mut recorder);
-    let (counts, skipped) = recorder.finish();
-    assert!(!skipped.has_losses(), "{:?}", skipped.problems());
-    (counts.spans, counts.points)
 }

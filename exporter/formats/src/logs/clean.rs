@@ -38,10 +38,15 @@ impl<'a> CleanText<'a> {
         let stretch = &self.bytes[start..self.bytes.len().min(start + BLOCK_BYTES)];
         let plain = &stretch[..memchr::memchr(ESCAPE, stretch).unwrap_or(stretch.len())];
         self.start = start;
-        self.text = checked(plain).unwrap_or_else(|error| {
-            str::from_utf8(&plain[..error.valid_up_to()]).expect("invariant: it is valid up to there")
-        });
+        self.text = valid(plain);
     }
+}
+
+/// Returns the valid UTF-8 at the beginning of some bytes.
+pub(super) fn valid(bytes: &[u8]) -> &str {
+    checked(bytes).unwrap_or_else(|error| {
+        str::from_utf8(&bytes[..error.valid_up_to()]).expect("invariant: it is valid up to there")
+    })
 }
 
 /// Returns the bytes as text, or the error of the standard library.

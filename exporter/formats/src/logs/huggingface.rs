@@ -5,7 +5,7 @@ mod headings;
 mod keys;
 pub(super) mod state;
 
-use pulsetrain_mapping::{CoverageRow, Field, FieldValue, RecordMeta, RecordTable, duration};
+use pulsetrain_mapping::{CoverageRow, Field, FieldValue, RecordTable, coverage_rules, duration};
 use pulsetrain_semconv::{event, metric};
 
 use self::{
@@ -64,11 +64,7 @@ impl LineFormat for Console {
                 Some(mut fields) if is_logged(text, &fields) => {
                     let done = take_done(&mut fields);
                     read_durations(&mut fields);
-                    let meta = RecordMeta {
-                        time_unix_nanos: line.read_time(),
-                        step: done.map(|(step, _)| step),
-                        position: line.position(),
-                    };
+                    let meta = line.meta(done.map(|(step, _)| step));
                     if let Some((step, share)) = done {
                         self.dictionaries.step(meta.time_unix_nanos, step, recorder);
                         recorder.record(&metric::TRAIN_PROGRESS, meta.time_unix_nanos, share, &[]);
@@ -172,68 +168,33 @@ fn is_signature_key(key: &str) -> bool {
 }
 
 fn coverage_of_output() -> Vec<CoverageRow> {
-    let others = [
-        CoverageRow::rule(
-            "global_step/max_steps, iteration",
-            "train.global_step, train.progress",
-            "from ms-swift: `10/12`",
-        ),
-        CoverageRow::rule(
-            "`name = value` under ***** Running training *****",
-            event::RUN_OPTION.name,
-            "one event a setting, `training.Num examples` ...",
-        ),
-        CoverageRow::rule(
-            "perplexity under ***** eval metrics *****",
-            metric::EVAL_PERPLEXITY.name,
-            "as it is",
-        ),
-        CoverageRow::rule(
-            "*_samples under ***** ... metrics *****",
-            event::RUN_OPTION.name,
-            "one event",
-        ),
-        CoverageRow::rule(
-            "the rest of ***** ... metrics *****",
-            "(left out: said_again; a dictionary has it with more digits)",
-            "",
-        ),
-    ];
+    let others = coverage_rules! {
+        "global_step/max_steps, iteration" => "train.global_step, train.progress", "from ms-swift: `10/12`";
+        "`name = value` under ***** Running training *****" =>
+            event::RUN_OPTION.name, "one event a setting, `training.Num examples` ...";
+        "perplexity under ***** eval metrics *****" => metric::EVAL_PERPLEXITY.name, "as it is";
+        "*_samples under ***** ... metrics *****" => event::RUN_OPTION.name, "one event";
+        "the rest of ***** ... metrics *****" =>
+            "(left out: said_again; a dictionary has it with more digits)", "";
+    };
     RecordTable::coverage_of(&[&ROWS], others)
 }
 
 fn coverage_of_state() -> Vec<CoverageRow> {
-    let others = [
-        CoverageRow::step("step", "entry"),
-        CoverageRow::rule(
-            "global_step / max_steps",
-            metric::TRAIN_PROGRESS.name,
-            "the completed share",
-        ),
-        CoverageRow::rule(
-            "max_steps, num_train_epochs, train_batch_size, logging_steps, eval_steps, save_steps, trial_name, trial_params",
-            event::RUN_OPTION.name,
-            "one event a setting",
-        ),
-        CoverageRow::rule(
-            "best_model_checkpoint",
-            event::TRAIN_CUSTOM_RECORD.name,
-            "in the body of one event",
-        ),
-        CoverageRow::rule(
-            "epoch, global_step, num_input_tokens_seen of the state itself",
-            "(left out: said_again; the last entry of the history has them)",
-            "",
-        ),
-        CoverageRow::rule("is_*, stateful_callbacks", "(left out: trainer_bookkeeping)", ""),
-        CoverageRow::rule(
-            "an entry of log_history that was already recorded",
-            "(not recorded again)",
-            "a follower reads the states of all checkpoints of a run as one, also after a kill (`--state`); an import records \
-             each file completely, so import the last",
-        ),
-        CoverageRow::rule("null", "(left out: not_measured)", "in an entry of log_history"),
-    ];
+    let others = coverage_rules! {
+        CoverageRow::step("step", "entry");
+        "global_step / max_steps" => metric::TRAIN_PROGRESS.name, "the completed share";
+        "max_steps, num_train_epochs, train_batch_size, logging_steps, eval_steps, save_steps, trial_name, trial_params" =>
+            event::RUN_OPTION.name, "one event a setting";
+        "best_model_checkpoint" => event::TRAIN_CUSTOM_RECORD.name, "in the body of one event";
+        "epoch, global_step, num_input_tokens_seen of the state itself" =>
+            "(left out: said_again; the last entry of the history has them)", "";
+        "is_*, stateful_callbacks" => "(left out: trainer_bookkeeping)", "";
+        "an entry of log_history that was already recorded" =>
+            "(not recorded again)", "a follower reads the states of all checkpoints of a run as one, also after a kill \
+             (`--state`); an import records each file completely, so import the last";
+        "null" => "(left out: not_measured)", "in an entry of log_history";
+    };
     RecordTable::coverage_of(&[&ROWS], others)
 }
 

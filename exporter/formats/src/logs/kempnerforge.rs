@@ -2,7 +2,7 @@
 //! INFO`, without a time. Training, mixtures of experts and evaluations share the prefix `[step N]` and differ in their keys.
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules, number_text,
 };
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
@@ -41,17 +41,9 @@ const MESSAGES: [&str; 5] = [
 ];
 
 /// Parses KempnerForge's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct KempnerForge {
     fields: MetricMapper,
-}
-
-impl Default for KempnerForge {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("kempnerforge"),
-        }
-    }
 }
 
 impl LineFormat for KempnerForge {
@@ -65,13 +57,8 @@ impl LineFormat for KempnerForge {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let meta = |step| RecordMeta {
-            time_unix_nanos: line.read_time(),
-            step,
-            position: line.position(),
-        };
         if let Some((step, fields)) = step_fields(line.text) {
-            let meta = meta(Some(step));
+            let meta = line.meta(Some(step));
             record_step(&fields, &mut self.fields, meta, line.is_live(), recorder);
             return true;
         }
@@ -81,19 +68,19 @@ impl LineFormat for KempnerForge {
         if let Some((step, usage)) =
             step(message).and_then(|(step, rest)| Some((step, rest.strip_prefix(GPU)?)))
         {
-            let fields = gpu_memory(usage);
-            self.fields
-                .record(&GPU_MEMORY, meta(Some(step)), &fields, &[], recorder);
+            let (meta, fields) = (line.meta(Some(step)), gpu_memory(usage));
+            self.fields.record(&GPU_MEMORY, meta, &fields, &[], recorder);
         } else if let Some(config) = message.strip_prefix("Training config: ") {
             let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("kempnerforge"))];
             let body = Some(Out::Text(config));
-            recorder.record_event(&event::RUN_CONFIG, meta(None).time_unix_nanos, body, &attributes);
+            recorder.record_event(&event::RUN_CONFIG, line.read_time(), body, &attributes);
         } else if let Some(parameters) = parameters(message) {
             let fields = [("parameters".into(), FieldValue::Number(parameters))];
-            self.fields.record(&MODEL, meta(None), &fields, &[], recorder);
+            self.fields
+                .record(&MODEL, line.meta(None), &fields, &[], recorder);
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
             let body = Some(Out::Text(message));
-            recorder.record_event(&event::RUN_MESSAGE, meta(None).time_unix_nanos, body, &[]);
+            recorder.record_event(&event::RUN_MESSAGE, line.read_time(), body, &[]);
         } else {
             return false;
         }
@@ -206,60 +193,39 @@ fn parameters(message: &str) -> Option<f64> {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step("step", "line"),
-        CoverageRow::rule(
-            "loss/<dataset>",
-            metric::DATA_LOSS.name,
-            "as it is, by `data.name`",
-        ),
-        CoverageRow::rule(
-            "data/<dataset>/tokens",
-            metric::DATA_CONSUMED_TOKENS.name,
-            "increase since the previous value, by `data.name`",
-        ),
-        CoverageRow::rule("Training config", event::RUN_CONFIG.name, "one event"),
-        CoverageRow::rule(
-            "Starting training, Training complete, checkpoints, Shutdown requested",
-            event::RUN_MESSAGE.name,
-            "one event a line",
-        ),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step("step", "line");
+        "loss/<dataset>" => metric::DATA_LOSS.name, "as it is, by `data.name`";
+        "data/<dataset>/tokens" =>
+            metric::DATA_CONSUMED_TOKENS.name, "increase since the previous value, by `data.name`";
+        "Training config" => event::RUN_CONFIG.name, "one event";
+        "Starting training, Training complete, checkpoints, Shutdown requested" =>
+            event::RUN_MESSAGE.name, "one event a line";
+    };
     RecordTable::coverage_of(&[&STEP, &GPU_MEMORY, &MODEL], rules)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::sampled::Sampled;
+    use crate::logs::sampled::{Sampled, check};
+
+    const CASES: &str = "
+## a coloured line of a step
+[rank 0] INFO     \x1b[1m[step 10]\x1b[0m \x1b[36mloss\x1b[0m=6.8125 | lr=3.00e-04 | grad_norm=2.547 | tok/s=1,129 | \
+mfu=46.6% | mem=41.5/80GB | step_time=0.23s
+-> train.throughput.tokens 1129, train.mfu 0.466, memory.framework.limit 80GiB, points 10, spans 0
+
+## lines about experts and memory are not steps
+[rank 0] INFO     [step 1] moe/aux_loss=1.0164 | moe/router_z_loss=1.9297 | moe/expert_balance=0.6111
+[rank 0] INFO     [step 1] GPU mem: 1.5GB allocated, 3.5GB peak, 5.5GB reserved / 80.0GB total (4%)
+[rank 0] INFO     [step 1] loss/wiki=2.5 | data/wiki/tokens=1.5M | moe/novel=3
+-> moe.z_loss 1.9297, memory.framework.utilization 0.04, data.consumed_tokens 1.5e6, train.custom 3, train.global_step
+";
 
     #[test]
-    fn coloured_training_line_is_parsed() {
-        let read = Sampled::read(
-            &FORMAT,
-            "[rank 0] INFO     \x1b[1m[step 10]\x1b[0m \x1b[36mloss\x1b[0m=6.8125 | lr=3.00e-04 | grad_norm=2.547 | tok/s=1,129 | \
-             mfu=46.6% | mem=41.5/80GB | step_time=0.23s\n",
-        );
-        assert_eq!(read.values("train.throughput.tokens"), [1129.0]);
-        assert_eq!(read.values("train.mfu"), [0.466]);
-        assert_eq!(read.values("memory.framework.limit"), [80.0 * f64::from(1 << 30)]);
-        assert_eq!((read.counts.points, read.counts.spans), (10, 0));
-        assert!(!read.skipped.has_losses());
-    }
-
-    #[test]
-    fn moe_and_memory_lines_do_not_count_as_steps() {
-        let read = Sampled::read(
-            &FORMAT,
-            "[rank 0] INFO     [step 1] moe/aux_loss=1.0164 | moe/router_z_loss=1.9297 | moe/expert_balance=0.6111\n\
-             [rank 0] INFO     [step 1] GPU mem: 1.5GB allocated, 3.5GB peak, 5.5GB reserved / 80.0GB total (4%)\n\
-             [rank 0] INFO     [step 1] loss/wiki=2.5 | data/wiki/tokens=1.5M | moe/novel=3\n",
-        );
-        assert_eq!(read.values("moe.z_loss"), [1.9297]);
-        assert_eq!(read.values("memory.framework.utilization"), [0.04]);
-        assert_eq!(read.values("data.consumed_tokens"), [1.5e6]);
-        assert_eq!(read.values("train.custom"), [3.0]);
-        assert_eq!(read.values("train.global_step"), [0.0; 0]);
+    fn lines_have_their_values() {
+        check(&FORMAT, CASES);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::{
     line_clock::LineClock,
     rank_prefix::{RankedLine, without_prefixes},
 };
+use pulsetrain_mapping::RecordMeta;
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Rank, Recorder, Run, SkipReason, SourcePosition};
 
@@ -78,6 +79,20 @@ impl Line<'_> {
     /// Returns the position of the line.
     pub(super) fn position(&self) -> SourcePosition {
         self.position
+    }
+
+    /// Returns the meta data of a record without a time of its own. Call it once a record.
+    pub(super) fn meta(&self, step: Option<i64>) -> RecordMeta {
+        self.meta_at(self.read_time(), step)
+    }
+
+    /// Returns the meta data of a record with this time.
+    pub(super) fn meta_at(&self, time_unix_nanos: UnixNanos, step: Option<i64>) -> RecordMeta {
+        RecordMeta {
+            time_unix_nanos,
+            step,
+            position: self.position,
+        }
     }
 }
 
@@ -156,13 +171,10 @@ impl<F: LineFormat> LogParser for LineParser<F> {
 impl<F: LineFormat> LineParser<F> {
     /// Creates a parser of a log with lines of several ranks. `begin` creates the format of each rank.
     pub(super) fn of_ranks(begin: impl Fn() -> F + Send + 'static) -> Self {
+        let format = begin();
         Self {
-            format: begin(),
             begin: Some(Box::new(begin)),
-            of_ranks: BTreeMap::new(),
-            rank: None,
-            clock: LineClock::default(),
-            in_lost_line: false,
+            ..Self::of(format)
         }
     }
 

@@ -3,7 +3,7 @@
 //! Python's `json` writes `NaN` and `Infinity`, which strict parsers refuse. A diverged loss must not be lost for that.
 
 use pulsetrain_mapping::{Decimal, Field, FieldValue, number_text};
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
 /// The maximum depth of nested objects whose fields are read.
 pub(super) const DEPTH: usize = 16;
@@ -22,11 +22,16 @@ pub(super) struct Object {
 /// counted.
 pub(super) fn read<'a>(text: &'a str, depth: usize, fields: &mut Vec<Field<'a>>) -> Option<Object> {
     let mut nulls = 0;
-    let len = Cursor::object(text, depth, |key, _, value| match value {
+    let mut field = |key: Cow<'a, str>, value: Option<FieldValue<'a>>| match value {
         Some(value) => fields.push((key, value)),
         None => nulls += 1,
-    })?;
-    Some(Object { len, nulls })
+    };
+    let mut cursor = Cursor { text, at: 0 };
+    cursor.fields(depth, "", &mut field)?;
+    Some(Object {
+        len: cursor.at,
+        nulls,
+    })
 }
 
 /// Returns the fields of the object at the beginning of `text`, without those of objects inside it, and its length.
@@ -34,14 +39,6 @@ pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
     let mut fields = Vec::with_capacity(24);
     let object = read(text, 0, &mut fields)?;
     Some((fields, object.len))
-}
-
-/// Calls `take` with each key of the object, its value, and the text of the value. Returns the length of the object.
-pub(super) fn each_value<'a>(
-    text: &'a str,
-    mut take: impl FnMut(Cow<'a, str>, Option<FieldValue<'a>>, &'a str),
-) -> Option<usize> {
-    Cursor::object(text, 0, |key, range, value| take(key, value, &text[range]))
 }
 
 /// Returns the value of `key` if it is text.
@@ -69,22 +66,10 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Calls `field` with each key of the object at the beginning of `text`, the range of its value, and the value. Returns the
-    /// length of the object. Fields of objects up to `depth` levels inside have keys joined by dots.
-    fn object(
-        text: &'a str,
-        depth: usize,
-        mut field: impl FnMut(Cow<'a, str>, Range<usize>, Option<FieldValue<'a>>),
-    ) -> Option<usize> {
-        let mut cursor = Cursor { text, at: 0 };
-        cursor.fields(depth, "", &mut field)?;
-        Some(cursor.at)
-    }
-
-    /// Parses the fields of a nested object whose key path is `outer`.
+    /// Calls `field` with each key of an object and its value. `outer` is the path of a nested object.
     fn fields<F>(&mut self, depth: usize, outer: &str, field: &mut F) -> Option<()>
     where
-        F: FnMut(Cow<'a, str>, Range<usize>, Option<FieldValue<'a>>),
+        F: FnMut(Cow<'a, str>, Option<FieldValue<'a>>),
     {
         self.take(b'{')?;
         while self.peek()? != b'}' {
@@ -93,9 +78,8 @@ impl<'a> Cursor<'a> {
             if self.peek()? == b'{' && depth > 0 {
                 self.fields(depth - 1, &[outer, &key, "."].concat(), field)?;
             } else {
-                let start = self.at;
                 let value = self.value()?;
-                field(joined(outer, key), start..self.at, value);
+                field(joined(outer, key), value);
             }
             if self.peek()? == b',' {
                 self.at += 1;

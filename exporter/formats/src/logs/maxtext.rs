@@ -14,7 +14,9 @@ mod goodput;
 mod memory;
 pub(super) mod metrics_file;
 
-use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, record_option};
+use pulsetrain_mapping::{
+    CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, coverage_rules, record_option,
+};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event};
 
@@ -72,22 +74,12 @@ fn identify(head: &[u8]) -> RunHeader {
 }
 
 /// Parses MaxText's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct MaxText {
     fields: MetricMapper,
     memory: MemoryLines,
     /// The time of the last line that has one. Lines without a time that follow belong to it.
     last_time: Option<UnixNanos>,
-}
-
-impl Default for MaxText {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("maxtext"),
-            memory: MemoryLines::default(),
-            last_time: None,
-        }
-    }
 }
 
 impl LineFormat for MaxText {
@@ -115,11 +107,7 @@ impl LineFormat for MaxText {
             )
         });
         self.last_time = own_time.or(self.last_time);
-        let meta = |step| RecordMeta {
-            time_unix_nanos: self.last_time.unwrap_or_else(|| line.read_time()),
-            step,
-            position: line.position(),
-        };
+        let meta = |step| line.meta_at(self.last_time.unwrap_or_else(|| line.read_time()), step);
         if let Some((step, rest)) = step_line(text) {
             let ends_here = own_time.is_some() || line.is_live();
             let meta = meta(Some(step));
@@ -223,12 +211,8 @@ fn numbers(text: &str) -> Vec<Field<'_>> {
 
 fn option_event(option: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
     let (name, value) = option.split_once(':').unwrap_or((option, ""));
-    record_option(
-        name.trim(),
-        Out::Text(value.trim()),
-        meta.time_unix_nanos,
-        recorder,
-    );
+    let (value, time) = (Out::Text(value.trim()), meta.time_unix_nanos);
+    record_option(name.trim(), value, time, recorder);
 }
 
 fn environment_event((name, value): (&str, &str), meta: RecordMeta, recorder: &mut Recorder<'_>) {
@@ -239,27 +223,17 @@ fn environment_event((name, value): (&str, &str), meta: RecordMeta, recorder: &m
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step("completed step", "line"),
-        CoverageRow::rule("Config param", event::RUN_OPTION.name, "one event an option"),
-        CoverageRow::rule(
-            "System Information, TFRT, Built on",
-            event::RUN_ENVIRONMENT.name,
-            "one event a line",
-        ),
-        CoverageRow::rule(
-            "shape of Num_devices",
-            event::RUN_ENVIRONMENT.name,
-            "one event, with the number of devices along each axis of the mesh",
-        ),
-        CoverageRow::rule(
-            "Aborting training, Training stopped, Early stop, Starting eval, Started an asynchronous checkpoint save, Saved a \
-             checkpoint, Restored from checkpoint, restoring from this run's directory, No existing checkpoints found, \
-             Checkpointing disabled, Elastic",
-            event::RUN_MESSAGE.name,
-            "one event a line",
-        ),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step("completed step", "line");
+        "Config param" => event::RUN_OPTION.name, "one event an option";
+        "System Information, TFRT, Built on" => event::RUN_ENVIRONMENT.name, "one event a line";
+        "shape of Num_devices" =>
+            event::RUN_ENVIRONMENT.name, "one event, with the number of devices along each axis of the mesh";
+        "Aborting training, Training stopped, Early stop, Starting eval, Started an asynchronous checkpoint save, Saved a \
+         checkpoint, Restored from checkpoint, restoring from this run's directory, No existing checkpoints found, \
+         Checkpointing disabled, Elastic" =>
+            event::RUN_MESSAGE.name, "one event a line";
+    };
     RecordTable::coverage_of(
         &[
             &STEP,

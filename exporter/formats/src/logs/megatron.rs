@@ -2,9 +2,7 @@
 //! (`megatron/training/training.py`), printed by the last rank, and its line of an evaluation. Megatron-Bridge prints the same
 //! lines.
 
-use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
-};
+use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordTable, number_text};
 
 use pulsetrain_otlp::{UnixNanos, write::Value};
 use pulsetrain_semconv::attribute;
@@ -29,22 +27,12 @@ static ITERATION: RecordTable = RecordTable::new("megatron", "iteration");
 static EVALUATION: RecordTable = RecordTable::new("megatron", "evaluation");
 
 /// Parses Megatron-LM's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Megatron {
     fields: MetricMapper,
     last_step: Option<i64>,
     /// The time of the last iteration, if it has one.
     last_time: Option<UnixNanos>,
-}
-
-impl Default for Megatron {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("megatron"),
-            last_step: None,
-            last_time: None,
-        }
-    }
 }
 
 impl LineFormat for Megatron {
@@ -56,15 +44,9 @@ impl LineFormat for Megatron {
         let Some(found) = iteration(line.text) else {
             return self.evaluation(line, recorder);
         };
-        let meta = RecordMeta {
-            time_unix_nanos: match found.time {
-                Some(time) => recorder.instant(time),
-                None => line.read_time(),
-            },
-            step: Some(found.step),
-            position: line.position(),
-        };
-        self.last_time = found.time.map(|_| meta.time_unix_nanos);
+        let time = found.time.map(|time| recorder.instant(time));
+        let meta = line.meta_at(time.unwrap_or_else(|| line.read_time()), Some(found.step));
+        self.last_time = time;
         self.fields.step(meta.time_unix_nanos, found.step, recorder);
         let spans = self.fields.record(&ITERATION, meta, &found.fields, &[], recorder);
         // Between lines further apart the time is a mean, so no iteration is known to have ended with the line.
@@ -96,15 +78,9 @@ impl Megatron {
         let Ok(step) = step.trim().parse() else {
             return false;
         };
-        let meta = RecordMeta {
-            // The line has no time. It follows that of the iteration.
-            time_unix_nanos: self
-                .last_time
-                .filter(|_| !line.is_live())
-                .unwrap_or_else(|| line.read_time()),
-            step: Some(step),
-            position: line.position(),
-        };
+        // The line has no time. It follows that of the iteration.
+        let time = self.last_time.filter(|_| !line.is_live());
+        let meta = line.meta_at(time.unwrap_or_else(|| line.read_time()), Some(step));
         let set = set.map(|set| (&attribute::DATA_NAME, Value::Text(set)));
         let fields: Vec<_> = fields(rest).collect();
         self.fields

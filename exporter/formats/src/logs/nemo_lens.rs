@@ -5,7 +5,7 @@ mod spans;
 
 use std::collections::HashMap;
 
-use pulsetrain_mapping::{CoverageRow, ScalarMapper, ScalarMeta, trainer};
+use pulsetrain_mapping::{CoverageRow, RecordMeta, ScalarMapper, coverage_rules, trainer};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Rank, Recorder, SkipReason, SourcePosition};
 use serde_json::Value;
@@ -121,7 +121,7 @@ impl Lens {
                 continue;
             }
             let value = number(&point["value"]).or_else(|| self.mean(&tag, point));
-            let meta = ScalarMeta {
+            let meta = RecordMeta {
                 time_unix_nanos: UnixNanos(time),
                 step: None,
                 position,
@@ -154,15 +154,11 @@ fn coverage() -> Vec<CoverageRow> {
     let spans = SPANS
         .iter()
         .map(|(theirs, ours)| CoverageRow::rule(theirs, ours.name, "a span with its own ids"));
-    let rules = [
-        CoverageRow::rule("spans of other names", "perf.stage", "a span with its own ids"),
-        CoverageRow::rule(
-            "a histogram",
-            "the metric of its name",
-            "the mean of the values since the previous export",
-        ),
-        CoverageRow::rule("log records", "(left out: log_record)", ""),
-    ];
+    let rules = coverage_rules! {
+        "spans of other names" => "perf.stage", "a span with its own ids";
+        "a histogram" => "the metric of its name", "the mean of the values since the previous export";
+        "log records" => "(left out: log_record)", "";
+    };
     spans.chain(rules).chain(tags::coverage_of(NAME)).collect()
 }
 

@@ -8,6 +8,7 @@ use pulsetrain_otlp::{
     view::{AnyValue, KeyValue, Message, MetricData, MetricsData},
     write::Encoded,
 };
+use pulsetrain_semconv::metric;
 
 use super::{LogFormat, LogReader, ReadLimits, ReadTime};
 use pulsetrain_record::{Counts, ParseReport, Recorder, Run, SkipReason};
@@ -105,6 +106,35 @@ impl Sampled {
         all
     }
 
+    /// Returns the values of a series such as `eval.loss{data.name=math}`, or the number of items of a kind.
+    fn numbers(&self, name: &str) -> Vec<f64> {
+        let items = match name {
+            "records" => self.counts.records,
+            "points" => self.counts.points,
+            "spans" => self.counts.spans,
+            "events" => self.counts.events,
+            _ => {
+                let (metric, attributes) = name.split_once('{').unwrap_or((name, ""));
+                assert!(metric::find(metric).is_some(), "the registry has no {metric}");
+                if metric == name {
+                    return self.values(metric);
+                }
+                let attributes = attributes.trim_end_matches('}').replace(',', " ");
+                let values = self.attributes(metric).into_iter().zip(self.values(metric));
+                let of_series = values.filter(|(found, _)| *found == attributes);
+                return of_series.map(|(_, value)| value).collect();
+            }
+        };
+        vec![items as f64]
+    }
+
+    /// Returns the skipped values as `REASON=COUNT REASON=COUNT`.
+    fn skipped(&self, is_shown: impl Fn(SkipReason) -> bool) -> String {
+        let counts = self.skipped.counts().filter(|(reason, _)| is_shown(*reason));
+        let words = counts.map(|(reason, count)| format!("{}={count}", reason.as_str()));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     fn each(&self, name: &str, mut visit: impl FnMut(Option<MetricData<'_>>)) {
         for batch in self
             .batches
@@ -128,6 +158,46 @@ impl Sampled {
     }
 }
 
+/// Checks cases of a format: a line `## TITLE`, the lines of a log, and lines of expectations, `-> NAME VALUES, NAME VALUES`.
+///
+/// A name is that of a series, or `points` and similar for the number of items. `skipped not_measured=2` lists all skipped values,
+/// `losses malformed_record=1` those that are losses. A case without these two has no losses.
+pub(super) fn check(format: &LogFormat, cases: &str) {
+    for case in cases.split("\n## ").skip(1) {
+        let (title, lines) = case.split_once('\n').unwrap();
+        let (rows, log): (Vec<&str>, Vec<&str>) = lines.lines().partition(|line| line.starts_with("-> "));
+        let read = Sampled::read(format, &(log.join("\n") + "\n"));
+        let mut may_lose = false;
+        for row in rows.iter().flat_map(|row| row[3..].split(", ")) {
+            let (name, expected) = row.split_once(' ').unwrap_or((row, ""));
+            let found = match name {
+                "skipped" => read.skipped(|_| true),
+                "losses" => read.skipped(SkipReason::is_loss),
+                _ => {
+                    let expected: Vec<f64> = expected.split_whitespace().map(number).collect();
+                    // As text, for NaN is not equal to itself.
+                    let found = format!("{:?}", read.numbers(name));
+                    assert_eq!(found, format!("{expected:?}"), "{title}: {name}");
+                    continue;
+                }
+            };
+            assert_eq!(found, expected, "{title}");
+            may_lose = true;
+        }
+        let losses = read.skipped(SkipReason::is_loss);
+        assert!(may_lose || losses.is_empty(), "{title}: {losses}");
+    }
+}
+
+/// Parses a number of an expectation, with an optional `GiB`.
+fn number(text: &str) -> f64 {
+    let (digits, factor) = match text.strip_suffix("GiB") {
+        Some(digits) => (digits, f64::from(1 << 30)),
+        None => (text, 1.0),
+    };
+    digits.parse::<f64>().unwrap() * factor
+}
+
 /// Reads a finished file in chunks of `size` bytes. Returns the counts without the output.
 pub(crate) fn read_in_chunks(format: &LogFormat, bytes: &[u8], size: usize) -> (Counts, ParseReport) {
     let mut recorder = Recorder::new(Run::default(), |_| {});
@@ -137,6 +207,19 @@ pub(crate) fn read_in_chunks(format: &LogFormat, bytes: &[u8], size: usize) -> (
         .for_each(|chunk| reader.push(chunk, &mut recorder));
     reader.finish(&mut recorder);
     recorder.finish()
+}
+
+/// Reads a finished file in one chunk. Panics unless the counts are the same in chunks of all `sizes`.
+pub(crate) fn read_in_any_chunks(
+    format: &LogFormat,
+    bytes: &[u8],
+    sizes: impl IntoIterator<Item = usize>,
+) -> (Counts, ParseReport) {
+    let complete = read_in_chunks(format, bytes, bytes.len());
+    for size in sizes {
+        assert_eq!(read_in_chunks(format, bytes, size), complete, "chunks of {size}");
+    }
+    complete
 }
 
 /// Returns the reasons of a report with their counts.

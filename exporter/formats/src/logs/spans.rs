@@ -16,14 +16,8 @@ pub(super) fn step(
     attributes: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
 ) {
-    let ids = recorder.step_ids(step);
-    ended(
-        &span::TRAIN_STEP,
-        ids,
-        (end_unix_nanos, duration_secs),
-        attributes,
-        recorder,
-    );
+    let (ids, work) = (recorder.step_ids(step), (end_unix_nanos, duration_secs));
+    ended(&span::TRAIN_STEP, ids, work, attributes, recorder);
 }
 
 /// Records the span of an evaluation, as [`ended`] does.
@@ -35,17 +29,12 @@ pub(super) fn eval(
     recorder: &mut Recorder<'_>,
 ) {
     let run = recorder.run();
-    let ids = (
-        ids::lifecycle_trace(run),
-        ids::eval_span(run, step, end_unix_nanos),
-    );
-    ended(
-        &span::EVAL_RUN,
-        ids,
+    let span_id = ids::eval_span(run, step, end_unix_nanos);
+    let (ids, work) = (
+        (ids::lifecycle_trace(run), span_id),
         (end_unix_nanos, duration_secs),
-        attributes,
-        recorder,
     );
+    ended(&span::EVAL_RUN, ids, work, attributes, recorder);
 }
 
 /// Records the span of work that ended at a time after a duration, by the ids of its trace and span. Records nothing if the

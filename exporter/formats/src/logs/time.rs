@@ -2,6 +2,7 @@
 //!
 //! Most logs print local times without their zone; [`LoggedTime`] keeps that.
 
+use jiff::civil::Date;
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::LoggedTime;
 
@@ -15,12 +16,6 @@ pub(crate) fn logged(text: &str) -> Option<LoggedTime> {
 
 /// Returns the nanoseconds from 1970 to a time without a zone, as if it were UTC.
 pub(crate) fn local_nanos(text: &str) -> Option<u64> {
-    let (midnight, clock) = day_and_clock(text)?;
-    midnight.checked_add(clock_nanos(clock.as_bytes())?)
-}
-
-/// Returns the nanoseconds from 1970 to the day of a time, and the text of its clock.
-pub(super) fn day_and_clock(text: &str) -> Option<(u64, &str)> {
     let (date, clock) = text.split_at_checked(11)?;
     let bytes = date.as_bytes();
     let is_separated = matches!([bytes[4], bytes[7]], [b'-', b'-'] | [b'/', b'/']);
@@ -32,16 +27,20 @@ pub(super) fn day_and_clock(text: &str) -> Option<(u64, &str)> {
         digits(&bytes[5..7])?,
         digits(&bytes[8..10])?,
     );
-    Some((nanos_at(date, 0)?, clock))
+    nanos_at(date, clock_nanos(clock.as_bytes())?)
 }
 
 /// Returns the nanoseconds from 1970 to a time of a day.
 fn nanos_at((year, month, day): (u64, u64, u64), clock_nanos: u64) -> Option<u64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    days_since_1970(year, month, day)?
-        .checked_mul(NANOS_OF_DAY)?
+    let date = Date::new(
+        year.try_into().ok()?,
+        month.try_into().ok()?,
+        day.try_into().ok()?,
+    );
+    let secs = date.ok()?.duration_since(Date::constant(1970, 1, 1)).as_secs();
+    u64::try_from(secs)
+        .ok()?
+        .checked_mul(NANOS_OF_SECOND)?
         .checked_add(clock_nanos)
 }
 
@@ -77,13 +76,13 @@ pub(crate) fn absl_unix_nanos(text: &str, near_unix_nanos: UnixNanos) -> Option<
     let (month, day) = (digits(month.as_bytes())?, digits(day.as_bytes())?);
     let clock_nanos = clock_nanos(clock.as_bytes())?;
     let year = 1970 + near_unix_nanos.0 / NANOS_OF_YEAR;
-    let times = (year.saturating_sub(1).max(1970)..=year + 1)
+    let years = if (month, day) == (2, 29) { 4 } else { 1 };
+    let times = (year.saturating_sub(years).max(1970)..=year + years)
         .filter_map(|year| nanos_at((year, month, day), clock_nanos));
     times.min_by_key(|time| time.abs_diff(near_unix_nanos.0))
 }
 
 const NANOS_OF_SECOND: u64 = 1_000_000_000;
-const NANOS_OF_DAY: u64 = 86_400 * NANOS_OF_SECOND;
 const NANOS_OF_YEAR: u64 = 31_556_952_000_000_000;
 
 fn digits(text: &[u8]) -> Option<u64> {
@@ -94,15 +93,6 @@ fn digits(text: &[u8]) -> Option<u64> {
         byte.is_ascii_digit()
             .then(|| number * 10 + u64::from(byte - b'0'))
     })
-}
-
-/// Returns the days from 1970-01-01 to a date of the proleptic Gregorian calendar, or `None` before 1970. The algorithm is
-/// `days_from_civil` of <https://howardhinnant.github.io/date_algorithms.html>.
-fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
-    let year = if month <= 2 { year.checked_sub(1)? } else { year };
-    let (era, of_era) = (year / 400, year % 400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    (era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year).checked_sub(719_468)
 }
 
 #[cfg(test)]
@@ -155,6 +145,10 @@ mod tests {
             absl_unix_nanos("0101 00:00:01", new_year),
             unix_nanos("2027-01-01 00:00:01")
         );
+        assert_eq!(
+            absl_unix_nanos("0229 00:00:01", new_year),
+            unix_nanos("2028-02-29 00:00:01")
+        );
         assert_eq!(absl_unix_nanos("0000 00:00:1795221162.374285", new_year), None);
     }
 
@@ -164,6 +158,7 @@ mod tests {
             "",
             "2026-11-21",
             "2026-13-21 00:00:00",
+            "2026-02-29 00:00:00",
             "2026-11-21 00:00:00.x",
             "2026-11-21 00:00:00 PST",
             "2026-11-21 00:00:00.Z",

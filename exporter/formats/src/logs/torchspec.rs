@@ -53,19 +53,10 @@ const MESSAGES: [&str; 16] = [
 ];
 
 /// Parses TorchSpec's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TorchSpec {
     fields: MetricMapper,
     progress: Progress,
-}
-
-impl Default for TorchSpec {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("torchspec"),
-            progress: Progress::default(),
-        }
-    }
 }
 
 impl LineFormat for TorchSpec {
@@ -134,11 +125,7 @@ impl TorchSpec {
             recorder.skip_value(SkipReason::Ignored("bar_drawn_again"));
             return true;
         }
-        let meta = RecordMeta {
-            time_unix_nanos: progress.bar_time(&bar, line),
-            step: Some(step),
-            position: line.position(),
-        };
+        let meta = line.meta_at(progress.bar_time(&bar, line), Some(step));
         if step > 0 {
             fields.step(meta.time_unix_nanos, step, recorder);
         }
@@ -171,19 +158,15 @@ impl TorchSpec {
     ) -> bool {
         // A line may be older than the bar before it, within the same second.
         self.progress.last_time = self.progress.last_time.max(Some(time_unix_nanos));
-        let meta = |step| RecordMeta {
-            time_unix_nanos,
-            step,
-            position: line.position(),
-        };
+        let meta = line.meta_at(time_unix_nanos, None);
         if let Some((_, timing)) = text.split_once(TIMING) {
-            return self.timing(timing, meta(None), recorder);
+            return self.timing(timing, meta, recorder);
         }
         let mut levels = LEVELS.iter();
         let Some((_, message)) = levels.find_map(|level| text.split_once(level)) else {
             return false;
         };
-        self.message(message, meta(None), recorder)
+        self.message(message, meta, recorder)
     }
 
     /// Records the fields after "TIMING" and returns whether the text has them.

@@ -4,9 +4,7 @@
 mod run_info;
 pub(super) mod structured;
 
-use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
-};
+use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordTable, number_text};
 use pulsetrain_otlp::UnixNanos;
 
 use self::run_info::RunInfo;
@@ -28,19 +26,10 @@ static STEP: RecordTable = RecordTable::new("torchtitan", "step");
 static VALIDATION: RecordTable = RecordTable::new("torchtitan", "validation");
 
 /// Parses torchtitan's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TorchTitan {
     fields: MetricMapper,
     run_info: RunInfo,
-}
-
-impl Default for TorchTitan {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("torchtitan"),
-            run_info: RunInfo::default(),
-        }
-    }
 }
 
 impl LineFormat for TorchTitan {
@@ -57,11 +46,7 @@ impl LineFormat for TorchTitan {
         };
         let before = text.map_or("", |text| &line.text[..line.text.len() - text.len()]);
         let is_validation = before.ends_with("validate ");
-        let meta = RecordMeta {
-            time_unix_nanos: time_of(line, recorder),
-            step: Some(step),
-            position: line.position(),
-        };
+        let meta = line.meta_at(time_of(line, recorder), Some(step));
         if !is_validation {
             self.fields.step(meta.time_unix_nanos, step, recorder);
             self.run_info.step(step, meta.time_unix_nanos, recorder);
@@ -158,56 +143,35 @@ fn coverage_table() -> Vec<CoverageRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::sampled::Sampled;
+    use crate::logs::sampled::check;
+
+    const CASES: &str = "
+## lines between the steps
+[titan] 2026-11-21 00:21:27,088 - root - INFO - CUDA capacity: NVIDIA H100 with 95.00GiB memory
+[titan] 2026-11-21 00:21:27,088 - root - INFO - \x1b[34mModel llama3 8B \x1b[31msize: 8,030,261,248 total parameters\x1b[39m
+[titan] 2026-11-21 00:21:27,088 - root - INFO - Peak FLOPS used for computing MFU: 9.890e+14
+[titan] 2026-11-21 00:21:27,088 - root - INFO - Trainer is initialized with local batch size 8, global batch size 64, \
+gradient accumulation steps 1, sequence length 2048, total steps 40 (warmup 2)
+[titan] 2026-11-21 00:21:27,088 - root - INFO - Finished loading the checkpoint in 2.50 seconds.
+[titan] 2026-11-21 00:21:27,088 - root - INFO - Training starts at step 11
+[titan] 2026-11-21 00:21:27,088 - root - INFO - step: 10  loss:  7.2000  memory: 30.10GiB(38.00%)  wps: 3,200  mfu: 18.21%
+[titan] 2026-11-21 00:21:27,088 - root - INFO - Finished saving the checkpoint (or staging if async is enabled)in 1.25 seconds.
+[titan] 2026-11-21 00:21:27,088 - root - INFO - Last step checkpoint completed in 0.75s
+[titan] 2026-11-21 00:21:27,088 - root - INFO - step: 20  loss:  6.2000  memory: step: 20  loss: 30.10GiB(38.00%)  tps
+-> run.parameters 8030261248, gpu.peak_flops 9.89e14, memory.framework.limit 95GiB, train.progress 0.25
+-> train.throughput.tokens_per_device 3200, perf.checkpoint_time 1.25 0.75, spans 3, events 5
+-> losses malformed_record=1
+
+## coloured lines of a step and a validation
+[titan] 2026-11-21 00:21:27,088 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss: 12.26000  \x1b[38;2;1;2;3mgrad_norm:  1.9000  \
+memory: 30.10GiB(38.00%)  tps: 3,200  tflops: 180.12  mfu: N/A\x1b[39m
+[titan] 2026-11-21 00:21:28,088 - root - INFO - validate step: 10  loss:  5.2000  memory: 30.10GiB(38.00%)  tps: 3,200
+-> train.loss 12.26, train.throughput.tokens_per_device 3200, train.mfu, eval.loss 5.2
+-> memory.framework.utilization 0.38 0.38
+";
 
     #[test]
-    fn lines_between_the_steps_are_parsed() {
-        let titan = |message: &str| format!("[titan] 2026-11-21 00:21:27,088 - root - INFO - {message}\n");
-        let text = [
-            titan("CUDA capacity: NVIDIA H100 with 95.00GiB memory"),
-            titan("\x1b[34mModel llama3 8B \x1b[31msize: 8,030,261,248 total parameters\x1b[39m"),
-            titan("Peak FLOPS used for computing MFU: 9.890e+14"),
-            titan(
-                "Trainer is initialized with local batch size 8, global batch size 64, gradient accumulation steps 1, sequence length 2048, total steps 40 (warmup 2)",
-            ),
-            titan("Finished loading the checkpoint in 2.50 seconds."),
-            titan("Training starts at step 11"),
-            titan("step: 10  loss:  7.2000  memory: 30.10GiB(38.00%)  wps: 3,200  mfu: 18.21%"),
-            titan("Finished saving the checkpoint (or staging if async is enabled)in 1.25 seconds."),
-            titan("Last step checkpoint completed in 0.75s"),
-            titan("step: 20  loss:  6.2000  memory: step: 20  loss: 30.10GiB(38.00%)  tps"),
-        ];
-        let read = Sampled::read(&FORMAT, &text.concat());
-        assert_eq!(read.values("run.parameters"), [8_030_261_248.0]);
-        assert_eq!(read.values("gpu.peak_flops"), [9.89e14]);
-        assert_eq!(read.values("memory.framework.limit"), [95.0 * f64::from(1 << 30)]);
-        assert_eq!(read.values("train.progress"), [0.25]);
-        assert_eq!(read.values("train.throughput.tokens_per_device"), [3200.0]);
-        assert_eq!(read.values("perf.checkpoint_time"), [1.25, 0.75]);
-        assert_eq!((read.counts.spans, read.counts.events), (3, 5));
-        let losses: Vec<_> = read
-            .skipped
-            .counts()
-            .filter(|(reason, _)| reason.is_loss())
-            .collect();
-        assert_eq!(losses, [(SkipReason::MalformedRecord, 1)]);
-    }
-
-    #[test]
-    fn coloured_torchtitan_line_is_parsed() {
-        let read = Sampled::read(
-            &FORMAT,
-            "[titan] 2026-11-21 00:21:27,088 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss: 12.26000  \x1b[38;2;1;2;3mgrad_norm:  1.9000  \
-             memory: 30.10GiB(38.00%)  tps: 3,200  tflops: 180.12  mfu: N/A\x1b[39m\n\
-             [titan] 2026-11-21 00:21:28,088 - root - INFO - validate step: 10  loss:  5.2000  memory: 30.10GiB(38.00%)  tps: 3,200\n",
-        );
-        assert_eq!(read.values("train.loss"), [12.26]);
-        assert_eq!(read.values("train.throughput.tokens_per_device"), [3200.0]);
-        assert_eq!(
-            (read.values("train.mfu"), read.values("eval.loss")),
-            (vec![], vec![5.2])
-        );
-        assert_eq!(read.values("memory.framework.utilization"), [0.38, 0.38]);
-        assert!(!read.skipped.has_losses());
+    fn lines_have_their_values() {
+        check(&FORMAT, CASES);
     }
 }

@@ -6,7 +6,7 @@
 pub(super) mod otel;
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text, record_option,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordTable, coverage_rules, number_text, record_option,
 };
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event};
@@ -34,17 +34,9 @@ const OPTIONS: &str = "Training with full_batch_size=";
 const FINISHED: &str = "Train loop finished in: ";
 
 /// Parses Tunix's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Tunix {
     fields: MetricMapper,
-}
-
-impl Default for Tunix {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("tunix"),
-        }
-    }
 }
 
 impl LineFormat for Tunix {
@@ -70,11 +62,7 @@ impl LineFormat for Tunix {
             return false;
         };
         let time_unix_nanos = recorder.instant(LoggedTime::Local(prefix.local_unix_nanos));
-        let meta = |step| RecordMeta {
-            time_unix_nanos,
-            step,
-            position: line.position(),
-        };
+        let meta = |step| line.meta_at(time_unix_nanos, step);
         if let Some((step, fields)) = step(text) {
             if fields.iter().any(|(key, _)| key == "training loss") {
                 self.fields.step(time_unix_nanos, step, recorder);
@@ -115,51 +103,33 @@ fn options(text: &str, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) 
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step("Train step N training", "line"),
-        CoverageRow::rule(
-            "Train loop finished in",
-            event::RUN_MESSAGE.name,
-            "one event, with its duration",
-        ),
-        CoverageRow::rule(
-            "Training with full_batch_size",
-            event::RUN_OPTION.name,
-            "one event an option",
-        ),
-        CoverageRow::rule(
-            "eval loss, eval perplexity",
-            "eval.loss, eval.perplexity",
-            "upstream prints the mean of all evaluations so far; its event file has each",
-        ),
-        CoverageRow::rule("Rollout string metric", "(left out: it may be private)", ""),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step("Train step N training", "line");
+        "Train loop finished in" => event::RUN_MESSAGE.name, "one event, with its duration";
+        "Training with full_batch_size" => event::RUN_OPTION.name, "one event an option";
+        "eval loss, eval perplexity" =>
+            "eval.loss, eval.perplexity", "upstream prints the mean of all evaluations so far; its event file has each";
+        "Rollout string metric" => "(left out: it may be private)", "";
+    };
     RecordTable::coverage_of(&[&STEP, &CACHE], rules)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::sampled::Sampled;
+    use crate::logs::sampled::check;
+
+    const CASES: &str = "
+## steps, evaluations, other programs and private texts
+I1121 00:12:04.391063 140567410772864 peft_trainer.py:770] Train step 1 training loss: -0.027751  - training perplexity: 0.972631
+I1121 00:12:04.391063 140567410772864 peft_trainer.py:1217] Train step 0 eval loss: 0.000000 - eval perplexity: 1.000000
+I1121 00:12:04.391063 140567410772864 other.py:1] Train step 5 training loss: 1.0
+I1121 00:12:04.267470 140567410772864 rl_cluster.py:606] Rollout string metric prompts: [['a']
+-> train.loss -0.027751, train.global_step 1, eval.perplexity 1, points 6, records 2, events 0
+";
 
     #[test]
-    fn steps_and_evaluations_are_distinguished() {
-        let read = Sampled::read(
-            &FORMAT,
-            "I1121 00:12:04.391063 140567410772864 peft_trainer.py:770] Train step 1 training loss: -0.027751  - training perplexity: 0.972631\n\
-             I1121 00:12:04.391063 140567410772864 peft_trainer.py:1217] Train step 0 eval loss: 0.000000 - eval perplexity: 1.000000\n\
-             I1121 00:12:04.391063 140567410772864 other.py:1] Train step 5 training loss: 1.0\n\
-             I1121 00:12:04.267470 140567410772864 rl_cluster.py:606] Rollout string metric prompts: [['a']\n",
-        );
-        assert_eq!(read.values("train.loss"), [-0.027751]);
-        assert_eq!(
-            (read.values("train.global_step"), read.values("eval.perplexity")),
-            (vec![1.0], vec![1.0])
-        );
-        assert_eq!(
-            (read.counts.points, read.counts.records, read.counts.events),
-            (6, 2, 0)
-        );
-        assert!(!read.skipped.has_losses());
+    fn lines_have_their_values() {
+        check(&FORMAT, CASES);
     }
 }

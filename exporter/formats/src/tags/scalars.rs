@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use pulsetrain_mapping::{FieldTable, ScalarMapper, ScalarMeta, TagIndex, Trainer};
+use pulsetrain_mapping::{FieldTable, RecordMeta, ScalarMapper, TagIndex, Trainer};
 use pulsetrain_record::Recorder;
 use pulsetrain_semconv::Metric;
 
@@ -47,7 +47,7 @@ impl Scalars {
     }
 
     /// Ends a step of a writer of unordered scalars.
-    pub(crate) fn end_of_step(&self, meta: ScalarMeta, recorder: &mut Recorder<'_>) {
+    pub(crate) fn end_of_step(&self, meta: RecordMeta, recorder: &mut Recorder<'_>) {
         if self.is_torchspec() {
             self.bottleneck.record(meta.time_unix_nanos, recorder);
         }
@@ -59,7 +59,7 @@ impl Scalars {
     }
 
     /// Records a scalar by its tag.
-    pub(crate) fn record(&mut self, tag: &str, meta: ScalarMeta, value: f64, recorder: &mut Recorder<'_>) {
+    pub(crate) fn record(&mut self, tag: &str, meta: RecordMeta, value: f64, recorder: &mut Recorder<'_>) {
         let point = self.mapper.record(tag, meta, value, recorder);
         self.observe(point, meta, recorder);
     }
@@ -68,7 +68,7 @@ impl Scalars {
     pub(crate) fn record_at(
         &mut self,
         index: TagIndex,
-        meta: ScalarMeta,
+        meta: RecordMeta,
         value: f64,
         recorder: &mut Recorder<'_>,
     ) {
@@ -79,7 +79,7 @@ impl Scalars {
     fn observe(
         &mut self,
         point: Option<(&'static Metric, f64)>,
-        meta: ScalarMeta,
+        meta: RecordMeta,
         recorder: &mut Recorder<'_>,
     ) {
         let Some((metric, value)) = point.filter(|_| self.is_torchspec()) else {
@@ -95,7 +95,7 @@ impl Scalars {
     pub(crate) fn record_distribution_at(
         &mut self,
         index: TagIndex,
-        meta: ScalarMeta,
+        meta: RecordMeta,
         distribution: &Distribution,
         recorder: &mut Recorder<'_>,
     ) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{summary::Data, *};
 use crate::{
-    logs::sampled::{read_in_chunks, reasons},
+    logs::sampled::{read_in_any_chunks, read_in_chunks, reasons},
     test_message::{bytes, varint},
 };
 use pulsetrain_otlp::UnixNanos;
@@ -91,15 +91,8 @@ fn fast_path_accepts_only_summaries_with_a_single_scalar() {
 #[test]
 fn chunk_size_does_not_change_the_result_for_event_files() {
     let file = three_losses();
-    let complete = read(&file);
-    assert_eq!((complete.0.records, complete.0.points), (4, 6));
-    for piece in 1..file.len() {
-        assert_eq!(
-            read_in_chunks(&FORMAT, &file, piece),
-            complete,
-            "pieces of {piece}"
-        );
-    }
+    let (counts, _) = read_in_any_chunks(&FORMAT, &file, 1..file.len());
+    assert_eq!((counts.records, counts.points), (4, 6));
 }
 
 #[test]

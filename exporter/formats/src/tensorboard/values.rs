@@ -1,6 +1,6 @@
 //! Records events and their values.
 
-use pulsetrain_mapping::{ScalarMeta, record_option};
+use pulsetrain_mapping::{RecordMeta, record_option};
 use std::borrow::Cow;
 
 use pulsetrain_otlp::{wire::WireError, write::Value};
@@ -56,7 +56,7 @@ impl EventFileParser {
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         self.time_unix_nanos = event.time_unix_nanos().unwrap_or(self.time_unix_nanos);
-        let at = ScalarMeta {
+        let at = RecordMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: Some(event.step),
             position,
@@ -87,7 +87,7 @@ impl EventFileParser {
     fn value(
         &mut self,
         value: TaggedValue<'_>,
-        at: ScalarMeta,
+        at: RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         match value.data {
@@ -108,7 +108,7 @@ impl EventFileParser {
         &mut self,
         TaggedValue { tag, plugin, .. }: TaggedValue<'_>,
         bytes: &[u8],
-        at: ScalarMeta,
+        at: RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         if MEDIA_PLUGINS.contains(&plugin) {
@@ -142,7 +142,7 @@ impl EventFileParser {
     fn histogram(
         &mut self,
         tag: &[u8],
-        at: ScalarMeta,
+        at: RecordMeta,
         distribution: &Distribution,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
@@ -170,7 +170,7 @@ fn lines<'a>(first: &'a [u8], further: &[&[u8]]) -> Cow<'a, str> {
 /// Records hyperparameters, which are in the plugin's data and not in the value.
 fn hyperparameters(
     value: TaggedValue<'_>,
-    at: ScalarMeta,
+    at: RecordMeta,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), ValueError> {
     let option = |name: &str, value: Value<'_>| record_option(name, value, at.time_unix_nanos, recorder);

@@ -3,7 +3,7 @@
 //! The names are defined in `tunix/perf/experimental/constants.py` (version 2). Version 1 uses literals at every `span` and
 //! `span_group` of `tunix/rl` and `tunix/sft`.
 
-use pulsetrain_mapping::CoverageRow;
+use pulsetrain_mapping::{CoverageRow, coverage_rules};
 use std::collections::HashSet;
 
 use pulsetrain_semconv::{
@@ -67,26 +67,15 @@ pub(super) struct SpanKind {
 
 /// Returns the span of a slice. `is_of_critic` selects the critic's training.
 pub(super) fn span_kind(parsed: &SliceName, is_of_critic: bool) -> SpanKind {
-    let Some(name) = find(&parsed.name) else {
-        return SpanKind {
-            span: &PERF_STAGE,
-            role: None,
-            is_known: false,
-        };
-    };
     let is_of_critic = is_of_critic || parsed.role.as_deref() == Some("critic");
-    if is_of_critic && name.span.name == RL_ACTOR_TRAIN.name {
-        return SpanKind {
-            span: &RL_CRITIC_TRAIN,
-            role: Some("critic"),
-            is_known: true,
-        };
-    }
-    SpanKind {
-        span: name.span,
-        role: name.role,
-        is_known: true,
-    }
+    let (span, role, is_known) = match find(&parsed.name) {
+        None => (&PERF_STAGE, None, false),
+        Some(name) if is_of_critic && name.span.name == RL_ACTOR_TRAIN.name => {
+            (&RL_CRITIC_TRAIN, Some("critic"), true)
+        }
+        Some(name) => (name.span, name.role, true),
+    };
+    SpanKind { span, role, is_known }
 }
 
 /// The unknown names that have been reported.
@@ -150,120 +139,46 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
             .map_or_else(String::new, |role| format!("{}={role}", attribute::RL_ROLE.name)),
         conversion: "a span".to_owned(),
     });
-    let others = OTHERS
-        .iter()
-        .map(|(key, name, conversion)| CoverageRow::rule(key, name, conversion));
+    let others = coverage_rules! {
+        "(any other name)" =>
+            PERF_STAGE.name, "a span whose `perf.stage` is the name; each name is reported once";
+        "step" =>
+            attribute::TRAIN_STEP.name, "version 2: the tag; version 1: steps count from 0 in their order in the file";
+        "mini_batch" =>
+            attribute::TRAIN_MINI_BATCH.name, "version 2: the tag; version 1: the number of the group inside its step";
+        "micro_batch" =>
+            attribute::TRAIN_MICRO_BATCH.name, "version 2: the tag; version 1: the number of the loop inside its mini-batch";
+        "role" => attribute::RL_ROLE.name, "the tag; else the role that does such work";
+        "group_id" => attribute::RL_GROUP_ID.name, "as text";
+        "pair_index" => attribute::RL_PAIR_INDEX.name, "as it is";
+        "name" => attribute::RL_QUEUED.name, "the name of the span that waited";
+        "(any other tag)" => attribute::PERF_TAGS.name, "as it is written";
+        "Main, Main -- thread N, Rollout, Reference, Actor, host-N, tpuN, tpuN_queue" =>
+            attribute::PERF_TIMELINE.name, "the name of the track; lanes are merged";
+        "tpuN" => attribute::DEVICE_ID.name, "on the tracks of devices";
+        "Actor, Reference Cluster" => attribute::RL_MESH.name, "the roles, each in lower case";
+        "global_step on every thread" => "(left out but once: a group is opened on all timelines)", "";
+        "perf/global_step_time" => metric::PERF_GLOBAL_STEP_TIME.name, "computed, version 1";
+        "perf/weight_sync_time" =>
+            metric::PERF_WEIGHT_SYNC_TIME.name, "computed; zero in version 1 if nothing is synchronised";
+        "perf/sum/rollout_time, perf/mean/rollout_time" => metric::PERF_ROLLOUT_TIME.name, "computed";
+        "perf/sum/refer_inference_time, perf/mean/refer_inference_time" =>
+            metric::PERF_REFER_INFERENCE_TIME.name, "computed";
+        "old_actor_inference" =>
+            metric::PERF_OLD_ACTOR_INFERENCE_TIME.name, "computed; upstream has no such metric";
+        "perf/sum/actor_train_time, perf/mean/actor_train_time" =>
+            metric::PERF_ACTOR_TRAIN_TIME.name, "computed, version 1";
+        "perf/sum/actor_train_step_time, perf/mean/actor_train_step_time" =>
+            metric::PERF_ACTOR_TRAIN_STEP_TIME.name, "computed";
+        "perf/first_micro_batch_rollout_time" =>
+            metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.name, "computed, version 1";
+        "perf/rollout_idle_time" => metric::PERF_ROLLOUT_IDLE_TIME.name, "computed";
+        "perf/sum/between_micro_batch_gap_time, perf/mean/between_micro_batch_gap_time" =>
+            metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.name, "computed from version 1, by another formula than upstream: see TUNIX_TRACES.md";
+        "perf/sum/refer_gap_time, perf/mean/refer_gap_time" =>
+            metric::PERF_REFER_GAP_TIME.name, "computed, by another formula than upstream: see TUNIX_TRACES.md";
+        "perf/sum/actor_gap_time, perf/mean/actor_gap_time" =>
+            metric::PERF_ACTOR_GAP_TIME.name, "computed from version 1, by another formula than upstream: see TUNIX_TRACES.md";
+    };
     names.chain(others).collect()
 }
-
-static OTHERS: &[(&str, &str, &str)] = &[
-    (
-        "(any other name)",
-        PERF_STAGE.name,
-        "a span whose `perf.stage` is the name; each name is reported once",
-    ),
-    (
-        "step",
-        attribute::TRAIN_STEP.name,
-        "version 2: the tag; version 1: steps count from 0 in their order in the file",
-    ),
-    (
-        "mini_batch",
-        attribute::TRAIN_MINI_BATCH.name,
-        "version 2: the tag; version 1: the number of the group inside its step",
-    ),
-    (
-        "micro_batch",
-        attribute::TRAIN_MICRO_BATCH.name,
-        "version 2: the tag; version 1: the number of the loop inside its mini-batch",
-    ),
-    (
-        "role",
-        attribute::RL_ROLE.name,
-        "the tag; else the role that does such work",
-    ),
-    ("group_id", attribute::RL_GROUP_ID.name, "as text"),
-    ("pair_index", attribute::RL_PAIR_INDEX.name, "as it is"),
-    (
-        "name",
-        attribute::RL_QUEUED.name,
-        "the name of the span that waited",
-    ),
-    ("(any other tag)", attribute::PERF_TAGS.name, "as it is written"),
-    (
-        "Main, Main -- thread N, Rollout, Reference, Actor, host-N, tpuN, tpuN_queue",
-        attribute::PERF_TIMELINE.name,
-        "the name of the track; lanes are merged",
-    ),
-    ("tpuN", attribute::DEVICE_ID.name, "on the tracks of devices"),
-    (
-        "Actor, Reference Cluster",
-        attribute::RL_MESH.name,
-        "the roles, each in lower case",
-    ),
-    (
-        "global_step on every thread",
-        "(left out but once: a group is opened on all timelines)",
-        "",
-    ),
-    (
-        "perf/global_step_time",
-        metric::PERF_GLOBAL_STEP_TIME.name,
-        "computed, version 1",
-    ),
-    (
-        "perf/weight_sync_time",
-        metric::PERF_WEIGHT_SYNC_TIME.name,
-        "computed; zero in version 1 if nothing is synchronised",
-    ),
-    (
-        "perf/sum/rollout_time, perf/mean/rollout_time",
-        metric::PERF_ROLLOUT_TIME.name,
-        "computed",
-    ),
-    (
-        "perf/sum/refer_inference_time, perf/mean/refer_inference_time",
-        metric::PERF_REFER_INFERENCE_TIME.name,
-        "computed",
-    ),
-    (
-        "old_actor_inference",
-        metric::PERF_OLD_ACTOR_INFERENCE_TIME.name,
-        "computed; upstream has no such metric",
-    ),
-    (
-        "perf/sum/actor_train_time, perf/mean/actor_train_time",
-        metric::PERF_ACTOR_TRAIN_TIME.name,
-        "computed, version 1",
-    ),
-    (
-        "perf/sum/actor_train_step_time, perf/mean/actor_train_step_time",
-        metric::PERF_ACTOR_TRAIN_STEP_TIME.name,
-        "computed",
-    ),
-    (
-        "perf/first_micro_batch_rollout_time",
-        metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.name,
-        "computed, version 1",
-    ),
-    (
-        "perf/rollout_idle_time",
-        metric::PERF_ROLLOUT_IDLE_TIME.name,
-        "computed",
-    ),
-    (
-        "perf/sum/between_micro_batch_gap_time, perf/mean/between_micro_batch_gap_time",
-        metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.name,
-        "computed from version 1, by another formula than upstream: see TUNIX_TRACES.md",
-    ),
-    (
-        "perf/sum/refer_gap_time, perf/mean/refer_gap_time",
-        metric::PERF_REFER_GAP_TIME.name,
-        "computed, by another formula than upstream: see TUNIX_TRACES.md",
-    ),
-    (
-        "perf/sum/actor_gap_time, perf/mean/actor_gap_time",
-        metric::PERF_ACTOR_GAP_TIME.name,
-        "computed from version 1, by another formula than upstream: see TUNIX_TRACES.md",
-    ),
-];

@@ -66,7 +66,7 @@ impl TraceBuilder {
         self.event(track, EventKind::End, nanos, "")
     }
 
-    /// A slice as version 1 writes it.
+    /// A slice without others in it, or any slice of version 1.
     fn slice(self, track: u64, start: u64, end: u64, name: &str) -> Self {
         self.begin(track, start, name).end(track, end)
     }
@@ -165,10 +165,8 @@ fn groups() -> TraceBuilder {
 fn slices_nest_across_lanes_of_a_thread() {
     let (spans, skipped) = timelines()
         .begin(400_001, 10, "rollout (step=3)")
-        .begin(400_002, 20, "environment (step=3, group_id=g, pair_index=1)")
-        .end(400_002, 30)
-        .begin(400_002, 40, "environment (step=4)")
-        .end(400_002, 50)
+        .slice(400_002, 20, 30, "environment (step=3, group_id=g, pair_index=1)")
+        .slice(400_002, 40, 50, "environment (step=4)")
         // Both end at the same nanosecond, and the outer end is written first.
         .begin(400_002, 60, "data_loading")
         .end(400_001, 70)
@@ -197,8 +195,7 @@ fn slices_nest_across_lanes_of_a_thread() {
 fn slices_of_a_device_have_no_parent() {
     let (spans, _) = timelines()
         .begin(200_000, 10, "rollout (step=1)")
-        .begin(200_000, 20, "reference_inference (step=1)")
-        .end(200_000, 30)
+        .slice(200_000, 20, 30, "reference_inference (step=1)")
         .end(200_000, 40)
         .read(Version::Timelines);
     assert_eq!(spans.len(), 2);
@@ -213,8 +210,7 @@ fn slices_of_a_device_have_no_parent() {
 fn queue_span_has_the_step_of_the_waiting_work() {
     let (spans, _) = timelines()
         .begin(300_000, 10, "queue (name=reference_inference)")
-        .begin(400_001, 10, "reference_inference (step=5)")
-        .end(400_001, 12)
+        .slice(400_001, 10, 12, "reference_inference (step=5)")
         .end(300_000, 30)
         .read(Version::Timelines);
     let queue = named(&spans, "rl.queue");
@@ -227,12 +223,9 @@ fn queue_span_has_the_step_of_the_waiting_work() {
 #[test]
 fn slices_without_a_step_join_the_run_trace_and_link_to_the_previous_step() {
     let (spans, _) = timelines()
-        .begin(400_001, 5, "data_loading")
-        .end(400_001, 6)
-        .begin(400_001, 10, "rollout (step=2)")
-        .end(400_001, 20)
-        .begin(400_001, 30, "weight_sync")
-        .end(400_001, 40)
+        .slice(400_001, 5, 6, "data_loading")
+        .slice(400_001, 10, 20, "rollout (step=2)")
+        .slice(400_001, 30, 40, "weight_sync")
         .read(Version::Timelines);
     let (rollout, sync) = (named(&spans, "rl.rollout"), named(&spans, "rl.weight_sync"));
     assert_eq!(sync.trace, ids::lifecycle_trace(&run()));
@@ -247,8 +240,7 @@ fn open_slices_end_with_the_trace_and_are_marked_unfinished() {
     let (spans, _) = timelines()
         .begin(400_001, 10, "rollout (step=2)")
         .begin(400_002, 20, "environment (step=2)")
-        .begin(200_000, 25, "rollout (step=2)")
-        .end(200_000, 50)
+        .slice(200_000, 25, 50, "rollout (step=2)")
         .read(Version::Timelines);
     let environment = named(&spans, "rl.environment");
     assert_eq!(environment.end, START + 50);
@@ -271,10 +263,8 @@ fn open_slices_end_with_the_trace_and_are_marked_unfinished() {
 #[test]
 fn unknown_names_and_tags_are_kept_and_reported_once() {
     let (spans, skipped) = timelines()
-        .begin(400_001, 10, "logits (step=2, shard=a)")
-        .end(400_001, 20)
-        .begin(400_001, 30, "logits (step=3)")
-        .end(400_001, 40)
+        .slice(400_001, 10, 20, "logits (step=2, shard=a)")
+        .slice(400_001, 30, 40, "logits (step=3)")
         .read(Version::Timelines);
     let stage = named(&spans, "perf.stage");
     assert_eq!(stage.attributes["perf.stage"], "logits");
@@ -298,8 +288,7 @@ fn loop_or_role_distinguish_critic_and_actor() {
     assert_eq!(train.parent, named(&spans, "rl.critic_train_loop").id);
     assert_eq!(train.attributes["rl.role"], "critic");
     let (spans, _) = timelines()
-        .begin(400_001, 10, "peft_train (step=0, role=critic)")
-        .end(400_001, 20)
+        .slice(400_001, 10, 20, "peft_train (step=0, role=critic)")
         .read(Version::Timelines);
     assert_eq!(named(&spans, "rl.critic_train").attributes["rl.role"], "critic");
 }
@@ -337,12 +326,8 @@ fn slices_with_equal_names_and_starts_have_distinct_ids() {
 
 #[test]
 fn a_rewritten_file_records_only_new_slices() {
-    let first = || {
-        timelines()
-            .begin(400_001, 10, "rollout (step=0)")
-            .end(400_001, 20)
-    };
-    let again = first().begin(400_001, 30, "rollout (step=1)").end(400_001, 40);
+    let first = || timelines().slice(400_001, 10, 20, "rollout (step=0)");
+    let again = first().slice(400_001, 30, 40, "rollout (step=1)");
     let count = RefCell::new(0);
     let mut recorder = Recorder::new(run(), |batch| *count.borrow_mut() += batch.items);
     let mut trace = TunixTrace::new(Version::Timelines);
@@ -359,11 +344,7 @@ fn a_rewritten_file_records_only_new_slices() {
 
 #[test]
 fn without_a_date_a_trace_counts_from_1970_and_reports_it() {
-    let made = || {
-        timelines()
-            .begin(400_001, 10, "rollout (step=2)")
-            .end(400_001, 20)
-    };
+    let made = || timelines().slice(400_001, 10, 20, "rollout (step=2)");
     let (spans, skipped) = made().read_at(Version::Timelines, UnixNanos::UNKNOWN);
     assert_eq!((spans[0].start, spans[0].end), (10, 20));
     assert_eq!(reasons(&skipped), [(SkipReason::NoWallClock, 1)]);

@@ -1,6 +1,6 @@
 //! Records the metadata of a run: its owner's labels, its environment and its alerts.
 
-use pulsetrain_mapping::{CoverageRow, record_option};
+use pulsetrain_mapping::{CoverageRow, coverage_rules, record_option};
 use pulsetrain_otlp::{
     UnixNanos,
     wire::{Field, Reader, Value as Wire, WireError},
@@ -39,43 +39,21 @@ const GPU_NVIDIA: u32 = 24;
 
 /// Returns the coverage rows of everything that is not logged under a key.
 pub(super) fn coverage() -> [CoverageRow; 11] {
-    [
-        CoverageRow::rule(
-            "_step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "if the trainer logs no step of its own",
-        ),
-        CoverageRow::rule("_timestamp", "(the time of every point)", "times 1e9"),
-        CoverageRow::rule("_runtime, _wandb.*", "(left out: wandb_clock)", ""),
-        CoverageRow::rule("run.project", attribute::TRAIN_PROJECT.name, "of the resource"),
-        CoverageRow::rule(
-            "run.display_name",
-            attribute::TRAIN_RUN_NAME.name,
-            "of the resource",
-        ),
-        CoverageRow::rule(
-            "config, run.config, run.group, job_type, notes, tags, sweep_id",
-            event::RUN_OPTION.name,
-            "one event a key",
-        ),
-        CoverageRow::rule(
-            "environment",
-            event::RUN_ENVIRONMENT.name,
-            "one event, and one `run.gpu_model` per NVIDIA GPU",
-        ),
-        CoverageRow::rule("alert", event::RUN_MESSAGE.name, "one event"),
-        CoverageRow::rule(
-            "summary",
-            "(left out: wandb_summary)",
-            "except for keys without a history, which count as logged at the end",
-        ),
-        CoverageRow::rule("output, output_raw", "(left out: console_output)", ""),
-        CoverageRow::rule(
-            "exit, files, metric, telemetry, header, footer ...",
-            "(left out: wandb_bookkeeping)",
-            "",
-        ),
-    ]
+    coverage_rules! {
+        "_step" => metric::TRAIN_GLOBAL_STEP.name, "if the trainer logs no step of its own";
+        "_timestamp" => "(the time of every point)", "times 1e9";
+        "_runtime, _wandb.*" => "(left out: wandb_clock)", "";
+        "run.project" => attribute::TRAIN_PROJECT.name, "of the resource";
+        "run.display_name" => attribute::TRAIN_RUN_NAME.name, "of the resource";
+        "config, run.config, run.group, job_type, notes, tags, sweep_id" =>
+            event::RUN_OPTION.name, "one event a key";
+        "environment" => event::RUN_ENVIRONMENT.name, "one event, and one `run.gpu_model` per NVIDIA GPU";
+        "alert" => event::RUN_MESSAGE.name, "one event";
+        "summary" =>
+            "(left out: wandb_summary)", "except for keys without a history, which count as logged at the end";
+        "output, output_raw" => "(left out: console_output)", "";
+        "exit, files, metric, telemetry, header, footer ..." => "(left out: wandb_bookkeeping)", "";
+    }
 }
 
 /// Records the labels of the run, and whether it was resumed.
@@ -84,30 +62,19 @@ pub(super) fn run(
     time_unix_nanos: UnixNanos,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), WireError> {
+    let mut option = |name: &str, value: Out<'_>| record_option(name, value, time_unix_nanos, recorder);
     for field in Reader::new(bytes) {
         let Field { number, value } = field?;
         match value {
             Wire::Bytes(text) if !text.is_empty() => {
                 if let Some(name) = named(&OF_RUN, number) {
-                    record_option(
-                        name,
-                        Out::Text(&String::from_utf8_lossy(text)),
-                        time_unix_nanos,
-                        recorder,
-                    );
+                    option(name, Out::Text(&String::from_utf8_lossy(text)));
                 }
             }
             Wire::Varint(step) if number == STARTING_STEP && step > 0 => {
-                record_option(
-                    "wandb.starting_step",
-                    Out::Int(step as i64),
-                    time_unix_nanos,
-                    recorder,
-                );
+                option("wandb.starting_step", Out::Int(step as i64));
             }
-            Wire::Varint(1) if number == RESUMED => {
-                record_option("wandb.resumed", Out::Bool(true), time_unix_nanos, recorder);
-            }
+            Wire::Varint(1) if number == RESUMED => option("wandb.resumed", Out::Bool(true)),
             _ => {}
         }
     }
@@ -180,12 +147,8 @@ pub(super) fn alert(
         }
     }
     let message = format!("{title}: {body}");
-    recorder.record_event(
-        &event::RUN_MESSAGE,
-        time_unix_nanos,
-        Some(Out::Text(&message)),
-        &[],
-    );
+    let body = Some(Out::Text(&message));
+    recorder.record_event(&event::RUN_MESSAGE, time_unix_nanos, body, &[]);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Converts records and their items to points, options and events.
 
-use pulsetrain_mapping::{ScalarMeta, TagIndex, record_option};
+use pulsetrain_mapping::{RecordMeta, TagIndex, record_option};
 use pulsetrain_otlp::{
     UnixNanos,
     wire::{Field, Reader, Value as Wire, WireError},
@@ -161,7 +161,7 @@ impl WandbParser {
         // The step that a trainer logs takes precedence over wandb's count of calls.
         let own = logged.iter().find(|(index, _)| self.history.is_step(*index));
         let step = own.and_then(|(_, item)| item.number()).or(counted);
-        let at = ScalarMeta {
+        let at = RecordMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: step.map(|step| step as i64),
             position,
@@ -187,7 +187,7 @@ impl WandbParser {
         &mut self,
         type_item: &Item<'_>,
         logged: &mut Vec<(TagIndex, &Item<'_>)>,
-        at: ScalarMeta,
+        at: RecordMeta,
         recorder: &mut Recorder<'_>,
     ) {
         let prefix = &type_item.key[..type_item.key.len() - TYPE.len()];
@@ -208,7 +208,7 @@ impl WandbParser {
     }
 
     /// Records one logged value under the index of its key.
-    fn logged(&mut self, index: TagIndex, item: &Item<'_>, at: ScalarMeta, recorder: &mut Recorder<'_>) {
+    fn logged(&mut self, index: TagIndex, item: &Item<'_>, at: RecordMeta, recorder: &mut Recorder<'_>) {
         match item.value() {
             Value::Number(number) => self.history.record_at(index, at, number, recorder),
             Value::Text(text) => self.history.record_text_at(index, at, &text, recorder),
@@ -268,7 +268,7 @@ impl WandbParser {
 
     /// Records the summary values of keys that no history had.
     pub(super) fn end_of_summary(&mut self, recorder: &mut Recorder<'_>) {
-        let at = ScalarMeta {
+        let at = RecordMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: None,
             position: SourcePosition::default(),
@@ -309,7 +309,7 @@ impl WandbParser {
                 time_unix_nanos = record::timestamp(time)?.unwrap_or(time_unix_nanos);
             }
         }
-        let at = ScalarMeta {
+        let at = RecordMeta {
             time_unix_nanos,
             step: None,
             position,

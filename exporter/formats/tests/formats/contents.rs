@@ -11,36 +11,16 @@ use crate::imported::{NEAR, is_golden, json, recognised};
 const START: &str = "<!-- formats -->\n";
 const END: &str = "<!-- end of formats -->\n";
 
-/// The contents of a format's samples.
-#[derive(Clone, Copy, Debug, Default)]
-struct Contents {
-    time: bool,
-    step: bool,
-    span: bool,
-    rank: bool,
-}
-
-impl Contents {
-    fn of(format: &LogFormat, bytes: &[u8]) -> Self {
-        let (batches, invented, _, records) = read(format, bytes);
-        let text = json(&batches);
-        let has = |words: &str| text.contains(words);
-        Self {
-            time: invented * 2 < records && !batches.is_empty(),
-            step: has("\"name\":\"train.global_step\""),
-            span: has("\"name\":\"train.step\""),
-            rank: takes_rank(format, bytes),
-        }
-    }
-
-    fn or(self, other: Self) -> Self {
-        Self {
-            time: self.time || other.time,
-            step: self.step || other.step,
-            span: self.span || other.span,
-            rank: self.rank || other.rank,
-        }
-    }
+/// Returns whether a sample has a time, a step, a span of each step and a rank.
+fn contents_of(format: &LogFormat, bytes: &[u8]) -> [bool; 4] {
+    let (batches, invented, _, records) = read(format, bytes);
+    let text = json(&batches);
+    [
+        invented * 2 < records && !batches.is_empty(),
+        text.contains("\"name\":\"train.global_step\""),
+        text.contains("\"name\":\"train.step\""),
+        takes_rank(format, bytes),
+    ]
 }
 
 /// Reads a sample: the batches, the number of invented times, the ranks and the number of records.
@@ -74,11 +54,12 @@ fn takes_rank(format: &LogFormat, bytes: &[u8]) -> bool {
 }
 
 fn table() -> String {
-    let mut contents: BTreeMap<&str, Contents> = BTreeMap::new();
+    let mut contents: BTreeMap<&str, [bool; 4]> = BTreeMap::new();
     for (_, bytes, format) in recognised() {
-        let found = Contents::of(format, &bytes);
         let known = contents.entry(format.name).or_default();
-        *known = known.or(found);
+        for (known, found) in known.iter_mut().zip(contents_of(format, &bytes)) {
+            *known |= found;
+        }
     }
     let mut table = String::from(
         "| format | time | step | span of each step | rank from a launcher's prefix |\n|---|---|---|---|---|\n",
@@ -87,7 +68,7 @@ fn table() -> String {
         let Some(found) = contents.get(format.name) else {
             continue;
         };
-        let cells = [found.time, found.step, found.span, found.rank].map(|has| if has { "yes" } else { "" });
+        let cells = found.map(|has| if has { "yes" } else { "" });
         table.push_str(&format!("| `{}` | {} |\n", format.name, cells.join(" | ")));
     }
     table

@@ -92,11 +92,8 @@ pub(crate) fn number(text: &str) -> f64 {
 
 /// `00:33:13.624218` of 2026-11-21, the day of every sample, in nanoseconds since 1970.
 pub(crate) fn clock(text: &str) -> u64 {
-    let part = |from: usize| text[from..from + 2].parse::<u64>().expect("a time has digits");
-    let fraction = format!("{:0<9}", &text[9..]);
-    let nanos: u64 = fraction.parse().expect("a fraction has digits");
-    const MIDNIGHT_SECS: u64 = 1_795_219_200;
-    (MIDNIGHT_SECS + part(0) * 3600 + part(3) * 60 + part(6)) * 1_000_000_000 + nanos
+    let time: jiff::Timestamp = format!("2026-11-21T{text}Z").parse().expect("a time");
+    u64::try_from(time.as_nanosecond()).expect("it is after 1970")
 }
 
 /// The lines of a text, at newlines and carriage returns, without colours.

@@ -137,7 +137,7 @@ impl Imported {
 
     fn read(format: &str, name: &str, check: impl FnOnce(&str)) -> Self {
         let format = format_by_name(format).expect("the format has a row");
-        let (batches, _, skipped) = read_from(format, &sample(name), start_in_name(name));
+        let (batches, _, skipped) = read_in_chunks(format, &sample(name), start_in_name(name), CHUNK);
         let text = json(&batches);
         check(&text);
         let mut imported = Self {
@@ -259,15 +259,13 @@ fn start_in_name(name: &str) -> u64 {
 }
 
 pub(crate) fn read(format: &LogFormat, bytes: &[u8]) -> (Vec<Encoded>, Counts, ParseReport) {
-    read_from(format, bytes, 0)
+    read_in_chunks(format, bytes, 0, CHUNK)
 }
 
-/// Reads a run that began at a time.
-fn read_from(format: &LogFormat, bytes: &[u8], start_unix_nanos: u64) -> (Vec<Encoded>, Counts, ParseReport) {
-    read_in_chunks(format, bytes, start_unix_nanos, 4099)
-}
+/// The usual size of a chunk.
+const CHUNK: usize = 4099;
 
-/// Reads a run in chunks of `size` bytes.
+/// Reads a run that began at a time, in chunks of `size` bytes.
 pub(crate) fn read_in_chunks(
     format: &LogFormat,
     bytes: &[u8],

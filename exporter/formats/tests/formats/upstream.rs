@@ -1,6 +1,9 @@
-//! Event files, wandb files and the protobuf of traces, decoded by the few lines that their formats need and by nothing of ours.
+//! Event files, wandb files and the protobuf of traces, decoded by prost and the few lines that their formats need, and by nothing
+//! of ours.
 
 use std::collections::BTreeMap;
+
+use prost::{bytes::Buf, encoding::decode_varint};
 
 /// A field of a protobuf message: its number, and its value as the wire has it.
 type Field<'a> = (u64, Wire<'a>);
@@ -33,29 +36,13 @@ impl<'a> Wire<'a> {
 }
 
 fn varint(bytes: &mut &[u8]) -> u64 {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let byte = bytes[0];
-        *bytes = &bytes[1..];
-        number |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte < 0x80 {
-            return number;
-        }
-    }
+    decode_varint(bytes).expect("a varint ends")
 }
 
 fn take<'a>(bytes: &mut &'a [u8], len: usize) -> &'a [u8] {
     let (taken, rest) = bytes.split_at(len);
     *bytes = rest;
     taken
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// The fields of a message.
@@ -65,12 +52,12 @@ pub(crate) fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
         let tag = varint(&mut bytes);
         let value = match tag & 7 {
             0 => Wire::Number(varint(&mut bytes)),
-            1 => Wire::Number(little_endian(take(&mut bytes, 8))),
+            1 => Wire::Number(bytes.get_u64_le()),
             2 => {
                 let len = varint(&mut bytes) as usize;
                 Wire::Bytes(take(&mut bytes, len))
             }
-            5 => Wire::Number(little_endian(take(&mut bytes, 4))),
+            5 => Wire::Number(bytes.get_u32_le().into()),
             other => panic!("wire type {other}"),
         };
         fields.push((tag >> 3, value));
@@ -106,7 +93,7 @@ pub(crate) struct EventFile {
 pub(crate) fn event_file(mut bytes: &[u8]) -> EventFile {
     let mut file = EventFile::default();
     while !bytes.is_empty() {
-        let len = little_endian(take(&mut bytes, 8)) as usize;
+        let len = bytes.get_u64_le() as usize;
         take(&mut bytes, 4);
         take_event(take(&mut bytes, len), &mut file);
         take(&mut bytes, 4);
@@ -156,7 +143,7 @@ pub(crate) fn wandb_records(file: &[u8]) -> Vec<Vec<u8>> {
             at += left;
             continue;
         }
-        let len = little_endian(&file[at + 4..at + 6]) as usize;
+        let len = usize::from((&file[at + 4..]).get_u16_le());
         begun.extend_from_slice(&file[at + 7..at + 7 + len]);
         if matches!(file[at + 6], 1 | 4) {
             records.push(std::mem::take(&mut begun));

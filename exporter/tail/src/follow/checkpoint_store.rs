@@ -240,7 +240,7 @@ fn before(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::identity::Inode, *};
+    use super::*;
 
     fn saved(first_unacked: u64) -> CheckpointFile {
         CheckpointFile {
@@ -289,20 +289,9 @@ mod tests {
 
     #[test]
     fn a_checkpoint_with_an_unknown_zone_is_valid() {
-        let inode = Inode::of(&std::env::temp_dir().metadata().unwrap());
         let checkpoint = FileCheckpoint {
-            identity: FileIdentity::new(inode, b"[\n"),
-            offset: 7,
-            line: 1,
-            format: "surogate".to_owned(),
-            run: RunCheckpoint::of(&Run::default()),
             timezone: Some(UsedTimezone::default()),
-            last_local_before: 0,
-            attempts: AttemptsCheckpoint::default(),
-            is_continued: false,
-            has_ended: false,
-            modified_unix_nanos: 0,
-            emitted: None,
+            ..crate::follow::tests::checkpoint(7)
         };
         let text = serde_json::to_string(&checkpoint).unwrap();
         let load = |text: &str| serde_json::from_str::<FileCheckpoint>(text).unwrap();

@@ -62,9 +62,10 @@ fn log() -> PathBuf {
     "/logs/training.json".into()
 }
 
-fn read_to(offset: u64) -> Option<CheckpointUpdate> {
+/// Returns the checkpoint of a file that was read to an offset.
+pub(super) fn checkpoint(offset: u64) -> FileCheckpoint {
     let inode = Inode::of(&std::env::temp_dir().metadata().unwrap());
-    let checkpoint = FileCheckpoint {
+    FileCheckpoint {
         identity: FileIdentity::new(inode, b"[\n"),
         offset,
         line: 1,
@@ -77,8 +78,11 @@ fn read_to(offset: u64) -> Option<CheckpointUpdate> {
         has_ended: false,
         modified_unix_nanos: 0,
         emitted: None,
-    };
-    Some(CheckpointUpdate::Read(log(), Box::new(checkpoint)))
+    }
+}
+
+fn read_to(offset: u64) -> Option<CheckpointUpdate> {
+    Some(CheckpointUpdate::Read(log(), Box::new(checkpoint(offset))))
 }
 
 /// The stored offset and number of the first unacknowledged entry.
@@ -197,12 +201,8 @@ async fn new_follower_resumes_after_in_flight_data() {
     let checkpointer = Checkpointer::in_memory();
     let (_pipeline, ingress, _permits) = gated();
     send(&checkpointer, &ingress, vec![batch()], read_to(100));
-    assert_eq!(
-        checkpointer
-            .checkpoint_of(&log())
-            .map(|checkpoint| checkpoint.offset),
-        Some(100)
-    );
+    let known = checkpointer.checkpoint_of(&log());
+    assert_eq!(known.map(|checkpoint| checkpoint.offset), Some(100));
 }
 
 #[test]
@@ -231,19 +231,15 @@ async fn a_finished_file_is_known_before_its_batches_are_delivered() {
     std::fs::write(&path, b"[\n").unwrap();
     let file = std::fs::File::open(&path).unwrap();
     let inode = Inode::of(&file.metadata().unwrap());
-    let Some(CheckpointUpdate::Read(_, mut checkpoint)) = read_to(2) else {
-        unreachable!("it reads")
+    let checkpoint = FileCheckpoint {
+        identity: FileIdentity::new(inode, b"[\n"),
+        ..checkpoint(2)
     };
-    checkpoint.identity = FileIdentity::new(inode, b"[\n");
+    let finished = Some(CheckpointUpdate::Finished(log(), Box::new(checkpoint)));
     let checkpointer = Checkpointer::in_memory();
     let (pipeline, ingress, permits) = gated();
     assert!(!checkpointer.is_finished(&file).unwrap());
-    send(
-        &checkpointer,
-        &ingress,
-        vec![batch()],
-        Some(CheckpointUpdate::Finished(log(), checkpoint)),
-    );
+    send(&checkpointer, &ingress, vec![batch()], finished);
     assert!(checkpointer.is_finished(&file).unwrap(), "it is in flight");
     permits.add_permits(1);
     drop(ingress);

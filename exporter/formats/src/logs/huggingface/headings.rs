@@ -3,7 +3,7 @@
 //!
 //! [INFO|trainer.py:2410] 2026-11-21 00:20:58,123 >>   Num examples = 1,000
 
-use pulsetrain_mapping::{FieldValue, RecordMeta, number_text, record_option};
+use pulsetrain_mapping::{FieldValue, number_text, record_option};
 use std::borrow::Cow;
 
 use pulsetrain_otlp::write::Value as Out;
@@ -105,13 +105,8 @@ impl Headings {
         match (split, key, number_text::any(value)) {
             (_, "", _) => false,
             ("eval", "perplexity", Some(number)) => {
-                let meta = RecordMeta {
-                    time_unix_nanos: line.read_time(),
-                    step: None,
-                    position: line.position(),
-                };
                 let field = (Cow::Borrowed("eval_perplexity"), FieldValue::Number(number));
-                dictionaries.record(meta, vec![field], recorder);
+                dictionaries.record(line.meta(None), vec![field], recorder);
                 true
             }
             (_, _, Some(number)) if key.ends_with("_samples") => {

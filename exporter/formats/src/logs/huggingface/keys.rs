@@ -19,17 +19,9 @@ pub(super) const REMAINING: &str = "remaining_time";
 pub(super) static ROWS: RecordTable = RecordTable::new("hf-trainer", "log");
 
 /// Records dictionaries.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Dictionaries {
     fields: MetricMapper,
-}
-
-impl Default for Dictionaries {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("hf_trainer"),
-        }
-    }
 }
 
 impl Dictionaries {

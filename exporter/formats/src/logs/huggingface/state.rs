@@ -17,6 +17,7 @@ use self::{
 };
 use crate::logs::{
     LogFormat, LogParser, Pace, ParserFactory, RunHeader, Window,
+    clean::valid,
     literal::{self, Object},
 };
 use pulsetrain_record::{Recorder, SkipReason};
@@ -208,14 +209,6 @@ impl StateParser {
                 .record(meta, fields, &mut self.digest, dictionaries, recorder);
         }
         true
-    }
-}
-
-/// Returns the valid UTF-8 at the beginning of some bytes.
-fn valid(bytes: &[u8]) -> &str {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     }
 }
 

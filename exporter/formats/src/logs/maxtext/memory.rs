@@ -2,7 +2,7 @@
 //!
 //! MaxText prints "GB" and divides by 2^30.
 
-use pulsetrain_mapping::{CoverageRow, RecordTable, number_text};
+use pulsetrain_mapping::{CoverageRow, RecordTable, coverage_rules, number_text};
 use pulsetrain_otlp::{
     UnixNanos,
     write::{Attribute, Value as Out},
@@ -141,56 +141,25 @@ fn estimates(text: &str, time: UnixNanos, recorder: &mut Recorder<'_>) {
         if let Some((resolved, size)) = part {
             let bytes = in_bytes.map_or_else(|| resolved.mapping.convert(size), |_| Some(size));
             let attributes: Vec<Attribute<'_>> = resolved.fixed().collect();
-            recorder.record(
-                &metric::MEMORY_ESTIMATE_SIZE,
-                time,
-                bytes.unwrap_or(size),
-                &attributes,
-            );
+            let bytes = bytes.unwrap_or(size);
+            recorder.record(&metric::MEMORY_ESTIMATE_SIZE, time, bytes, &attributes);
         }
     }
 }
 
 /// Returns the coverage rows of the lines about memory.
 pub(super) fn coverage() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::rule(
-            "Memstats: Using a",
-            metric::MEMORY_FRAMEWORK_ALLOCATED.name,
-            "times 2^30",
-        ),
-        CoverageRow::rule(
-            "Memstats: Using / b",
-            metric::MEMORY_FRAMEWORK_LIMIT.name,
-            "times 2^30",
-        ),
-        CoverageRow::rule(
-            "Memstats: Using (c%)",
-            metric::MEMORY_FRAMEWORK_UTILIZATION.name,
-            "divided by 100",
-        ),
-        CoverageRow::rule("RAMstats: Using a", metric::MEMORY_HOST_USED.name, "times 2^30"),
-        CoverageRow::rule(
-            "RAMstats: Using / b",
-            metric::MEMORY_HOST_LIMIT.name,
-            "times 2^30",
-        ),
-        CoverageRow::rule("RAMstats: Using (c%)", "(left out: share_of_used_and_limit)", ""),
-        CoverageRow::rule(
-            "RAMstats: Available",
-            metric::MEMORY_HOST_AVAILABLE.name,
-            "times 2^30",
-        ),
-        CoverageRow::rule(
-            "Output size: a, temp size: b, argument size: c, host temp size: d, in bytes.",
-            metric::MEMORY_ESTIMATE_SIZE.name,
-            "as it is, `By`",
-        ),
-        CoverageRow::rule(
-            "Memstats unavailable, RAM stats unavailable",
-            "(left out: not_measured)",
-            "",
-        ),
-    ];
+    let rules = coverage_rules! {
+        "Memstats: Using a" => metric::MEMORY_FRAMEWORK_ALLOCATED.name, "times 2^30";
+        "Memstats: Using / b" => metric::MEMORY_FRAMEWORK_LIMIT.name, "times 2^30";
+        "Memstats: Using (c%)" => metric::MEMORY_FRAMEWORK_UTILIZATION.name, "divided by 100";
+        "RAMstats: Using a" => metric::MEMORY_HOST_USED.name, "times 2^30";
+        "RAMstats: Using / b" => metric::MEMORY_HOST_LIMIT.name, "times 2^30";
+        "RAMstats: Using (c%)" => "(left out: share_of_used_and_limit)", "";
+        "RAMstats: Available" => metric::MEMORY_HOST_AVAILABLE.name, "times 2^30";
+        "Output size: a, temp size: b, argument size: c, host temp size: d, in bytes." =>
+            metric::MEMORY_ESTIMATE_SIZE.name, "as it is, `By`";
+        "Memstats unavailable, RAM stats unavailable" => "(left out: not_measured)", "";
+    };
     ESTIMATES.coverage().into_iter().chain(rules).collect()
 }

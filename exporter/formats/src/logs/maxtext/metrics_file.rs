@@ -4,7 +4,7 @@
 //! belongs to the same run, and all its records are new. Windows are separate files; those of one run have only the run's name
 //! in common.
 
-use pulsetrain_mapping::{CoverageRow, FieldValue, MetricMapper, ScalarMeta, trainer};
+use pulsetrain_mapping::{CoverageRow, FieldValue, MetricMapper, coverage_rules, trainer};
 use pulsetrain_semconv::{attribute, metric};
 
 use crate::logs::lines::{self, Line, LineFormat};
@@ -51,7 +51,7 @@ struct MetricsFile {
 impl Default for MetricsFile {
     fn default() -> Self {
         Self {
-            steps: MetricMapper::new("maxtext"),
+            steps: MetricMapper::default(),
             scalars: Scalars::of_trainer(trainer("maxtext")),
         }
     }
@@ -79,11 +79,7 @@ impl LineFormat for MetricsFile {
         recorder.skip_values(SkipReason::NotMeasured, object.nulls);
         let step = literal::number(&fields, "step").map(|step| step as i64);
         fields.retain(|(key, _)| !NOT_VALUES.contains(&key.as_ref()));
-        let meta = ScalarMeta {
-            time_unix_nanos: line.read_time(),
-            step: None,
-            position: line.position(),
-        };
+        let meta = line.meta(None);
         let is_eval = fields.iter().any(|(key, _)| key.starts_with("eval/"));
         if let Some(step) = step.filter(|_| !is_eval) {
             self.steps.step(meta.time_unix_nanos, step, recorder);
@@ -100,13 +96,9 @@ impl LineFormat for MetricsFile {
 }
 
 fn coverage() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::rule(
-            "step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is, except for evaluations, which count their own",
-        ),
-        CoverageRow::rule("run_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
-    ];
+    let rules = coverage_rules! {
+        "step" => metric::TRAIN_GLOBAL_STEP.name, "as it is, except for evaluations, which count their own";
+        "run_name" => attribute::TRAIN_RUN_NAME.name, "of the resource";
+    };
     tags::coverage_of("maxtext").into_iter().chain(rules).collect()
 }

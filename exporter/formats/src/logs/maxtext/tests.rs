@@ -1,98 +1,80 @@
 //! Lines as MaxText printed them, of this release and of older ones.
 
 use super::*;
-use crate::logs::sampled::{Sampled, reasons};
+use crate::logs::sampled::{Sampled, check};
+
+const CASES: &str = "
+## a step has values and a span
+I1121 00:33:13.748022 140413477075840 metric_logger.py:230] completed step: 7, seconds: 0.014, \
+TFLOP/s/device: 0.001, Tokens/s/device: 4629.965, total_weights: 128, loss: 6.012, lm_loss: 6.012, \
+perplexity: 408.227, moe_lb_loss: 0.021199
+-> train.loss 6.012, train.loss_component 6.012 0.021199, train.throughput.flops_per_device 1e9, train.global_step 7
+-> spans 1, points 10
+
+## lines of older releases have no prefix and no span
+completed step: 0, seconds: 24.604, TFLOP/s/device: 31.079, Tokens/s/device: 499.5, total_weights: 48000, loss: 10.8
+[Rampup Batch Size Phase], completed step: 1, seconds: 0.3, total_weights: 10, loss: nan
+-> train.global_step 0 1, train.loss 10.8 nan, spans 0
+
+## evaluations are not steps
+Completed eval step: 0, seconds: 12.429, running loss=5.917, running perplexity=371.2, running total_weights=128.0
+Completed eval after train step 20, loss=5.917, perplexity=371.203, total_weights=384.0, avg_z_loss=0.000, \
+avg_moe_lb_loss=0.021, avg_mtp_acceptance_rate=46.5%
+-> eval.loss 5.917 5.917, eval.accept_ratio 0.465, train.global_step, points 10
+
+## memory of devices and of the host
+Total memory size: 100.4 GB, Output size: 44.6 GB, Temp size: 55.8 GB, Argument size: 44.6 GB, Host temp size: 0.0 GB.
+
+Memstats: After params initialized:
+\tUsing (GB) 44.63 / 95.74 (46.615835%) on TPU_0(process=0,(0,0,0,0))
+
+RAMstats: After params initialized:
+\tUsing (GB) 4.5 / 400.0 (1.125%) -->  Available:395.0
+-> memory.estimate.size 107803679130 47888885350 59914793779 47888885350 0
+-> memory.framework.limit 102800042230, memory.host.used 4.5GiB
+-> memory.host.available 395GiB
+
+## estimates in bytes, as a cluster of early 2025 printed them, each line once for all hosts
+(run_maxtext_train pid=80538, ip=10.130.0.12) Output size: 1657041920, temp size: 4907988480, \
+argument size: 1657366016, host temp size: 0, in bytes.
+-> memory.estimate.size 1657041920 4907988480 1657366016 0
+
+## unavailable memory is not measured
+
+Memstats: After params initialized:
+\tMemstats unavailable, error: 'NoneType' object is not subscriptable
+
+RAMstats: After params initialized:
+\tRAM stats unavailable, error: x
+-> skipped not_measured=2, points 0
+
+## a step of a distillation has two lines
+I1121 01:00:05.000000 140 train_distill.py:483] Distillation metrics | total_loss=2.31 hard_loss=2.5 soft_loss=1.9 \
+student_perplexity=12.18 moe_lb_loss=0.021
+I1121 01:00:05.100000 140 train_distill.py:392] step 5 | step_time=1.23s | TFLOPs/s/device: 100.00 (student=60.00, \
+teacher=40.00)
+-> train.loss 2.31, train.perplexity 12.18, train.global_step 5, train.throughput.flops_per_device 100e12
+-> train.loss_component 2.5 1.9 0.021, perf.phase_flops_per_device 60e12 40e12, spans 1, records 2
+
+## operations of inference are not those of training
+Per prefill step per device:\x20
+ \tTotal TFLOPs: 1.50\x20
+ \t\tLearnable weight TFLOPs: 1.40\x20
+-> points 0, records 0
+
+## lifecycle lines are events
+System Information: Jax Backend: PJRT C API
+TFRT TPU v6 lite
+Num_devices: 4, shape (1, 1, 4)
+I1121 01:00:05.000000 140 checkpointing.py:451] Started an asynchronous checkpoint save for step 5
+Starting eval after train step 20
+Training stopped: Target loss self.config.target_eval_loss=2.0 is achieved.
+-> events 6, points 1
+";
 
 #[test]
-fn maxtext_step_line_yields_values_and_a_span() {
-    let read = Sampled::read(
-        &FORMAT,
-        "I1121 00:33:13.748022 140413477075840 metric_logger.py:230] completed step: 7, seconds: 0.014, \
-         TFLOP/s/device: 0.001, Tokens/s/device: 4629.965, total_weights: 128, loss: 6.012, lm_loss: 6.012, \
-         perplexity: 408.227, moe_lb_loss: 0.021199\n",
-    );
-    assert_eq!(read.values("train.loss"), [6.012]);
-    assert_eq!(read.values("train.loss_component"), [6.012, 0.021199]);
-    assert_eq!(read.values("train.throughput.flops_per_device"), [0.001 * 1e12]);
-    assert_eq!(read.values("train.global_step"), [7.0]);
-    assert_eq!((read.counts.spans, read.counts.points), (1, 10));
-    assert!(!read.skipped.has_losses());
-}
-
-#[test]
-fn unprefixed_lines_of_older_releases_create_no_span() {
-    let read = Sampled::read(
-        &FORMAT,
-        "completed step: 0, seconds: 24.604, TFLOP/s/device: 31.079, Tokens/s/device: 499.5, total_weights: 48000, loss: 10.8\n\
-         [Rampup Batch Size Phase], completed step: 1, seconds: 0.3, total_weights: 10, loss: nan\n",
-    );
-    assert_eq!(read.values("train.global_step"), [0.0, 1.0]);
-    assert!(read.values("train.loss")[1].is_nan());
-    assert_eq!(read.counts.spans, 0);
-}
-
-#[test]
-fn maxtext_evaluation_lines_do_not_count_as_steps() {
-    let read = Sampled::read(
-        &FORMAT,
-        "Completed eval step: 0, seconds: 12.429, running loss=5.917, running perplexity=371.2, running total_weights=128.0\n\
-         Completed eval after train step 20, loss=5.917, perplexity=371.203, total_weights=384.0, avg_z_loss=0.000, \
-         avg_moe_lb_loss=0.021, avg_mtp_acceptance_rate=46.5%\n",
-    );
-    assert_eq!(read.values("eval.loss"), [5.917, 5.917]);
-    assert_eq!(read.values("eval.accept_ratio"), [0.465]);
-    assert_eq!(read.values("train.global_step"), [0.0; 0]);
-    assert_eq!(read.counts.points, 10);
-}
-
-#[test]
-fn memory_is_recorded_by_device_and_by_host() {
-    let read = Sampled::read(
-        &FORMAT,
-        "Total memory size: 100.4 GB, Output size: 44.6 GB, Temp size: 55.8 GB, Argument size: 44.6 GB, Host temp size: 0.0 GB.\n\
-         \nMemstats: After params initialized:\n\
-         \tUsing (GB) 44.63 / 95.74 (46.615835%) on TPU_0(process=0,(0,0,0,0))\n\
-         \nRAMstats: After params initialized:\n\
-         \tUsing (GB) 4.5 / 400.0 (1.125%) -->  Available:395.0\n",
-    );
-    assert_eq!(read.values("memory.estimate.size").len(), 5);
-    assert_eq!(
-        read.values("memory.framework.limit"),
-        [(95.74 * (1_u64 << 30) as f64).round()]
-    );
-    assert_eq!(read.values("memory.host.used"), [4.5 * (1_u64 << 30) as f64]);
-    assert_eq!(
-        read.values("memory.host.available"),
-        [395.0 * (1_u64 << 30) as f64]
-    );
-}
-
-/// As a cluster of early 2025 printed it, each line once for all hosts.
-#[test]
-fn estimates_in_bytes_are_read() {
-    let read = Sampled::read(
-        &FORMAT,
-        "(run_maxtext_train pid=80538, ip=10.130.0.12) Output size: 1657041920, temp size: 4907988480, \
-         argument size: 1657366016, host temp size: 0, in bytes.\n",
-    );
-    assert_eq!(
-        read.values("memory.estimate.size"),
-        [1_657_041_920.0, 4_907_988_480.0, 1_657_366_016.0, 0.0]
-    );
-}
-
-#[test]
-fn unavailable_memory_statistics_are_counted_as_not_measured() {
-    let read = Sampled::read(
-        &FORMAT,
-        "\nMemstats: After params initialized:\n\tMemstats unavailable, error: 'NoneType' object is not subscriptable\n\
-         \nRAMstats: After params initialized:\n\tRAM stats unavailable, error: x\n",
-    );
-    assert_eq!(
-        reasons(&read.skipped),
-        [(pulsetrain_record::SkipReason::NotMeasured, 2)]
-    );
-    assert_eq!(read.counts.points, 0);
+fn lines_have_their_values() {
+    check(&FORMAT, CASES);
 }
 
 /// The lines of `train.py` up to June 2025, and those of `metric_logger.py` up to April 2026.
@@ -128,46 +110,6 @@ fn results_of_evaluations_of_older_releases_are_read() {
         let recognised = lines::detect::<MaxText>(format!("{line}\n").as_bytes());
         assert_eq!(recognised, Some("lines of evaluations as MaxText prints them"));
     }
-}
-
-#[test]
-fn a_distillation_step_has_two_lines() {
-    let read = Sampled::read(
-        &FORMAT,
-        "I1121 01:00:05.000000 140 train_distill.py:483] Distillation metrics | total_loss=2.31 hard_loss=2.5 soft_loss=1.9 \
-         student_perplexity=12.18 moe_lb_loss=0.021\n\
-         I1121 01:00:05.100000 140 train_distill.py:392] step 5 | step_time=1.23s | TFLOPs/s/device: 100.00 (student=60.00, \
-         teacher=40.00)\n",
-    );
-    assert_eq!(read.values("train.loss"), [2.31]);
-    assert_eq!(read.values("train.perplexity"), [12.18]);
-    assert_eq!(read.values("train.global_step"), [5.0]);
-    assert_eq!(read.values("train.throughput.flops_per_device"), [100e12]);
-    assert_eq!(read.values("train.loss_component"), [2.5, 1.9, 0.021]);
-    assert_eq!(read.values("perf.phase_flops_per_device"), [60e12, 40e12]);
-    assert_eq!((read.counts.spans, read.counts.records), (1, 2));
-    assert!(!read.skipped.has_losses());
-}
-
-#[test]
-fn inference_flops_are_not_recorded_as_training_flops() {
-    let read = Sampled::read(
-        &FORMAT,
-        "Per prefill step per device: \n \tTotal TFLOPs: 1.50 \n \t\tLearnable weight TFLOPs: 1.40 \n",
-    );
-    assert_eq!((read.counts.points, read.counts.records), (0, 0));
-}
-
-#[test]
-fn lifecycle_lines_are_events() {
-    let read = Sampled::read(
-        &FORMAT,
-        "System Information: Jax Backend: PJRT C API\nTFRT TPU v6 lite\nNum_devices: 4, shape (1, 1, 4)\n\
-         I1121 01:00:05.000000 140 checkpointing.py:451] Started an asynchronous checkpoint save for step 5\n\
-         Starting eval after train step 20\n\
-         Training stopped: Target loss self.config.target_eval_loss=2.0 is achieved.\n",
-    );
-    assert_eq!((read.counts.events, read.counts.points), (6, 1));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod heading;
 mod tables;
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules, number_text,
 };
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
@@ -35,22 +35,12 @@ const GPU_MORE: &str = "Mem Usage";
 const GRPO: Delimiters = Delimiters { pair: " ", key: b"=" };
 
 /// Parses the console's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Console {
     fields: MetricMapper,
     heading: Heading,
     /// The GPU and the step of the previous line, which a second line continues.
     gpu: Option<(i64, Option<i64>)>,
-}
-
-impl Default for Console {
-    fn default() -> Self {
-        Self {
-            fields: MetricMapper::new("surogate"),
-            heading: Heading::default(),
-            gpu: None,
-        }
-    }
 }
 
 impl LineFormat for Console {
@@ -69,26 +59,23 @@ impl LineFormat for Console {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let text = line.text;
-        let meta = |step| RecordMeta {
-            time_unix_nanos: line.read_time(),
-            step,
-            position: line.position(),
-        };
         if let Some(head) = Head::of(text) {
-            self.step(&head, meta(Some(head.step)), line.is_live(), recorder);
+            self.step(&head, line.meta(Some(head.step)), line.is_live(), recorder);
         } else if let Some(rest) = text.strip_prefix(EVAL) {
             let fields: Vec<Field<'_>> = parts(rest).filter_map(part).collect();
             self.fields
-                .record(&tables::EVAL, meta(None), &fields, &[], recorder);
+                .record(&tables::EVAL, line.meta(None), &fields, &[], recorder);
         } else if let Some((gpu, step, rest)) = gpu_line(text) {
             self.gpu = Some((gpu, step));
-            self.gpu(gpu, meta(step), rest, recorder);
+            self.gpu(gpu, line.meta(step), rest, recorder);
         } else if let Some((gpu, step)) = self.gpu.filter(|_| text.starts_with(GPU_MORE)) {
-            self.gpu(gpu, meta(step), text, recorder);
+            self.gpu(gpu, line.meta(step), text, recorder);
         } else if let Some(fields) = grpo(text) {
-            self.grpo(&fields, meta(None), line.is_live(), recorder);
+            self.grpo(&fields, line.meta(None), line.is_live(), recorder);
         } else {
-            return self.heading.line(text, &mut self.fields, || meta(None), recorder);
+            return self
+                .heading
+                .line(text, &mut self.fields, || line.meta(None), recorder);
         }
         true
     }
@@ -264,26 +251,14 @@ fn grpo(text: &str) -> Option<Vec<Field<'_>>> {
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::step(":: step N", "line"),
-        CoverageRow::rule(
-            "norm !",
-            metric::TRAIN_ANOMALIES.name,
-            "one more, `train.anomaly.type=grad_norm_spike`",
-        ),
-        CoverageRow::rule(
-            "the last word of a step",
-            metric::TRAIN_PHASE.name,
-            "the state set is in this state",
-        ),
-        CoverageRow::rule("Device N", event::RUN_GPU_MODEL.name, "one event a GPU"),
-        CoverageRow::rule("done in N ms", event::RUN_MESSAGE.name, "one event"),
-        CoverageRow::rule(
-            "tokens of one file",
-            "(left out: the line of its data set counts them)",
-            "",
-        ),
-    ];
+    let rules = coverage_rules! {
+        CoverageRow::step(":: step N", "line");
+        "norm !" => metric::TRAIN_ANOMALIES.name, "one more, `train.anomaly.type=grad_norm_spike`";
+        "the last word of a step" => metric::TRAIN_PHASE.name, "the state set is in this state";
+        "Device N" => event::RUN_GPU_MODEL.name, "one event a GPU";
+        "done in N ms" => event::RUN_MESSAGE.name, "one event";
+        "tokens of one file" => "(left out: the line of its data set counts them)", "";
+    };
     RecordTable::coverage_of(
         &[
             &tables::HEAD,

@@ -20,21 +20,11 @@ use crate::logs::spans;
 use pulsetrain_record::{Recorder, SourcePosition};
 
 /// Maps the records of one run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Mapping {
     gpus: GpuNames,
     plan: Plan,
     mapper: MetricMapper,
-}
-
-impl Default for Mapping {
-    fn default() -> Self {
-        Self {
-            gpus: GpuNames::default(),
-            plan: Plan::default(),
-            mapper: MetricMapper::new("surogate"),
-        }
-    }
 }
 
 impl Mapping {
@@ -123,13 +113,8 @@ impl Mapping {
     fn eval(&mut self, numbers: &Numbers<'_, '_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
         let spans = self.points(numbers, (None, &[]), meta, recorder);
         if let Some(ms) = numbers.number("duration_ms") {
-            spans::eval(
-                numbers.record.step,
-                meta.time_unix_nanos,
-                ms / 1e3,
-                &spans.eval,
-                recorder,
-            );
+            let (step, time) = (numbers.record.step, meta.time_unix_nanos);
+            spans::eval(step, time, ms / 1e3, &spans.eval, recorder);
         }
     }
 

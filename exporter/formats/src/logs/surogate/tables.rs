@@ -1,6 +1,6 @@
 //! The mapping tables of `training.json`.
 
-use pulsetrain_mapping::{CoverageRow, RecordTable};
+use pulsetrain_mapping::{CoverageRow, RecordTable, coverage_rules};
 use pulsetrain_semconv::{event, metric};
 
 /// Fields of a `step` record; those of a mixture of experts follow the others.
@@ -26,46 +26,19 @@ pub(super) static GPU: RecordTable = RecordTable::new("surogate", "gpu");
 
 /// Returns the coverage rows of all fields.
 pub(super) fn coverage() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::rule(
-            "step.step",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` increases by one per record",
-        ),
-        CoverageRow::rule(
-            "option.max_steps",
-            metric::TRAIN_PROGRESS.name,
-            "the completed share, at every step",
-        ),
-        CoverageRow::rule(
-            "option.num_epochs",
-            metric::TRAIN_PROGRESS.name,
-            "without `max_steps`: an epoch has `dataset.tokens` / `step.step_tokens` steps, rounded down",
-        ),
-        CoverageRow::rule(
-            "step.phase",
-            metric::TRAIN_PHASE.name,
-            "the state set is in this state",
-        ),
-        CoverageRow::rule(
-            "gpu.throttle",
-            metric::GPU_THROTTLE_ACTIVE.name,
-            "the state set is in this state",
-        ),
-        CoverageRow::rule("gpu-model", event::RUN_GPU_MODEL.name, "one event a GPU"),
-        CoverageRow::rule(
-            "allocator.stats",
-            metric::MEMORY_SEGMENT_SIZE.name,
-            "one series a segment and kind of memory",
-        ),
-        CoverageRow::rule(
-            "abs-maxes",
-            event::TRAIN_TENSOR_ABS_MAX.name,
-            "one event with all tensors",
-        ),
-        CoverageRow::rule("cmd", event::RUN_COMMAND.name, "one event"),
-        CoverageRow::rule("option", event::RUN_OPTION.name, "one event an option"),
-        CoverageRow::rule("info", event::RUN_MESSAGE.name, "one event a message"),
-    ];
+    let rules = coverage_rules! {
+        "step.step" => metric::TRAIN_GLOBAL_STEP.name, "as it is; `train.steps` increases by one per record";
+        "option.max_steps" => metric::TRAIN_PROGRESS.name, "the completed share, at every step";
+        "option.num_epochs" =>
+            metric::TRAIN_PROGRESS.name, "without `max_steps`: an epoch has `dataset.tokens` / `step.step_tokens` steps, rounded down";
+        "step.phase" => metric::TRAIN_PHASE.name, "the state set is in this state";
+        "gpu.throttle" => metric::GPU_THROTTLE_ACTIVE.name, "the state set is in this state";
+        "gpu-model" => event::RUN_GPU_MODEL.name, "one event a GPU";
+        "allocator.stats" => metric::MEMORY_SEGMENT_SIZE.name, "one series a segment and kind of memory";
+        "abs-maxes" => event::TRAIN_TENSOR_ABS_MAX.name, "one event with all tensors";
+        "cmd" => event::RUN_COMMAND.name, "one event";
+        "option" => event::RUN_OPTION.name, "one event an option";
+        "info" => event::RUN_MESSAGE.name, "one event a message";
+    };
     RecordTable::coverage_of(&[&STEP, &MOE, &EVAL, &DATASET, &SOL, &GPU], rules)
 }

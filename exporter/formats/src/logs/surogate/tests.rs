@@ -3,7 +3,7 @@
 use super::{super::LogReader, *};
 use crate::logs::{
     ReadLimits,
-    sampled::{Sampled, read_in_chunks, reasons},
+    sampled::{Sampled, read_in_any_chunks, read_in_chunks, reasons},
 };
 use numbers::{Kind, Numbers};
 use pulsetrain_mapping::FieldValue;
@@ -144,15 +144,8 @@ fn chunk_size_does_not_change_the_result_for_surogate_logs() {
         ),
         record("step", r#", "loss": 1.5, "duration_ms": 12"#),
     ]);
-    let complete = read_in_chunks(&FORMAT, text.as_bytes(), text.len());
-    assert_eq!(complete.0.records, 3);
-    for piece in 1..text.len() {
-        assert_eq!(
-            read_in_chunks(&FORMAT, text.as_bytes(), piece),
-            complete,
-            "pieces of {piece}"
-        );
-    }
+    let (counts, _) = read_in_any_chunks(&FORMAT, text.as_bytes(), 1..text.len());
+    assert_eq!(counts.records, 3);
 }
 
 #[test]

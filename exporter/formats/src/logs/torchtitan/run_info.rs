@@ -1,7 +1,7 @@
 //! Parses the lines between the steps: the size of the model, the number of steps, and the duration of checkpoints
 //! (`torchtitan/trainer.py`, `torchtitan/components/checkpointer`).
 
-use pulsetrain_mapping::{CoverageRow, number_text, record_option};
+use pulsetrain_mapping::{CoverageRow, coverage_rules, number_text, record_option};
 use pulsetrain_otlp::{
     UnixNanos,
     write::{Attribute, Value as Out},
@@ -135,41 +135,15 @@ fn record(span: &'static semconv::Span, secs: f64, end_unix_nanos: UnixNanos, re
 }
 
 pub(super) fn coverage() -> [CoverageRow; 7] {
-    [
-        CoverageRow::rule(
-            "... total parameters",
-            metric::RUN_PARAMETERS.name,
-            "as it is, `{parameter}`",
-        ),
-        CoverageRow::rule(
-            "Peak FLOPS used for computing MFU",
-            metric::GPU_PEAK_FLOPS.name,
-            "as it is, `{flop}/s`",
-        ),
-        CoverageRow::rule(
-            "... capacity: ... with N GiB memory",
-            metric::MEMORY_FRAMEWORK_LIMIT.name,
-            "times 1.073741824e9, `By`",
-        ),
-        CoverageRow::rule(
-            "total steps",
-            metric::TRAIN_PROGRESS.name,
-            "the completed share, at every step",
-        ),
-        CoverageRow::rule(
-            "the settings before total steps",
-            semconv::event::RUN_OPTION.name,
-            "one event a setting",
-        ),
-        CoverageRow::rule(
-            "Finished saving the checkpoint ... in N seconds.",
-            span::TRAIN_CHECKPOINT_SAVE.name,
-            "a span, and `perf.checkpoint_time`",
-        ),
-        CoverageRow::rule(
-            "Finished loading the checkpoint in N seconds.",
-            span::TRAIN_CHECKPOINT_LOAD.name,
-            "a span",
-        ),
-    ]
+    coverage_rules! {
+        "... total parameters" => metric::RUN_PARAMETERS.name, "as it is, `{parameter}`";
+        "Peak FLOPS used for computing MFU" => metric::GPU_PEAK_FLOPS.name, "as it is, `{flop}/s`";
+        "... capacity: ... with N GiB memory" =>
+            metric::MEMORY_FRAMEWORK_LIMIT.name, "times 1.073741824e9, `By`";
+        "total steps" => metric::TRAIN_PROGRESS.name, "the completed share, at every step";
+        "the settings before total steps" => semconv::event::RUN_OPTION.name, "one event a setting";
+        "Finished saving the checkpoint ... in N seconds." =>
+            span::TRAIN_CHECKPOINT_SAVE.name, "a span, and `perf.checkpoint_time`";
+        "Finished loading the checkpoint in N seconds." => span::TRAIN_CHECKPOINT_LOAD.name, "a span";
+    }
 }

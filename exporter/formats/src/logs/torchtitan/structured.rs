@@ -3,7 +3,9 @@
 
 mod spans;
 
-use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable};
+use pulsetrain_mapping::{
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules,
+};
 use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, span};
 
@@ -40,7 +42,7 @@ const MAX_WRITERS: usize = 1024;
 impl Default for Structured {
     fn default() -> Self {
         Self {
-            fields: MetricMapper::new("torchtitan").of_one_attempt(),
+            fields: MetricMapper::default().of_one_attempt(),
             spans: OpenSpans::default(),
             writers: Vec::new(),
         }
@@ -67,11 +69,8 @@ impl LineFormat for Structured {
             recorder.report(SkipReason::MalformedRecord, line.position(), message);
             return false;
         };
-        let meta = RecordMeta {
-            time_unix_nanos: UnixNanos((time_us as u64).saturating_mul(1000)),
-            step: literal::number(&fields, "step").map(|step| step as i64),
-            position: line.position(),
-        };
+        let time = UnixNanos((time_us as u64).saturating_mul(1000));
+        let meta = line.meta_at(time, literal::number(&fields, "step").map(|step| step as i64));
         let rank = literal::number(&fields, "global_rank").or_else(|| literal::number(&fields, "rank"));
         let rank = rank.map(|rank| rank as i64).filter(|rank| *rank >= 0);
         recorder.of_rank(rank.map(Rank::OfJob));
@@ -157,41 +156,18 @@ fn coverage_table() -> Vec<CoverageRow> {
     let spans = SPANS
         .iter()
         .map(|(theirs, ours)| CoverageRow::rule(theirs, ours.name, "a span; its `value` is in milliseconds"));
-    let others = [
-        CoverageRow::step("step", "value"),
-        CoverageRow::rule("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
-        CoverageRow::rule(
-            "every other *_end",
-            span::PERF_STAGE.name,
-            "a span; its `value` is in milliseconds",
-        ),
-        CoverageRow::rule(
-            "step_tags",
-            attribute::PERF_TAGS.name,
-            "an attribute of spans that may have it",
-        ),
-        CoverageRow::rule(
-            "source, task_name",
-            attribute::PERF_TIMELINE.name,
-            "an attribute of spans that may have it",
-        ),
-        CoverageRow::rule(
-            "source, host_name, local_rank, pid",
-            event::RUN_ENVIRONMENT.name,
-            "one event a writer",
-        ),
-        CoverageRow::rule(
-            "*_error",
-            event::RUN_MESSAGE.name,
-            "one event, its body the message",
-        ),
-        CoverageRow::rule("every other log_type_name", event::RUN_MESSAGE.name, "one event"),
-        CoverageRow::rule(
-            "delta_ms, tid, rank, relative_step, seq_id, caller, log_*, logger_name, time, time_ms",
-            "(left out: they number and position the record)",
-            "",
-        ),
-        CoverageRow::rule("*_start", "(left out: the end has its duration)", ""),
-    ];
+    let others = coverage_rules! {
+        CoverageRow::step("step", "value");
+        "global_rank" => attribute::TRAIN_RANK.name, "of the resource";
+        "every other *_end" => span::PERF_STAGE.name, "a span; its `value` is in milliseconds";
+        "step_tags" => attribute::PERF_TAGS.name, "an attribute of spans that may have it";
+        "source, task_name" => attribute::PERF_TIMELINE.name, "an attribute of spans that may have it";
+        "source, host_name, local_rank, pid" => event::RUN_ENVIRONMENT.name, "one event a writer";
+        "*_error" => event::RUN_MESSAGE.name, "one event, its body the message";
+        "every other log_type_name" => event::RUN_MESSAGE.name, "one event";
+        "delta_ms, tid, rank, relative_step, seq_id, caller, log_*, logger_name, time, time_ms" =>
+            "(left out: they number and position the record)", "";
+        "*_start" => "(left out: the end has its duration)", "";
+    };
     RecordTable::coverage_of(&[&VALUES], spans.chain(others))
 }

@@ -1,7 +1,7 @@
 //! Parses Tunix's OpenTelemetry metrics (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's console
 //! exporter between other lines, or OTLP/JSON. `pulsetrain_mapping::tunix_otel` maps the names.
 
-use pulsetrain_mapping::CoverageRow;
+use pulsetrain_mapping::{CoverageRow, coverage_rules};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
@@ -190,25 +190,14 @@ fn either<'v>(value: &'v Value, one: &str, other: &str) -> Option<&'v Value> {
 }
 
 fn coverage() -> Vec<CoverageRow> {
-    let rules = [
-        CoverageRow::rule(
-            STEP,
-            metric::TRAIN_GLOBAL_STEP.name,
-            "from every point of the step",
-        ),
-        CoverageRow::rule(
-            "tunix.training.loss, .perplexity, .learning_rate, .gradient.norm",
-            "the metric of the tag prefix/mode/name",
-            "as for the tag; the names of the tags are below",
-        ),
-        CoverageRow::rule(
-            "tunix.a.b of prefix p in mode m",
-            "the metric of the tag p/m/a/b",
-            "as for the tag",
-        ),
-        CoverageRow::rule("a value of the same step again", "(left out: exported_again)", ""),
-        CoverageRow::rule("metrics of other scopes", "(left out: scope_of_another)", ""),
-    ];
+    let rules = coverage_rules! {
+        STEP => metric::TRAIN_GLOBAL_STEP.name, "from every point of the step";
+        "tunix.training.loss, .perplexity, .learning_rate, .gradient.norm" =>
+            "the metric of the tag prefix/mode/name", "as for the tag; the names of the tags are below";
+        "tunix.a.b of prefix p in mode m" => "the metric of the tag p/m/a/b", "as for the tag";
+        "a value of the same step again" => "(left out: exported_again)", "";
+        "metrics of other scopes" => "(left out: scope_of_another)", "";
+    };
     rules.into_iter().chain(tags::coverage_of("tunix")).collect()
 }
 

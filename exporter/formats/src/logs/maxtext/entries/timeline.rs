@@ -64,7 +64,7 @@ pub(super) struct Timeline {
 impl Default for Timeline {
     fn default() -> Self {
         Self {
-            fields: MetricMapper::new("maxtext").of_one_attempt(),
+            fields: MetricMapper::default().of_one_attempt(),
             step: None,
             furthest: None,
             events_nanos: 0,
@@ -148,15 +148,8 @@ impl Timeline {
             start: step.start,
             end,
         };
-        let ids = (step.span_id, None);
-        record(
-            &span::TRAIN_STEP,
-            Some(step.number),
-            ids,
-            done,
-            &attributes,
-            recorder,
-        );
+        let (number, ids) = (Some(step.number), (step.span_id, None));
+        record(&span::TRAIN_STEP, number, ids, done, &attributes, recorder);
     }
 
     /// Records data loading as a child span of the current step.

@@ -15,6 +15,7 @@ use pulsetrain_record::Recorder;
 pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
     let mut unmapped = UnmappedFields::of(record);
     let stats = unmapped.take("stats");
+    let (metric, time) = (&metric::MEMORY_SEGMENT_SIZE, record.time_unix_nanos);
     for segment in stats.iter().flat_map(|stats| list(stats)) {
         let Value::Map(fields) = segment else { continue };
         let name = record::text(fields, "name").unwrap_or_default();
@@ -26,12 +27,7 @@ pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
                 (&attribute::MEMORY_SEGMENT_NAME, Out::Text(name)),
                 (&attribute::MEMORY_KIND, Out::Text(kind)),
             ];
-            recorder.record(
-                &metric::MEMORY_SEGMENT_SIZE,
-                record.time_unix_nanos,
-                bytes,
-                &attributes,
-            );
+            recorder.record(metric, time, bytes, &attributes);
         }
     }
     unmapped.record(recorder);
@@ -46,13 +42,8 @@ pub(super) fn abs_maxes(record: &Record<'_>, recorder: &mut Recorder<'_>) {
         .flat_map(|maxes| list(maxes))
         .filter_map(named_value)
         .collect();
-    let body = Out::Map(&entries);
-    recorder.record_event(
-        &event::TRAIN_TENSOR_ABS_MAX,
-        record.time_unix_nanos,
-        Some(body),
-        &[step_of(record)],
-    );
+    let (event, time) = (&event::TRAIN_TENSOR_ABS_MAX, record.time_unix_nanos);
+    recorder.record_event(event, time, Some(Out::Map(&entries)), &[step_of(record)]);
     unmapped.record(recorder);
 }
 

@@ -72,11 +72,6 @@ pub(super) fn record_others(record: &Record<'_>, others: &[&(&str, Value<'_>)], 
         (&attribute::TRAIN_RECORD_KIND, Out::Text(record.kind)),
         (&attribute::TRAIN_STEP, Out::Int(record.step)),
     ];
-    let body = Some(Out::Map(&entries));
-    recorder.record_event(
-        &event::TRAIN_CUSTOM_RECORD,
-        record.time_unix_nanos,
-        body,
-        &attributes,
-    );
+    let (event, time) = (&event::TRAIN_CUSTOM_RECORD, record.time_unix_nanos);
+    recorder.record_event(event, time, Some(Out::Map(&entries)), &attributes);
 }
