@@ -111,6 +111,10 @@ impl LabelKeys {
 
     /// Returns the field of a number, or `None` if it has no key.
     pub(super) fn field<'a>(&mut self, number: &Labelled<'a>, section: Section) -> Option<Field<'a>> {
+        // `Epoch(test) [50/250]` is no epoch.
+        if section == Section::EvaluationBatches && number.is_progress && names_evaluation(number.label) {
+            return None;
+        }
         if let Some(key) = self.of_label(number.label, section) {
             let value = self.value(number, &key)?;
             return Some((Cow::Owned(key), value));

@@ -12,7 +12,7 @@ use super::{
     label_keys::{LabelKeys, epoch_before_count, is_count},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
-    section::{Section, is_evaluation},
+    section::{Section, counts_evaluation, is_evaluation},
 };
 use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
@@ -105,7 +105,7 @@ impl TextLines {
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         self.records.look_up(&fields);
         self.note_epoch(&fields, &totals);
-        if !is_value_of_block && !self.is_record(&fields) {
+        if !is_value_of_block && !is_result_of_evaluation(&numbers) && !self.is_record(&fields) {
             self.note_heading(&numbers, &fields, &totals);
             return None;
         }
@@ -364,6 +364,16 @@ fn are_of_evaluation(numbers: &[Labelled<'_>], mut section: Section) -> bool {
         section != Section::Training
     };
     !numbers.is_empty() && numbers.iter().all(is_of_evaluation)
+}
+
+/// Returns whether a line has the results of mmengine's evaluation, of any name: `Epoch(val) [1][250/250]  mIoU: 77.4`.
+fn is_result_of_evaluation(numbers: &[Labelled<'_>]) -> bool {
+    let is_counter = |number: &Labelled<'_>| counts_evaluation(number.label) == Some(true);
+    let is_finished = |number: &Labelled<'_>| match number.number {
+        LabelledNumber::Fraction(done, total) => done >= total,
+        LabelledNumber::Value(..) | LabelledNumber::Clock(_) => false,
+    };
+    numbers.iter().any(is_counter) && numbers.iter().any(is_finished)
 }
 
 /// Returns whether a line is a printed object of settings: `Namespace(lr=0.01, epochs=500)`.

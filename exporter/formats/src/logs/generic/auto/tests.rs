@@ -284,6 +284,28 @@ fn evaluation_with_its_own_counter_or_heading_is_not_training() {
 }
 
 #[test]
+fn counters_with_their_split_in_brackets_are_of_training_or_of_an_evaluation() {
+    let train =
+        |step: u32| format!("Epoch(train) [1][{step}0/30]  time: 0.5  data_time: 0.25  loss: 2.{step}\n");
+    let evaluation = "Epoch(val)   [1][ 50/250]    eta: 0:00:12  time: 0.05  data_time: 0.01  memory: 1200\n\
+                      Epoch(val) [1][250/250]    accuracy/top1: 76.5  accuracy/top5: 93.0  time: 0.05\n\
+                      Epoch(test) [ 50/250]    time: 0.05\nEpoch(train) [2][10/30]  loss: 2.0\n";
+    let text = (1..4).map(train).collect::<String>() + evaluation;
+    let epochs = read(&text);
+    assert_eq!(epochs.values("train.global_step"), [10.0, 20.0, 30.0, 40.0]);
+    assert_eq!(epochs.values("train.epoch"), [1.0, 1.0, 1.0, 1.0, 2.0]);
+    assert_eq!(epochs.values("train.step.duration"), [0.5; 3]);
+    assert_eq!(epochs.values("eval.accuracy"), [0.765]);
+    assert_eq!(epochs.values("train.custom"), [93.0, 0.05]);
+    let iterations = self::read(
+        "Iter(train) [  50/80000]  loss: 2.5\nIter(train) [ 100/80000]  loss: 2.25\nIter(train) [ 150/80000]  loss: 2.0\n\
+         Iter(val) [ 50/500]    time: 0.05\nIter(val) [500/500]    mIoU: 77.4\n",
+    );
+    assert_eq!(iterations.values("train.global_step"), [50.0, 100.0, 150.0]);
+    assert_eq!(iterations.values("train.custom"), [77.4]);
+}
+
+#[test]
 fn line_of_the_source_is_no_value() {
     for prefix in [
         "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
