@@ -12,7 +12,7 @@ use super::{
     label_keys::{LabelKeys, epoch_before_count, is_count},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
-    section::{Section, counts_evaluation, is_evaluation},
+    section::{Section, counts_evaluation, is_evaluation, names_training},
 };
 use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
@@ -92,7 +92,11 @@ impl TextLines {
         let printed = without_source_line(object.as_ref().map_or(body, |(start, _)| &body[..*start]));
         let numbers = labelled(printed);
         let is_summary = self.is_summary_of_evaluation(text, &numbers);
-        let section = if is_summary { Section::Evaluation } else { section };
+        let section = match is_summary {
+            true => Section::Evaluation,
+            false if self.is_bar_of_evaluation(&numbers) => Section::EvaluationBatches,
+            false => section,
+        };
         let mut totals = self.add_labelled(&numbers, section, &mut fields);
         self.is_in_evaluation &= !is_summary;
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
@@ -113,7 +117,14 @@ impl TextLines {
             && let Some(done) = fields[step].1.number()
         {
             let total = totals.get(step).copied().flatten();
-            match self.epochs.step(done, total, fields[step].0 == COUNT) {
+            let is_count = fields[step].0 == COUNT;
+            let is_other = is_count && total.is_some_and(|total| self.epochs.is_other_loop(total));
+            self.records.is_of_other_loop = is_other;
+            let done = match is_other {
+                true => None,
+                false => self.epochs.step(done, total, is_count),
+            };
+            match done {
                 Some(done) => fields[step].1 = FieldValue::Number(done),
                 None => {
                     fields.remove(step);
@@ -132,6 +143,30 @@ impl TextLines {
                 let label = number.label;
                 is_count(number) || self.keys.is_step(label) || self.keys.is_epoch(label)
             })
+    }
+
+    /// Returns whether a line is the bar of an evaluation without a label: it has another total than the finished bar of training
+    /// before it, and no epoch has begun since then.
+    fn is_bar_of_evaluation(&mut self, numbers: &[Labelled<'_>]) -> bool {
+        let mut counts = numbers
+            .iter()
+            .filter(|number| is_count(number) && !number.is_remark);
+        let (Some(count), None) = (counts.next(), counts.next()) else {
+            return false;
+        };
+        let LabelledNumber::Fraction(_, total) = count.number else {
+            return false;
+        };
+        if !self.epochs.has_epochs() || !self.epochs.is_other_loop(total) {
+            return false;
+        }
+        let keys = &mut self.keys;
+        !numbers.iter().any(|number| {
+            let mut words = number.label.split_whitespace();
+            names_training(number.context)
+                || names_training(number.label)
+                || words.any(|word| keys.is_epoch(word))
+        })
     }
 
     /// Returns the section in which a line begins: that of the heading above indented lines.

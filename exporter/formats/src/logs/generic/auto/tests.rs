@@ -1,6 +1,7 @@
 use super::*;
 use crate::logs::generic::suggest_mapping;
-use crate::logs::sampled::Sampled;
+use crate::logs::sampled::{Sampled, reasons};
+use pulsetrain_record::SkipReason;
 
 fn read(text: &str) -> Sampled {
     assert!(agree(text.as_bytes()), "{text}");
@@ -303,6 +304,49 @@ fn counters_with_their_split_in_brackets_are_of_training_or_of_an_evaluation() {
     );
     assert_eq!(iterations.values("train.global_step"), [50.0, 100.0, 150.0]);
     assert_eq!(iterations.values("train.custom"), [77.4]);
+}
+
+#[test]
+fn second_bar_of_an_epoch_is_of_an_evaluation() {
+    let bar = |loss: f64, (done, total): (u32, u32)| {
+        format!(
+            " [===>...]  Step: 12ms | Tot: 1s | Loss: {loss} | Acc: 45.5% ({done}/{total})    \u{8}\u{8} {done}/{total} \r"
+        )
+    };
+    let epoch = |number: u32| {
+        let bars = [
+            (2.5, (100, 391)),
+            (2.25, (391, 391)),
+            (3.5, (1, 100)),
+            (3.25, (100, 100)),
+        ];
+        let bars = bars.map(|(loss, count)| bar(loss, count));
+        format!("\nEpoch: {number}\n{}\nSaving..\n", bars.concat())
+    };
+    let cifar = read(&(0..2).map(epoch).collect::<String>());
+    assert_eq!(cifar.values("train.global_step"), [100.0, 391.0, 491.0, 782.0]);
+    assert_eq!(cifar.values("train.loss"), [2.5, 2.25, 2.5, 2.25]);
+    assert_eq!(cifar.values("eval.loss"), [3.5, 3.25, 3.5, 3.25]);
+    assert_eq!(cifar.values("eval.accuracy"), [0.455; 4]);
+    let keras = "Epoch 1/2\n938/1875 ━━ 3s 250ms/step - accuracy: 0.5 - loss: 2.5\r1875/1875 ━━ 3s 250ms/step - accuracy: 0.5 - loss: 2.25\n\
+                 Epoch 2/2\n1875/1875 ━━ 3s 250ms/step - accuracy: 0.5 - loss: 2.0\n\
+                 40/79 ━━ 1s 3ms/step - accuracy: 0.75 - loss: 3.0\r79/79 ━━ 1s 3ms/step - accuracy: 0.75 - loss: 3.5\n";
+    let keras = Sampled::read(crate::format_by_name("keras").unwrap(), keras);
+    assert_eq!(keras.values("train.global_step"), [938.0, 1875.0, 3750.0]);
+    assert_eq!(keras.values("eval.loss"), [3.0, 3.5]);
+    assert_eq!(keras.values("eval.accuracy"), [0.75; 2]);
+    assert_eq!(keras.values("train.step.duration"), [0.25; 3]);
+}
+
+#[test]
+fn shorter_bar_in_a_log_without_epochs_is_no_step_and_is_reported() {
+    let bar = |(done, total): (u32, u32)| format!("{done}/{total} [00:01<00:02, 2.5it/s, loss=2.{done}]\r");
+    let bars = [(1, 4), (4, 4), (1, 2), (2, 2), (1, 4), (4, 4)];
+    let read = read(&bars.map(bar).concat());
+    assert_eq!(read.values("train.global_step"), [1.0, 4.0, 5.0, 8.0]);
+    assert_eq!(read.values("train.loss"), [2.1, 2.4, 2.1, 2.2, 2.1, 2.4]);
+    let ignored = SkipReason::Ignored("count_of_another_loop");
+    assert_eq!(reasons(&read.skipped), [(ignored, 2)]);
 }
 
 #[test]
