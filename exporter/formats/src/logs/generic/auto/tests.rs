@@ -350,6 +350,27 @@ fn shorter_bar_in_a_log_without_epochs_is_no_step_and_is_reported() {
 }
 
 #[test]
+fn wall_of_fairseq_is_the_elapsed_time_in_any_order() {
+    let line = |step: u32| {
+        let (wall, train_wall) = (
+            format!("\"wall\": \"{step}0\""),
+            format!("\"train_wall\": \"{step}\""),
+        );
+        let (first, second) = if step == 2 {
+            (&wall, &train_wall)
+        } else {
+            (&train_wall, &wall)
+        };
+        format!(
+            "INFO | train_inner | {{\"loss\": \"2.{step}\", \"num_updates\": \"{step}\", {first}, {second}}}\n"
+        )
+    };
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.values("train.elapsed_time"), [10.0, 20.0, 30.0]);
+    assert_eq!(read.values("train.custom"), [1.0, 2.0, 3.0]);
+}
+
+#[test]
 fn line_of_the_source_is_no_value() {
     for prefix in [
         "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
