@@ -36,6 +36,8 @@ pub(super) struct KeyInfo {
     pub(super) example: Option<String>,
     /// Whether all values are kept as `train.custom` from now on although a row matches the key.
     pub(super) is_unmapped: bool,
+    /// Whether its ratios are in percent, as a number above 1 shows.
+    pub(super) is_percent: bool,
     /// The outcome of its values.
     pub(super) outcome: KeyOutcome,
     /// Whether values of the key can be attributes of other values.
@@ -213,6 +215,7 @@ impl KeyInfo {
             state,
             example: None,
             is_unmapped: false,
+            is_percent: false,
             outcome: KeyOutcome::default(),
             is_attribute: mapping.is_attribute(key),
             is_kind: mapping.kind() == Some(key),

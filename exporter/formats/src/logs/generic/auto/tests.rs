@@ -371,6 +371,14 @@ fn wall_of_fairseq_is_the_elapsed_time_in_any_order() {
 }
 
 #[test]
+fn first_number_above_one_shows_that_a_series_is_in_percent() {
+    let line = |(step, accuracy): (u32, f64)| format!("step {step} loss 2.5 acc {accuracy} val_acc 0.5\n");
+    let read = read(&[(1, 0.5), (2, 25.0), (3, 0.5), (4, 50.0)].map(line).concat());
+    assert_eq!(read.values("train.accuracy"), [0.5, 0.25, 0.005, 0.5]);
+    assert_eq!(read.values("eval.accuracy"), [0.5; 4]);
+}
+
+#[test]
 fn line_of_the_source_is_no_value() {
     for prefix in [
         "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
