@@ -14,6 +14,10 @@ pub(super) struct EpochSteps {
     counts: Steps,
     /// The steps with a label. A log can have both: bars within an epoch, and lines with the step of the run.
     labelled: Steps,
+    /// The epoch and the newest fraction of a batch.
+    fraction: Option<[f64; 3]>,
+    /// Whether such fractions are an epoch and a batch.
+    has_epoch_and_batch: bool,
 }
 
 /// The steps of one kind.
@@ -67,6 +71,23 @@ impl EpochSteps {
             .total
             .filter(|_| newest.is_finished() && !self.is_new_epoch);
         of_training.is_some_and(|of_training| total < of_training || self.has_epochs && total > of_training)
+    }
+
+    /// Returns whether the fraction of a batch is an epoch and a batch, as `Batch 0/100` of wenet: in an epoch, the second number
+    /// grows while the first one stays.
+    pub(super) fn is_epoch_and_batch(&mut self, first: f64, second: f64) -> bool {
+        let before = self.fraction.replace([self.epoch, first, second]);
+        if let Some([epoch, same, batch]) = before
+            && !self.has_epoch_and_batch
+            && epoch == self.epoch
+            && same == first
+            && batch < second
+        {
+            self.has_epoch_and_batch = true;
+            self.begin(first, None);
+            self.step(batch, None, false);
+        }
+        self.has_epoch_and_batch
     }
 
     /// Returns the step of the run, or `None` if it is unknown. A count without a label, as in bars, counts within the epoch

@@ -120,18 +120,14 @@ impl LabelKeys {
             return Some((Cow::Owned(key), value));
         }
         if section == Section::EvaluationBatches {
-            let (key, value) = unknown(number).filter(|_| !number.is_progress)?;
-            let key = match names_evaluation(&key) {
-                true => key,
-                false => Cow::Owned([EVAL_PREFIX, &key].concat()),
-            };
-            return Some((key, value));
+            return unknown(number, section).filter(|_| !number.is_progress);
         }
         if is_count(number) {
             let value = self.value(number, COUNT)?;
             return self.is_step(COUNT).then_some((Cow::Borrowed(COUNT), value));
         }
-        self.by_measure(number, section).or_else(|| unknown(number))
+        self.by_measure(number, section)
+            .or_else(|| unknown(number, section))
     }
 
     /// Returns whether a number is the index of the next number, as 3 in `Train loss 3 10.5`. The label is that of the next.
@@ -317,15 +313,16 @@ impl LabelKeys {
 /// Returns whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` and `Train: [10/100]` if no rule knows
 /// the label.
 pub(super) fn is_count(number: &Labelled<'_>) -> bool {
-    let last = number
-        .label
-        .rsplit(char::is_whitespace)
-        .next()
-        .unwrap_or_default();
-    let is_of_epoch = last.is_empty()
-        || is_one_of(&BATCHES, last)
+    let is_of_epoch = number.label.is_empty()
+        || is_batch(number.label)
         || is_evaluation(without_noise(number.label)) == Some(false);
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
+}
+
+/// Returns whether a label names the batches of an epoch.
+pub(super) fn is_batch(label: &str) -> bool {
+    let last = label.rsplit(char::is_whitespace).next();
+    last.is_some_and(|word| is_one_of(&BATCHES, word))
 }
 
 /// Returns the rate of data after a number: `GB/sec`.
@@ -386,8 +383,8 @@ fn tails(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns a number without a row under its label.
-fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
+/// Returns a number without a row under its label, or under the key of an evaluation.
+fn unknown<'a>(number: &Labelled<'a>, section: Section) -> Option<Field<'a>> {
     let key = without_noise(number.label);
     let is_name = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_location = key.contains(".py") || key.contains("://");
@@ -395,8 +392,14 @@ fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
     // The percentage of a bar repeats its count.
     let is_of_bar = number.is_progress && matches!(number.number, LabelledNumber::Value(..));
     let is_value = !is_of_bar && !matches!(number.number, LabelledNumber::Clock(_));
-    let is_key = is_name && is_short && !is_location && is_value;
-    is_key.then(|| (Cow::Borrowed(key), value_of(number)))
+    if !(is_name && is_short && !is_location && is_value) {
+        return None;
+    }
+    let key = match section == Section::Training || names_evaluation(key) {
+        true => Cow::Borrowed(key),
+        false => Cow::Owned([EVAL_PREFIX, key].concat()),
+    };
+    Some((key, value_of(number)))
 }
 
 fn value_of<'a>(number: &Labelled<'a>) -> FieldValue<'a> {

@@ -79,6 +79,8 @@ impl Section {
             Some(true) if is_counter => Self::EvaluationBatches,
             Some(true) => Self::Evaluation,
             Some(false) => Self::Training,
+            // `CV | loss 2.5 | Batch 10/97`.
+            None if is_counter && self == Self::Evaluation => Self::EvaluationBatches,
             None => self,
         }
     }

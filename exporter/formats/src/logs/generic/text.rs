@@ -9,10 +9,10 @@ use super::{
     blocks::{Blocks, Heading, Progress},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
-    label_keys::{LabelKeys, epoch_before_count, is_count},
+    label_keys::{LabelKeys, epoch_before_count, is_batch, is_count},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
-    section::{Section, counts_evaluation, is_evaluation, names_training},
+    section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_training},
 };
 use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
@@ -117,7 +117,8 @@ impl TextLines {
             && let Some(done) = fields[step].1.number()
         {
             let total = totals.get(step).copied().flatten();
-            let is_count = fields[step].0 == COUNT;
+            let total = total.filter(|total| *total > 0.0);
+            let is_count = fields[step].0 == COUNT && total.is_some();
             let is_other = is_count && total.is_some_and(|total| self.epochs.is_other_loop(total));
             self.records.is_of_other_loop = is_other;
             let done = match is_other {
@@ -189,6 +190,7 @@ impl TextLines {
         // `(4500/10000)` explains the number before it if the line has another count.
         let has_count = numbers.iter().any(|number| is_count(number) && !number.is_remark);
         let mut indexed = None;
+        let mut group = "";
         for (at, number) in numbers.iter().enumerate() {
             if number.is_remark && is_count(number) && has_count {
                 continue;
@@ -206,14 +208,22 @@ impl TextLines {
             let indexed = indexed.take();
             let number = indexed.as_ref().unwrap_or(number);
             section = section.after(number);
+            group = group_of(number.context, group);
+            if section == Section::Training && self.add_batch(number, has_count, fields) {
+                totals.resize(fields.len(), None);
+                continue;
+            }
             let epoch = epoch_before_count(number, numbers.get(at + 1)).filter(|_| self.keys.is_epoch(EPOCH));
             let field = match epoch {
                 Some(epoch) => Some((Cow::Borrowed(EPOCH), FieldValue::Number(epoch))),
                 None => self.keys.field(number, section),
             };
-            let Some(field) = field else {
+            let Some(mut field) = field else {
                 continue;
             };
+            if !group.is_empty() && fields.iter().any(|(key, _)| *key == field.0) {
+                field.0 = Cow::Owned([group, ".", &field.0].concat());
+            }
             totals.push(match number.number {
                 LabelledNumber::Fraction(_, total) => Some(total),
                 LabelledNumber::Value(..) | LabelledNumber::Clock(_) => None,
@@ -232,6 +242,29 @@ impl TextLines {
             fields.retain(|(key, _)| key != COUNT);
         }
         totals
+    }
+
+    /// Adds the fields of a batch in an epoch: of `Epoch 1, batch 50`, or of `Batch 0/100` if 0 is the epoch. Returns whether the
+    /// number is such a batch.
+    fn add_batch(&mut self, number: &Labelled<'_>, has_count: bool, fields: &mut Vec<Field<'_>>) -> bool {
+        let keys = &mut self.keys;
+        if !is_batch(number.label) || !keys.is_step(COUNT) || !keys.is_epoch(EPOCH) {
+            return false;
+        }
+        let is_after_epoch = fields.last().is_some_and(|(key, _)| keys.is_epoch(key));
+        let has_epoch = fields.iter().any(|(key, _)| keys.is_epoch(key));
+        let batch = match number.number {
+            LabelledNumber::Value(batch, "") if is_after_epoch && number.is_integer && !has_count => batch,
+            LabelledNumber::Fraction(epoch, batch)
+                if !has_epoch && self.epochs.is_epoch_and_batch(epoch, batch) =>
+            {
+                fields.push((Cow::Borrowed(EPOCH), FieldValue::Number(epoch)));
+                batch
+            }
+            _ => return false,
+        };
+        fields.push((Cow::Borrowed(COUNT), FieldValue::Number(batch)));
+        true
     }
 
     /// Adds the step of the heading to a line of its block, and the epoch to the first one. Returns whether the line has a
@@ -348,8 +381,22 @@ impl TextLines {
     }
 }
 
+/// Returns the word before the bracket that a number is in, given that of the number before it: `tot_loss` in
+/// `tot_loss[loss=2.5, acc=0.5]`.
+fn group_of<'a>(context: &'a str, before: &'a str) -> &'a str {
+    let Some(at) = context.rfind(['[', ']']) else {
+        return before;
+    };
+    if context[at..].starts_with(']') {
+        return "";
+    }
+    let mut words = context[..at].rsplit(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    words.next().unwrap_or_default()
+}
+
 /// Returns whether a field without a rule is a loss: `Loss_D`, `D loss`. A longer label is a sentence.
 fn is_loss((key, value): &Field<'_>) -> bool {
+    let key = key.strip_prefix(EVAL_PREFIX).unwrap_or(key);
     let is_short = key.split_whitespace().nth(2).is_none();
     let mut words = key.split(|letter: char| !letter.is_alphanumeric());
     is_short && words.any(|word| word.eq_ignore_ascii_case("loss")) && value.number().is_some()

@@ -124,11 +124,9 @@ fn epoch_local_counter_without_a_total_continues_at_its_interval() {
         assert_eq!(read.values("train.global_step"), all[..known], "{steps:?}");
     }
     let batches = "epoch 1 batch 100 loss 2.5\nepoch 1 batch 200 loss 2.25\nepoch 2 batch 100 loss 2\n";
-    assert!(
-        Sampled::read(&FORMAT, batches)
-            .values("train.global_step")
-            .is_empty()
-    );
+    let batches = Sampled::read(&FORMAT, batches);
+    assert_eq!(batches.values("train.global_step"), [100.0, 200.0, 300.0]);
+    assert!(batches.values("train.custom").is_empty());
 }
 
 #[test]
@@ -376,6 +374,61 @@ fn first_number_above_one_shows_that_a_series_is_in_percent() {
     let read = read(&[(1, 0.5), (2, 25.0), (3, 0.5), (4, 50.0)].map(line).concat());
     assert_eq!(read.values("train.accuracy"), [0.5, 0.25, 0.005, 0.5]);
     assert_eq!(read.values("eval.accuracy"), [0.5; 4]);
+}
+
+#[test]
+fn batches_and_losses_of_icefall_are_read() {
+    let head = "2026-01-01 12:00:00,123 INFO [train.py:893] (0/8) Epoch";
+    let line = |(epoch, batch): (u32, u32)| {
+        format!(
+            "{head} {epoch}, batch {batch}, loss[loss={epoch}.5, ctc_loss=0.5, over 10.00 frames. ], \
+             tot_loss[loss={epoch}.25, ctc_loss=0.75, over 90.00 frames. ], batch size: 30, lr: 3.00e-03\n"
+        )
+    };
+    let batches = [(1, 0), (1, 50), (2, 0), (2, 50)].map(line).concat();
+    let read = read(&format!(
+        "{batches}{head} 2, validation: loss=3.5, ctc_loss=3.25, over 9.00 frames. \n"
+    ));
+    assert_eq!(read.values("train.global_step"), [0.0, 50.0, 100.0, 150.0]);
+    assert_eq!(read.values("train.loss"), [1.5, 1.5, 2.5, 2.5]);
+    assert_eq!(read.values("eval.loss"), [3.5]);
+    assert_eq!(read.values("train.batch_size"), [30.0; 4]);
+    let names = read.attributes("train.custom");
+    let is_of = |name: &str| {
+        names
+            .iter()
+            .filter(|found| found.ends_with(&format!("={name}")))
+            .count()
+    };
+    for (name, count) in [
+        ("ctc_loss", 4),
+        ("tot_loss.loss", 4),
+        ("tot_loss.ctc_loss", 4),
+        ("eval ctc_loss", 1),
+    ] {
+        assert_eq!(is_of(name), count, "{name}: {names:?}");
+    }
+}
+
+#[test]
+fn fraction_whose_second_number_counts_is_an_epoch_and_a_batch() {
+    for prefix in ["DEBUG TRAIN ", "DEBUG TRAIN | steps/sec 0.5| "] {
+        let line =
+            |(epoch, batch): (u32, u32)| format!("{prefix}Batch {epoch}/{batch} loss 2.5 lr 0.1 rank 0\n");
+        let evaluation = prefix.replace("TRAIN", "CV");
+        let read = read(&format!(
+            "{}{evaluation}Batch 0/0 loss 3.5\n{evaluation}Batch 0/100 loss 3.25\n{}",
+            [(0, 0), (0, 100), (0, 200)].map(line).concat(),
+            [(1, 0), (1, 100)].map(line).concat()
+        ));
+        assert_eq!(
+            read.values("train.global_step"),
+            [0.0, 100.0, 200.0, 300.0, 400.0],
+            "{prefix}"
+        );
+        assert_eq!(read.values("train.epoch"), [0.0, 0.0, 1.0, 1.0], "{prefix}");
+        assert_eq!(read.values("eval.loss"), [3.5, 3.25], "{prefix}");
+    }
 }
 
 #[test]
