@@ -31,9 +31,6 @@ const SPLITS: [&str; 9] = [
     "split", "mode", "phase", "stage", "type", "subset", "set", "kind", "event",
 ];
 
-/// The most words of a label that no rule knows.
-const MAX_WORDS: usize = 3;
-
 /// The key of a time of day or of a duration.
 pub(super) const TIME: &str = "time";
 
@@ -388,11 +385,10 @@ fn unknown<'a>(number: &Labelled<'a>, section: Section) -> Option<Field<'a>> {
     let key = without_noise(number.label);
     let is_name = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_location = key.contains(".py") || key.contains("://");
-    let is_short = key.split_whitespace().count() <= MAX_WORDS;
     // The percentage of a bar repeats its count.
     let is_of_bar = number.is_progress && matches!(number.number, LabelledNumber::Value(..));
     let is_value = !is_of_bar && !matches!(number.number, LabelledNumber::Clock(_));
-    if !(is_name && is_short && !is_location && is_value) {
+    if !is_name || is_location || !is_value {
         return None;
     }
     let key = match section == Section::Training || names_evaluation(key) {

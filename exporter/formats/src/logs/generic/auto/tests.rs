@@ -432,6 +432,17 @@ fn fraction_whose_second_number_counts_is_an_epoch_and_a_batch() {
 }
 
 #[test]
+fn numbers_with_labels_of_many_words_are_kept_as_custom() {
+    let line = |step: u32| format!("step {step} loss 2.5 time since the last checkpoint 35.{step}\n");
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.values("train.custom"), [35.1, 35.2, 35.3]);
+    assert_eq!(
+        read.attributes("train.custom")[0],
+        "train.custom.name=time since the last checkpoint"
+    );
+}
+
+#[test]
 fn line_of_the_source_is_no_value() {
     for prefix in [
         "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
