@@ -17,7 +17,7 @@ use super::{
 use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
 use crate::logs::literal;
-use pulsetrain_record::Recorder;
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// Metrics that a line without a result can also have: progress bars and settings.
 static CONTEXT: &[&Metric] = &[
@@ -62,6 +62,8 @@ pub(super) struct TextLines {
     section: Section,
     /// Whether the last numbers are of an evaluation.
     is_in_evaluation: bool,
+    /// Whether a record was an object.
+    has_objects: bool,
 }
 
 impl TextLines {
@@ -73,7 +75,20 @@ impl TextLines {
             epochs: EpochSteps::default(),
             section: Section::Training,
             is_in_evaluation: false,
+            has_objects: false,
         }
+    }
+
+    /// Reports a line whose object is incomplete, as a killed writer leaves it, in a log of objects. Returns whether it is one.
+    pub(super) fn report_truncated(&self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let can_be = self.has_objects && self.records.mapping.lines().is_empty();
+        let is_truncated = can_be && is_truncated(line.text);
+        if is_truncated {
+            recorder.report(SkipReason::MalformedRecord, line.position(), || {
+                "the object in the line is incomplete; the line is skipped".to_owned()
+            });
+        }
+        is_truncated
     }
 
     /// Returns the fields of a line that is a record.
@@ -89,6 +104,7 @@ impl TextLines {
             return None;
         }
         let object = object(body);
+        let is_object = object.is_some();
         let printed = without_source_line(object.as_ref().map_or(body, |(start, _)| &body[..*start]));
         let numbers = labelled(printed);
         let is_summary = self.is_summary_of_evaluation(text, &numbers);
@@ -133,6 +149,7 @@ impl TextLines {
                 }
             }
         }
+        self.has_objects |= is_object;
         Some(fields)
     }
 
@@ -421,6 +438,9 @@ impl LineFormat for TextLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        if self.report_truncated(line, recorder) {
+            return false;
+        }
         let Some(fields) = self.fields(line.text) else {
             return false;
         };
@@ -472,9 +492,22 @@ fn is_settings(text: &str) -> bool {
 
 /// Returns the object in a line and its offset.
 pub(super) fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
-    let starts = ["{\"", "{'"].into_iter().filter_map(|opening| text.find(opening));
-    let start = starts.min()?;
+    let start = object_start(text)?;
     let mut fields = Vec::new();
     literal::read(&text[start..], literal::DEPTH, &mut fields)?;
     Some((start, fields))
+}
+
+fn object_start(text: &str) -> Option<usize> {
+    let starts = ["{\"", "{'"].into_iter().filter_map(|opening| text.find(opening));
+    starts.min()
+}
+
+/// Returns whether the object in a line lacks its end. An object that is printed over several lines ends a line with a comma or
+/// a bracket.
+fn is_truncated(text: &str) -> bool {
+    let opened = text.bytes().filter(|byte| *byte == b'{').count();
+    let closed = text.bytes().filter(|byte| *byte == b'}').count();
+    let continues = text.trim_end().ends_with([',', '{', '[', '(']);
+    opened > closed && !continues && object_start(text).is_some() && object(text).is_none()
 }

@@ -443,6 +443,19 @@ fn numbers_with_labels_of_many_words_are_kept_as_custom() {
 }
 
 #[test]
+fn truncated_object_in_a_log_of_objects_is_counted_as_malformed() {
+    let line = |step: u32| format!("{{\"step\": {step}, \"loss\": 2.{step}}}\n");
+    let text = (1..4).map(line).collect::<String>();
+    let settings = "{'batch_size': 32,\n 'lr': 0.1}\n";
+    let read = read(&format!(
+        "{text}{{\"step\": 4, \"loss\": 2\n{settings}{{\"step\": 4, \"lo{}",
+        line(5)
+    ));
+    assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
+    assert_eq!(reasons(&read.skipped), [(SkipReason::MalformedRecord, 2)]);
+}
+
+#[test]
 fn line_of_the_source_is_no_value() {
     for prefix in [
         "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
