@@ -456,6 +456,22 @@ fn truncated_object_in_a_log_of_objects_is_counted_as_malformed() {
 }
 
 #[test]
+fn short_keys_and_counts_of_lerobot_are_read() {
+    let read = read(
+        "step:200 smpl:2K ep:3 epch:0.25 loss:6.5 grdn:120.5 lr:1.0e-05 updt_s:0.125 data_s:0.25\n\
+         step:400 smpl:3K ep:6 epch:0.5 loss:3.5 grdn:80.5 lr:1.0e-05 updt_s:0.125 data_s:0.25\n\
+         step:1K smpl:8K ep:12 epch:0.75 loss:1.25 grdn:60.5 lr:1.0e-05 updt_s:0.125 data_s:0.25\n",
+    );
+    assert_eq!(read.values("train.global_step"), [200.0, 400.0, 1000.0]);
+    assert_eq!(read.values("train.samples"), [2000.0, 3000.0, 8000.0]);
+    assert_eq!(read.values("train.epoch"), [0.25, 0.5, 0.75]);
+    assert_eq!(read.values("train.grad_norm"), [120.5, 80.5, 60.5]);
+    assert_eq!(read.values("train.step.duration"), [0.125; 3]);
+    assert_eq!(read.values("perf.data_time"), [0.25; 3]);
+    assert_eq!(read.values("train.custom"), [3.0, 6.0, 12.0]);
+}
+
+#[test]
 fn line_of_the_source_is_no_value() {
     for prefix in [
         "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
