@@ -16,6 +16,9 @@ const TIMES: [&str; 4] = ["time", "timestamp", "ts", "_timestamp"];
 /// The maximum number of cached keys.
 pub(super) const MAX_KEYS: usize = 4096;
 
+/// The key of the time of a step, or of the time of the data loader.
+const ITER_TIME: &str = "iter_time";
+
 /// Separates a key from the kind of its record.
 const KIND: &str = "\u{1f}";
 
@@ -48,6 +51,8 @@ pub(super) struct KeyInfo {
     pub(super) is_named: bool,
     /// Whether the key is `time`, without words that the mapping ignores.
     pub(super) is_time: bool,
+    /// Whether the key is `iter_time`.
+    pub(super) is_iter_time: bool,
     /// The rank of the key among those that can be the time; `None` for other keys.
     time: Option<usize>,
     /// The rank of the key among those that can be the step; `None` for other keys.
@@ -219,6 +224,7 @@ impl KeyInfo {
             outcome: KeyOutcome::default(),
             is_attribute: mapping.is_attribute(key),
             is_kind: mapping.kind() == Some(key),
+            is_iter_time: spelling == ITER_TIME,
             is_time: spelling == TIME || mapping.without_prefixes(&spelling).any(|key| key == TIME),
             time: match mapping.time() {
                 Some(time) => (time == spelling).then_some(0),

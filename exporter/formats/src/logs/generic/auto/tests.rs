@@ -472,6 +472,25 @@ fn short_keys_and_counts_of_lerobot_are_read() {
 }
 
 #[test]
+fn iter_time_next_to_the_forward_time_is_no_step_duration() {
+    let line =
+        |step: u32| format!("step={step}, iter_time=0.12{step}, FORWARDloss=2.{step}, train_time=1.5\n");
+    let times = |forward: &str| {
+        let text = (1..4).map(line).collect::<String>().replace("FORWARD", forward);
+        let read = read(&text);
+        (
+            read.values("train.step.duration").len(),
+            read.values("train.custom"),
+        )
+    };
+    assert_eq!(times(""), (3, vec![1.5; 3]));
+    assert_eq!(
+        times("forward_time=0.25, "),
+        (0, vec![0.121, 1.5, 0.122, 1.5, 0.123, 1.5])
+    );
+}
+
+#[test]
 fn line_of_the_source_is_no_value() {
     for prefix in [
         "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
