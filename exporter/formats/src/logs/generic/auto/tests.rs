@@ -200,6 +200,12 @@ fn tables_with_aligned_columns_are_read() {
     assert_eq!(read.values("train.epoch"), [0.0, 1.0, 2.0]);
     assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
     assert_eq!(read.values("eval.loss"), [2.75, 2.5, 2.25]);
+    let indexed = self::read(
+        "   epoch  train_loss  accuracy\n0      1        2.50      0.50\n1      2        2.25      0.60\n2      3        2.00      0.70\n",
+    );
+    assert_eq!(indexed.values("train.epoch"), [1.0, 2.0, 3.0]);
+    assert_eq!(indexed.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(indexed.values("train.accuracy"), [0.5, 0.6, 0.7]);
     let bars = self::read(
         "      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n\
          \x20       1/3      2.1G      1.25      1.5         10        640: 100%|####| 4/4 [00:01<00:00,  2.5it/s]\n\
