@@ -349,6 +349,20 @@ pub(super) fn epoch_before_count(number: &Labelled<'_>, next: Option<&Labelled<'
     }
 }
 
+/// Returns the step between the place in the source and the values, as clu prints it: 100 in
+/// `logging_writer.py:48] [100] loss=2.5`.
+pub(super) fn step_after_place(numbers: &[Labelled<'_>], at: usize) -> Option<f64> {
+    let [place, number, value] = numbers.get(at.checked_sub(1)?..at + 2)? else {
+        return None;
+    };
+    let is_between =
+        place.label.ends_with(".py") && number.label.is_empty() && number.context == "]" && value.is_assigned;
+    match number.number {
+        LabelledNumber::Value(step, "") if is_between && number.is_integer => Some(step),
+        _ => None,
+    }
+}
+
 /// Strips leading words that are not names: levels, times, source locations.
 fn without_noise(label: &str) -> &str {
     let is_level = |word: &str| word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());

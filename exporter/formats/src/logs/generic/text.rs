@@ -9,7 +9,7 @@ use super::{
     blocks::{Blocks, Heading, Progress},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
-    label_keys::{LabelKeys, epoch_before_count, is_batch, is_count},
+    label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
     section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_training},
@@ -231,9 +231,11 @@ impl TextLines {
                 continue;
             }
             let epoch = epoch_before_count(number, numbers.get(at + 1)).filter(|_| self.keys.is_epoch(EPOCH));
-            let field = match epoch {
-                Some(epoch) => Some((Cow::Borrowed(EPOCH), FieldValue::Number(epoch))),
-                None => self.keys.field(number, section),
+            let step = step_after_place(numbers, at).filter(|_| self.keys.is_step(COUNT));
+            let field = match (epoch, step) {
+                (Some(epoch), _) => Some((Cow::Borrowed(EPOCH), FieldValue::Number(epoch))),
+                (None, Some(step)) => Some((Cow::Borrowed(COUNT), FieldValue::Number(step))),
+                (None, None) => self.keys.field(number, section),
             };
             let Some(mut field) = field else {
                 continue;

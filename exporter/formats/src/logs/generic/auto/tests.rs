@@ -497,6 +497,19 @@ fn iter_time_next_to_the_forward_time_is_no_step_duration() {
 }
 
 #[test]
+fn number_between_the_place_in_the_source_and_the_values_is_the_step() {
+    let line = |step: u32| {
+        format!(
+            "I0101 12:00:00.123456 140001 logging_writer.py:48] [{step}00] learning_rate=0.1, loss=2.{step}\n"
+        )
+    };
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.values("train.global_step"), [100.0, 200.0, 300.0]);
+    assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
+    assert!(read.values("train.custom").is_empty());
+}
+
+#[test]
 fn line_of_the_source_is_no_value() {
     for prefix in [
         "2026-01-02 12:00:00.5 | INFO     | train:main:42 - ",
