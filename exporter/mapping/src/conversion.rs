@@ -9,20 +9,31 @@ pub enum Conversion {
     Times(f64),
     /// The source's unit is smaller.
     DividedBy(f64),
-    /// The source writes a fraction as a ratio or in percent; a value above 1 is in percent.
-    PercentAboveOne,
+    /// The source writes a fraction as a ratio, or in percent: from the first number above 1 on.
+    RatioOrPercent,
 }
 
 impl Conversion {
-    /// Converts a number of the source to the unit of the registry.
+    /// Returns the conversion of a number in a series. `is_percent` is the state of the series: whether a number was above 1, as
+    /// no ratio is.
+    pub fn in_series(self, value: f64, is_percent: &mut bool) -> Self {
+        if self != Self::RatioOrPercent {
+            return self;
+        }
+        *is_percent |= value > 1.0;
+        match *is_percent {
+            true => Self::DividedBy(100.0),
+            false => Self::None,
+        }
+    }
+
+    /// Converts a number of the source to the unit of the registry. For [`Self::RatioOrPercent`], the number is a ratio.
     #[inline]
     pub fn apply(self, value: f64) -> f64 {
         match self {
-            Self::None => value,
+            Self::None | Self::RatioOrPercent => value,
             Self::Times(factor) => value * factor,
             Self::DividedBy(divisor) => value / divisor,
-            Self::PercentAboveOne if value.abs() > 1.0 => value / 100.0,
-            Self::PercentAboveOne => value,
         }
     }
 
@@ -32,7 +43,7 @@ impl Conversion {
             Self::None => "as it is".to_owned(),
             Self::Times(factor) => format!("times {factor:e}"),
             Self::DividedBy(divisor) => format!("divided by {divisor:e}"),
-            Self::PercentAboveOne => "a number above 1 is in percent".to_owned(),
+            Self::RatioOrPercent => "in percent from the first number above 1 on".to_owned(),
         }
     }
 }

@@ -86,7 +86,7 @@ static UNITS: &[Units] = &[
             ("ratio", Conversion::None),
             ("percent", by(100.0)),
             ("%", by(100.0)),
-            ("ratio_or_percent", Conversion::PercentAboveOne),
+            ("ratio_or_percent", Conversion::RatioOrPercent),
         ],
     ),
     (

@@ -29,7 +29,8 @@ fn of_date(text: &str) -> Option<LoggedTime> {
 }
 
 /// Returns the message of a line after the place in the source, whose line number is not a value: after `| train:main:42 - ` of
-/// loguru, and after `[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: `.
+/// loguru, after `[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: `, and after `[train.py:893] (0/8) ` of icefall, where 0
+/// is the rank.
 pub(super) fn without_source_line(line: &str) -> &str {
     let is_place = |place: &str, colons: usize| {
         let number = place.rsplit_once(':').map(|(_, number)| number);
@@ -48,9 +49,18 @@ pub(super) fn without_source_line(line: &str) -> &str {
         let is_prefix = is_place(place, 1) && LEVELS.contains(&level) && leading_time(before).is_some();
         is_prefix.then_some(message)
     };
+    let of_rank = || {
+        let (head, rest) = line.split_once("] (")?;
+        let (_, place) = head.rsplit_once('[')?;
+        let (rank, message) = rest.split_once(") ")?;
+        let (rank, ranks) = rank.split_once('/')?;
+        let is_rank = rank.parse::<u32>().is_ok() && ranks.parse::<u32>().is_ok();
+        (is_rank && is_place(place, 1) && place.contains(".py:")).then_some(message)
+    };
     of_loguru
         .map(|(_, message)| message)
         .or_else(of_level)
+        .or_else(of_rank)
         .unwrap_or(line)
 }
 
@@ -101,6 +111,10 @@ mod tests {
                 "[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: step=1",
                 "step=1",
             ),
+            (
+                "2026-01-02 12:00:00,123 INFO [train.py:893] (0/8) step=1",
+                "step=1",
+            ),
         ] {
             assert_eq!(without_source_line(line), message);
         }
@@ -109,6 +123,7 @@ mod tests {
             "2026-01-02 12:00:00 | INFO | epoch:1 - loss 2.5 lr 0.1",
             "| step:100 | lr:1 - loss: 2.5",
             "Train (epoch 1, step:10) INFO: loss 2.5",
+            "INFO [epoch:1] (10/100) loss 2.5",
             "2026-01-02 12:00:00 Train (epoch 1, step:10) INFO: loss 2.5",
         ] {
             assert_eq!(without_source_line(line), line);

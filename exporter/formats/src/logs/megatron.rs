@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn megatron_line_is_converted_to_registry_units() {
-        let read = Sampled::read(
-            &FORMAT,
-            &format!("{LINE}{}", LINE.replace("10/", "11/").replace("1280", "1408")),
-        );
+        let second = LINE.replace("10/", "11/").replace("1280", "1408");
+        // GPT-NeoX writes an underscore.
+        let second = second.replace("lm loss", "lm_loss");
+        let read = Sampled::read(&FORMAT, &format!("{LINE}{second}"));
         assert_eq!(read.values("train.step.duration").len(), 2);
         assert_eq!(read.values("train.samples"), [1280.0, 1408.0]);
         assert_eq!(read.values("train.throughput.flops_per_device")[0], 400.1 * 1e12);

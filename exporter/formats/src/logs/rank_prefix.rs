@@ -1,5 +1,5 @@
 //! Strips the prefix that launchers put before each line of a worker: `[rank0]:`, `[default0]:` of torchrun, `[Rank 0]`, `0:`
-//! of `srun --label`, `(TrainActor pid=7, ip=10.0.0.1)` of Ray.
+//! of `srun --label`, `[1,0]<stdout>:` of `mpirun --tag-output`, `(TrainActor pid=7, ip=10.0.0.1)` of Ray.
 //!
 //! The number in a prefix of torchrun is the worker's local rank on its host.
 
@@ -57,6 +57,9 @@ pub(super) fn without_prefixes(lines: &[u8]) -> Vec<u8> {
 /// Parses `[rank0]:`, `[default0]:` and `[Rank 0]`. The prefix of KempnerForge, `[rank 0]`, is part of its lines.
 fn in_brackets(line: &str) -> Option<RankedLine<'_>> {
     let (inside, rest) = line[1..].split_once(']')?;
+    if let Some(rest) = rest.strip_prefix('<') {
+        return by_mpirun(inside, rest);
+    }
     if let Some(number) = inside
         .strip_prefix("Rank ")
         .or_else(|| inside.strip_prefix("rank "))
@@ -75,6 +78,20 @@ fn in_brackets(line: &str) -> Option<RankedLine<'_>> {
         text: rest.strip_prefix(' ').unwrap_or(rest),
     })
 }
+
+/// Parses `[1,0]<stdout>:` of Open MPI and `[prterun-host-123@1,0]<stdout>: ` of PRRTE, with the number of the job and the rank.
+fn by_mpirun<'a>(inside: &str, rest: &'a str) -> Option<RankedLine<'a>> {
+    let (stream, text) = rest.split_once(">:")?;
+    let (_, rank) = inside.rsplit_once(',')?;
+    STREAMS.contains(&stream).then_some(())?;
+    Some(RankedLine {
+        rank: Some(Rank::OfJob(number(rank)?)),
+        text: text.strip_prefix(' ').unwrap_or(text),
+    })
+}
+
+/// The streams of a worker of `mpirun`.
+const STREAMS: [&str; 3] = ["stdout", "stderr", "stddiag"];
 
 /// Parses `(TrainActor pid=7, ip=10.0.0.1)`, and the suffix that Ray appends to a deduplicated line.
 fn by_ray(line: &str) -> Option<RankedLine<'_>> {
@@ -131,6 +148,9 @@ mod tests {
             ("0: loss", Some(OfJob(0))),
             (" 7: loss", Some(OfJob(7))),
             ("07: loss", Some(OfJob(7))),
+            ("[1,0]<stdout>:loss", Some(OfJob(0))),
+            ("[1,12]<stderr>: loss", Some(OfJob(12))),
+            ("[prterun-host-123@1,3]<stdout>: loss", Some(OfJob(3))),
             ("(TrainActor pid=4711, ip=10.0.0.1) loss", None),
             ("(TrainActor pid=4711) loss", None),
             ("(TrainActor(rank=2) pid=4711, ip=10.0.0.1) loss", Some(OfJob(2))),
@@ -165,6 +185,8 @@ mod tests {
             "[G] step     5 [gpu  0] | power  620 W",
             "[rank0] no colon",
             "[0]: no word",
+            "[1,0]<loss>: 2.5",
+            "[1]<stdout>:x",
             "(loss: 2.5) ",
             "(pid=) x",
             "12:30:00 x: y",

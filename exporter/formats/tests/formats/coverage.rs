@@ -57,7 +57,7 @@ fn page() -> String {
          A name that is in no table is kept as `train.custom` and reported once.\n\n\
          Every format except `json` and `keyvalue` removes the prefix that a launcher adds to each line of a worker. The number in the \
          prefix is `train.rank` of the resource:\n`[rank0]:`, `[default0]:` (torchrun; this is the number of the worker on its own host, \
-         so it is also `train.local_rank`, and both are equal on a single host), `[Rank 0]`, `0:` (`srun --label`),\n\
+         so it is also `train.local_rank`, and both are equal on a single host), `[Rank 0]`, `0:` (`srun --label`), `[1,0]<stdout>:` (`mpirun --tag-output`),\n\
          `(TrainActor pid=7, ip=10.0.0.1)` (Ray, without a rank).\n",
     );
     let mut samples = samples_by_format();

@@ -34,11 +34,12 @@ const WITH_LOCAL_RANK: [Prefix; 2] = [
     |rank| format!("[rank{rank}]:"),
     |rank| format!("[default{rank}]: "),
 ];
-const WITH_RANK: [Prefix; 5] = [
+const WITH_RANK: [Prefix; 6] = [
     WITH_LOCAL_RANK[0],
     WITH_LOCAL_RANK[1],
     |rank| format!("[Rank {rank}] "),
     |rank| format!("{rank}: "),
+    |rank| format!("[1,{rank}]<stdout>:"),
     |rank| format!("\u{1b}[36m(TrainActor(rank={rank}) pid=47{rank}, ip=10.0.0.1)\u{1b}[0m "),
 ];
 

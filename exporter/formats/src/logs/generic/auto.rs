@@ -99,6 +99,9 @@ impl LineFormat for GenericLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        if self.text.report_truncated(line, recorder) {
+            return false;
+        }
         let Some((fields, lines)) = self.fields(line.text) else {
             return false;
         };

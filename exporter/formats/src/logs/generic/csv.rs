@@ -27,6 +27,8 @@ const MAX_COLUMNS: usize = 1024;
 pub(super) struct Header {
     delimiter: char,
     keys: Vec<String>,
+    /// Whether spaces precede the first key, as if a column had no name.
+    is_indented: bool,
 }
 
 impl Header {
@@ -35,7 +37,11 @@ impl Header {
         let count = |delimiter: &char| line.matches(*delimiter).count();
         let delimiter = DELIMITERS.into_iter().rev().max_by_key(count)?;
         let keys: Vec<String> = cells(line, delimiter).map(Cow::into_owned).collect();
-        (keys.len() > 1 && are_names(&keys)).then_some(Self { delimiter, keys })
+        (keys.len() > 1 && are_names(&keys)).then_some(Self {
+            delimiter,
+            keys,
+            is_indented: false,
+        })
     }
 
     /// Parses a possible header of aligned columns. Only the next row shows whether it is one.
@@ -45,17 +51,29 @@ impl Header {
         is_header.then_some(Self {
             delimiter: SPACES,
             keys,
+            is_indented: line.starts_with(char::is_whitespace),
         })
     }
 
     /// Returns the fields of a row with aligned columns, which a progress bar may follow; `None` unless all cells are numbers.
     fn aligned_fields<'a>(&'a self, line: &'a str) -> Option<Vec<Field<'a>>> {
         let mut cells = line.split_whitespace();
+        if self.has_index(line) {
+            cells.next();
+        }
         let fields = self.keys.iter().map(|key| {
             let value = labelled::cell(cells.next()?)?;
             Some((Cow::Borrowed(key.as_str()), value))
         });
         fields.collect()
+    }
+
+    /// Returns whether a row begins with its index, as pandas prints it in a column without a name.
+    fn has_index(&self, line: &str) -> bool {
+        let cells = || line.split_whitespace();
+        self.is_indented
+            && cells().count() == self.keys.len() + 1
+            && cells().all(|cell| labelled::cell(cell).is_some())
     }
 
     /// The keys, in their order.

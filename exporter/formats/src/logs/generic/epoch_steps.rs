@@ -4,12 +4,20 @@
 #[derive(Debug, Default)]
 pub(super) struct EpochSteps {
     epoch: f64,
+    /// Whether the log numbers its epochs.
+    has_epochs: bool,
+    /// Whether an epoch began after the newest count.
+    is_new_epoch: bool,
     /// The number of the first epoch, if epochs have a total: 1 as in `Epoch 1/10`, or 0 after `[0/5]`.
     first: Option<f64>,
     /// The counts without a label, as in bars and `[10/100]`.
     counts: Steps,
     /// The steps with a label. A log can have both: bars within an epoch, and lines with the step of the run.
     labelled: Steps,
+    /// The epoch and the newest fraction of a batch.
+    fraction: Option<[f64; 3]>,
+    /// Whether such fractions are an epoch and a batch.
+    has_epoch_and_batch: bool,
 }
 
 /// The steps of one kind.
@@ -41,6 +49,8 @@ struct Step {
 impl EpochSteps {
     /// Notes the epoch of the steps that follow, and the number of epochs if the log has it.
     pub(super) fn begin(&mut self, epoch: f64, epochs: Option<f64>) {
+        self.is_new_epoch |= !self.has_epochs || self.epoch != epoch;
+        self.has_epochs = true;
         self.epoch = epoch;
         if epochs.is_some() {
             let first = self.first.unwrap_or(1.0);
@@ -48,9 +58,42 @@ impl EpochSteps {
         }
     }
 
+    /// Returns whether the log numbers its epochs.
+    pub(super) fn has_epochs(&self) -> bool {
+        self.has_epochs
+    }
+
+    /// Returns whether a count is of another loop than training: it has another total than the finished count before it, in the
+    /// same epoch. In a log that does not number epochs, a longer loop continues the training.
+    pub(super) fn is_other_loop(&self, total: f64) -> bool {
+        let newest = &self.counts.newest;
+        let of_training = newest
+            .total
+            .filter(|_| newest.is_finished() && !self.is_new_epoch);
+        of_training.is_some_and(|of_training| total < of_training || self.has_epochs && total > of_training)
+    }
+
+    /// Returns whether the fraction of a batch is an epoch and a batch, as `Batch 0/100` of wenet: in an epoch, the second number
+    /// grows while the first one stays.
+    pub(super) fn is_epoch_and_batch(&mut self, first: f64, second: f64) -> bool {
+        let before = self.fraction.replace([self.epoch, first, second]);
+        if let Some([epoch, same, batch]) = before
+            && !self.has_epoch_and_batch
+            && epoch == self.epoch
+            && same == first
+            && batch < second
+        {
+            self.has_epoch_and_batch = true;
+            self.begin(first, None);
+            self.step(batch, None, false);
+        }
+        self.has_epoch_and_batch
+    }
+
     /// Returns the step of the run, or `None` if it is unknown. A count without a label, as in bars, counts within the epoch
     /// unless it continues in the next one.
     pub(super) fn step(&mut self, done: f64, total: Option<f64>, is_count: bool) -> Option<f64> {
+        self.is_new_epoch &= !is_count;
         let steps = match is_count {
             true => &mut self.counts,
             false => &mut self.labelled,
@@ -70,10 +113,8 @@ impl EpochSteps {
         // A finished count that starts over begins an epoch, also if the log does not number epochs. A run that continues
         // from a checkpoint does not start over near 0.
         let restarts = new.total == old.total && new.total.is_some_and(|total| 2.0 * new.done < total);
-        let is_finished = old
-            .total
-            .is_some_and(|total| old.done + old.stride.max(1.0) >= total);
-        let begins_epoch = new.epoch > old.epoch || is_count && restarts && is_finished;
+        let is_longer = new.total > old.total;
+        let begins_epoch = new.epoch > old.epoch || is_count && (restarts || is_longer) && old.is_finished();
         if begins_epoch && starts_over {
             match old.total.or_else(|| new.inferred_total(old)) {
                 Some(total) => steps.before += total,
@@ -111,6 +152,12 @@ impl Step {
             stride,
             is_regular: self.is_regular && (self.stride == 0.0 || self.stride == stride),
         }
+    }
+
+    /// Returns whether the count has reached its total, or reaches it before the next line.
+    fn is_finished(&self) -> bool {
+        self.total
+            .is_some_and(|total| self.done + self.stride.max(1.0) >= total)
     }
 
     /// Infers the steps of the previous epoch, whose last step is `last`, if both begin with the same step and all intervals
@@ -182,6 +229,21 @@ mod tests {
         assert_eq!(step(0.0), Some(200.0));
         assert_eq!(step(150.0), Some(350.0));
         assert_eq!(step(120.0), Some(320.0));
+    }
+
+    #[test]
+    fn finished_count_is_followed_by_another_loop_or_a_longer_one_of_training() {
+        let mut steps = EpochSteps::default();
+        assert!(!steps.is_other_loop(10.0));
+        assert_eq!(steps.step(10.0, Some(10.0), true), Some(10.0));
+        assert!(steps.is_other_loop(5.0) && !steps.is_other_loop(10.0) && !steps.is_other_loop(100.0));
+        assert_eq!(steps.step(1.0, Some(100.0), true), Some(11.0));
+        assert!(!steps.is_other_loop(5.0), "the loop is not finished");
+        assert_eq!(steps.step(100.0, Some(100.0), true), Some(110.0));
+        steps.begin(1.0, None);
+        assert!(!steps.is_other_loop(50.0), "an epoch has begun");
+        assert_eq!(steps.step(50.0, Some(50.0), true), Some(160.0));
+        assert!(steps.is_other_loop(5.0) && !steps.is_other_loop(50.0) && steps.is_other_loop(100.0));
     }
 
     #[test]

@@ -68,13 +68,16 @@ impl RecordContext<'_> {
             },
             Target::Step | Target::Dropped(_) => 0.0,
             Target::Custom(_) => match Measured::of(value) {
-                Some(measured) => row.conversion.unwrap_or(Conversion::None).apply(measured.value),
+                Some(measured) => {
+                    let conversion = row.conversion.unwrap_or(Conversion::None);
+                    measured.converted(conversion, &mut info.is_percent)
+                }
                 None => {
                     self.not_a_number(key, value, recorder);
                     return RecordedField::Done;
                 }
             },
-            Target::Metric(metric) => match converted(value, metric, row) {
+            Target::Metric(metric) => match converted(value, metric, row, &mut info.is_percent) {
                 Some(converted) => converted,
                 // A loose row is a guess: a number in another unit is kept as it is.
                 None if Measured::of(value).is_some()
@@ -191,8 +194,16 @@ pub(super) fn attribute_value<'a>(
 }
 
 /// Returns the value in the unit of the metric; for a metric in seconds a text can be a duration.
-fn converted(value: &FieldValue<'_>, metric: &Metric, row: &FieldMapping) -> Option<f64> {
-    let measured = Measured::of(value).and_then(|measured| measured.convert(metric, row));
+fn converted(
+    value: &FieldValue<'_>,
+    metric: &Metric,
+    row: &FieldMapping,
+    is_percent: &mut bool,
+) -> Option<f64> {
+    let measured = Measured::of(value).and_then(|measured| {
+        let conversion = measured.conversion(metric, row)?;
+        Some(measured.converted(conversion, is_percent))
+    });
     measured.or_else(|| match value {
         FieldValue::Text(text) if metric.unit == "s" => duration::seconds(text),
         _ => None,
@@ -243,13 +254,17 @@ impl<'m> Measured<'m> {
         }
     }
 
-    /// Returns the value in the unit of the metric, by the row or else by its suffix.
-    fn convert(&self, metric: &Metric, row: &FieldMapping) -> Option<f64> {
+    /// Returns the conversion to the unit of the metric, by the row or else by the suffix.
+    fn conversion(&self, metric: &Metric, row: &FieldMapping) -> Option<Conversion> {
         let by_suffix = || match self.suffix {
             "" => row.without_suffix,
             suffix => unit::conversion(suffix, metric.unit),
         };
-        let conversion = row.conversion.or_else(by_suffix)?;
-        Some(conversion.apply(self.value))
+        row.conversion.or_else(by_suffix)
+    }
+
+    /// Returns the converted value.
+    fn converted(&self, conversion: Conversion, is_percent: &mut bool) -> f64 {
+        conversion.in_series(self.value, is_percent).apply(self.value)
     }
 }

@@ -31,6 +31,7 @@ pub(super) struct RecordHeader {
     /// The metrics of fields whose keys are the names of their metrics.
     named: Vec<u16>,
     has_data_time: bool,
+    has_forward_time: bool,
 }
 
 impl RecordHeader {
@@ -52,6 +53,7 @@ impl RecordHeader {
                 Vec::new()
             },
             has_data_time: is_loose && keys.has_metric(count, &metric::PERF_DATA_TIME),
+            has_forward_time: is_loose && keys.has_metric(count, &metric::PERF_FORWARD_TIME),
         }
     }
 
@@ -68,7 +70,8 @@ impl RecordHeader {
         }
         let known = keys.of(number);
         let is_attribute = known.is_attribute;
-        let (is_named, is_time, is_unmapped) = (known.is_named, known.is_time, known.is_unmapped);
+        let (is_named, is_unmapped) = (known.is_named, known.is_unmapped);
+        let (is_time, is_iter_time) = (known.is_time, known.is_iter_time);
         let Some(resolved) = &known.state.resolved else {
             let mut headers = [self.time, self.step].into_iter();
             let is_kind = known.is_kind && matches!(value, FieldValue::Text(_));
@@ -92,7 +95,9 @@ impl RecordHeader {
         // If two keys of a record have the same metric by loose rows, it is recorded from the one with its name, as `loss` for
         // `train.loss`, or else from the first one.
         let is_second = first.is_some() || !is_named && self.named.contains(&metric.ordinal);
-        let is_unclear = is_time && self.is_unclear(metric, value);
+        // ESPnet prints the time of the data loader as `iter_time`, next to the time of the forward pass.
+        let is_of_loader = is_iter_time && self.has_forward_time && !self.has_data_time;
+        let is_unclear = is_of_loader || is_time && self.is_unclear(metric, value);
         // Two values of a gauge at one time would overwrite each other.
         let is_overwritten = first.is_some() && metric.instrument == Instrument::Gauge;
         match self.is_loose && (is_unclear || is_unmapped || is_second) || is_overwritten {

@@ -31,9 +31,6 @@ const SPLITS: [&str; 9] = [
     "split", "mode", "phase", "stage", "type", "subset", "set", "kind", "event",
 ];
 
-/// The most words of a label that no rule knows.
-const MAX_WORDS: usize = 3;
-
 /// The key of a time of day or of a duration.
 pub(super) const TIME: &str = "time";
 
@@ -111,23 +108,23 @@ impl LabelKeys {
 
     /// Returns the field of a number, or `None` if it has no key.
     pub(super) fn field<'a>(&mut self, number: &Labelled<'a>, section: Section) -> Option<Field<'a>> {
+        // `Epoch(test) [50/250]` is no epoch.
+        if section == Section::EvaluationBatches && number.is_progress && names_evaluation(number.label) {
+            return None;
+        }
         if let Some(key) = self.of_label(number.label, section) {
             let value = self.value(number, &key)?;
             return Some((Cow::Owned(key), value));
         }
         if section == Section::EvaluationBatches {
-            let (key, value) = unknown(number).filter(|_| !number.is_progress)?;
-            let key = match names_evaluation(&key) {
-                true => key,
-                false => Cow::Owned([EVAL_PREFIX, &key].concat()),
-            };
-            return Some((key, value));
+            return unknown(number, section).filter(|_| !number.is_progress);
         }
         if is_count(number) {
             let value = self.value(number, COUNT)?;
             return self.is_step(COUNT).then_some((Cow::Borrowed(COUNT), value));
         }
-        self.by_measure(number, section).or_else(|| unknown(number))
+        self.by_measure(number, section)
+            .or_else(|| unknown(number, section))
     }
 
     /// Returns whether a number is the index of the next number, as 3 in `Train loss 3 10.5`. The label is that of the next.
@@ -313,15 +310,16 @@ impl LabelKeys {
 /// Returns whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` and `Train: [10/100]` if no rule knows
 /// the label.
 pub(super) fn is_count(number: &Labelled<'_>) -> bool {
-    let last = number
-        .label
-        .rsplit(char::is_whitespace)
-        .next()
-        .unwrap_or_default();
-    let is_of_epoch = last.is_empty()
-        || is_one_of(&BATCHES, last)
+    let is_of_epoch = number.label.is_empty()
+        || is_batch(number.label)
         || is_evaluation(without_noise(number.label)) == Some(false);
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
+}
+
+/// Returns whether a label names the batches of an epoch.
+pub(super) fn is_batch(label: &str) -> bool {
+    let last = label.rsplit(char::is_whitespace).next();
+    last.is_some_and(|word| is_one_of(&BATCHES, word))
 }
 
 /// Returns the rate of data after a number: `GB/sec`.
@@ -347,6 +345,20 @@ pub(super) fn epoch_before_count(number: &Labelled<'_>, next: Option<&Labelled<'
         LabelledNumber::Value(epoch, "") if is_of_training && is_counted && epoch.fract() == 0.0 => {
             Some(epoch)
         }
+        _ => None,
+    }
+}
+
+/// Returns the step between the place in the source and the values, as clu prints it: 100 in
+/// `logging_writer.py:48] [100] loss=2.5`.
+pub(super) fn step_after_place(numbers: &[Labelled<'_>], at: usize) -> Option<f64> {
+    let [place, number, value] = numbers.get(at.checked_sub(1)?..at + 2)? else {
+        return None;
+    };
+    let is_between =
+        place.label.ends_with(".py") && number.label.is_empty() && number.context == "]" && value.is_assigned;
+    match number.number {
+        LabelledNumber::Value(step, "") if is_between && number.is_integer => Some(step),
         _ => None,
     }
 }
@@ -382,17 +394,22 @@ fn tails(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns a number without a row under its label.
-fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
+/// Returns a number without a row under its label, or under the key of an evaluation.
+fn unknown<'a>(number: &Labelled<'a>, section: Section) -> Option<Field<'a>> {
     let key = without_noise(number.label);
     let is_name = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_location = key.contains(".py") || key.contains("://");
-    let is_short = key.split_whitespace().count() <= MAX_WORDS;
     // The percentage of a bar repeats its count.
     let is_of_bar = number.is_progress && matches!(number.number, LabelledNumber::Value(..));
     let is_value = !is_of_bar && !matches!(number.number, LabelledNumber::Clock(_));
-    let is_key = is_name && is_short && !is_location && is_value;
-    is_key.then(|| (Cow::Borrowed(key), value_of(number)))
+    if !is_name || is_location || !is_value {
+        return None;
+    }
+    let key = match section == Section::Training || names_evaluation(key) {
+        true => Cow::Borrowed(key),
+        false => Cow::Owned([EVAL_PREFIX, key].concat()),
+    };
+    Some((key, value_of(number)))
 }
 
 fn value_of<'a>(number: &Labelled<'a>) -> FieldValue<'a> {

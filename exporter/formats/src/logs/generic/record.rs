@@ -17,6 +17,9 @@ use pulsetrain_mapping::{
 };
 use pulsetrain_record::{Recorder, SkipReason};
 
+/// The reason of counts that are no steps of training.
+const OTHER_LOOP: &str = "count_of_another_loop";
+
 /// The state of a log between records.
 #[derive(Debug)]
 pub(super) struct Records {
@@ -32,6 +35,8 @@ pub(super) struct Records {
     last_step: Option<(usize, f64)>,
     /// Whether the last step was of another counter.
     is_other_counter: bool,
+    /// Whether the record has the count of another loop than training, which is no step.
+    pub(super) is_of_other_loop: bool,
 }
 
 impl Records {
@@ -45,11 +50,17 @@ impl Records {
             recorded: Vec::new(),
             last_step: None,
             is_other_counter: false,
+            is_of_other_loop: false,
         }
     }
 
     /// Records all fields, after their keys were looked up.
     pub(super) fn record(&mut self, fields: &[Field<'_>], line: &Line<'_>, recorder: &mut Recorder<'_>) {
+        if std::mem::take(&mut self.is_of_other_loop) {
+            recorder.report(SkipReason::Ignored(OTHER_LOOP), line.position(), || {
+                "the bar has another total than the finished bar before it; its count is no step".to_owned()
+            });
+        }
         let (time_field, time) = self.time(fields, line, recorder);
         let (step_field, step) = self.step(fields).unzip();
         let meta = RecordMeta {

@@ -16,6 +16,9 @@ const TIMES: [&str; 4] = ["time", "timestamp", "ts", "_timestamp"];
 /// The maximum number of cached keys.
 pub(super) const MAX_KEYS: usize = 4096;
 
+/// The key of the time of a step, or of the time of the data loader.
+const ITER_TIME: &str = "iter_time";
+
 /// Separates a key from the kind of its record.
 const KIND: &str = "\u{1f}";
 
@@ -36,6 +39,8 @@ pub(super) struct KeyInfo {
     pub(super) example: Option<String>,
     /// Whether all values are kept as `train.custom` from now on although a row matches the key.
     pub(super) is_unmapped: bool,
+    /// Whether its ratios are in percent, as a number above 1 shows.
+    pub(super) is_percent: bool,
     /// The outcome of its values.
     pub(super) outcome: KeyOutcome,
     /// Whether values of the key can be attributes of other values.
@@ -46,6 +51,8 @@ pub(super) struct KeyInfo {
     pub(super) is_named: bool,
     /// Whether the key is `time`, without words that the mapping ignores.
     pub(super) is_time: bool,
+    /// Whether the key is `iter_time`.
+    pub(super) is_iter_time: bool,
     /// The rank of the key among those that can be the time; `None` for other keys.
     time: Option<usize>,
     /// The rank of the key among those that can be the step; `None` for other keys.
@@ -213,9 +220,11 @@ impl KeyInfo {
             state,
             example: None,
             is_unmapped: false,
+            is_percent: false,
             outcome: KeyOutcome::default(),
             is_attribute: mapping.is_attribute(key),
             is_kind: mapping.kind() == Some(key),
+            is_iter_time: spelling == ITER_TIME,
             is_time: spelling == TIME || mapping.without_prefixes(&spelling).any(|key| key == TIME),
             time: match mapping.time() {
                 Some(time) => (time == spelling).then_some(0),

@@ -31,6 +31,9 @@ pub(super) const EVAL_PREFIX: &str = "eval ";
 /// Labels of the counters of an epoch.
 pub(super) const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini_batch"];
 
+/// The names of the counters of mmengine: `Epoch(val) [1][50/250]`.
+const COUNTERS: [&str; 2] = ["epoch", "iter"];
+
 /// The most words of a heading. A longer line is a sentence.
 const MAX_WORDS_OF_HEADING: usize = 3;
 
@@ -53,10 +56,11 @@ pub(super) enum Section {
 
 impl Section {
     /// Returns the section of a number, given that of the number before it. A label of one word, as `val_loss`, begins one
-    /// only if it counts: `Test: [10/97]`.
+    /// only if it counts: `Test: [10/97]`, `Epoch(val) [1][50/250]`.
     pub(super) fn after(self, number: &Labelled<'_>) -> Self {
+        let counts = number.is_progress || counts_evaluation(number.label).is_some();
         let label = match number.label.split_once(char::is_whitespace) {
-            _ if number.is_progress => number.label,
+            _ if counts => number.label,
             Some((first, _)) => first,
             None => "",
         };
@@ -70,14 +74,17 @@ impl Section {
         }
         // A counter follows its name: `Test: [10/97]`, `CV Batch 10/97`, and not `Test accuracy: 9843/10000`.
         let is_name = |word: &str| is_evaluation(word) == Some(true) || is_one_of(&BATCHES, word);
-        let is_counter = number.is_progress && words.clone().next_back().is_some_and(is_name);
+        let is_counter = counts && words.clone().next_back().is_some_and(is_name);
         match words.filter_map(is_evaluation).next_back() {
             Some(true) if is_counter => Self::EvaluationBatches,
             Some(true) => Self::Evaluation,
             Some(false) => Self::Training,
+            // `CV | loss 2.5 | Batch 10/97`.
+            None if is_counter && self == Self::Evaluation => Self::EvaluationBatches,
             None => self,
         }
     }
+
     /// Returns the section of the indented lines after a line, which may be their heading: `Test Error:`.
     pub(super) fn of_heading(line: &str) -> Self {
         let line = line.trim_end();
@@ -108,6 +115,13 @@ pub(in crate::logs) fn is_evaluation(word: &str) -> Option<bool> {
         (_, true) => Some(false),
         _ => None,
     }
+}
+
+/// Returns whether a counter with its split in brackets is of an evaluation, as `Epoch(val)`; `None` for any other label.
+pub(super) fn counts_evaluation(label: &str) -> Option<bool> {
+    let (name, split) = label.strip_suffix(')')?.rsplit_once('(')?;
+    let name = name.rsplit(char::is_whitespace).next().unwrap_or(name);
+    is_evaluation(split).filter(|_| is_one_of(&COUNTERS, name))
 }
 
 /// Returns whether a word of a key names an evaluation.

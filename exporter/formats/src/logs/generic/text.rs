@@ -9,15 +9,15 @@ use super::{
     blocks::{Blocks, Heading, Progress},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
-    label_keys::{LabelKeys, epoch_before_count, is_count},
+    label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
-    section::{Section, is_evaluation},
+    section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_training},
 };
 use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
 use crate::logs::literal;
-use pulsetrain_record::Recorder;
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// Metrics that a line without a result can also have: progress bars and settings.
 static CONTEXT: &[&Metric] = &[
@@ -62,6 +62,8 @@ pub(super) struct TextLines {
     section: Section,
     /// Whether the last numbers are of an evaluation.
     is_in_evaluation: bool,
+    /// Whether a record was an object.
+    has_objects: bool,
 }
 
 impl TextLines {
@@ -73,7 +75,20 @@ impl TextLines {
             epochs: EpochSteps::default(),
             section: Section::Training,
             is_in_evaluation: false,
+            has_objects: false,
         }
+    }
+
+    /// Reports a line whose object is incomplete, as a killed writer leaves it, in a log of objects. Returns whether it is one.
+    pub(super) fn report_truncated(&self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let can_be = self.has_objects && self.records.mapping.lines().is_empty();
+        let is_truncated = can_be && is_truncated(line.text);
+        if is_truncated {
+            recorder.report(SkipReason::MalformedRecord, line.position(), || {
+                "the object in the line is incomplete; the line is skipped".to_owned()
+            });
+        }
+        is_truncated
     }
 
     /// Returns the fields of a line that is a record.
@@ -89,10 +104,15 @@ impl TextLines {
             return None;
         }
         let object = object(body);
+        let is_object = object.is_some();
         let printed = without_source_line(object.as_ref().map_or(body, |(start, _)| &body[..*start]));
         let numbers = labelled(printed);
         let is_summary = self.is_summary_of_evaluation(text, &numbers);
-        let section = if is_summary { Section::Evaluation } else { section };
+        let section = match is_summary {
+            true => Section::Evaluation,
+            false if self.is_bar_of_evaluation(&numbers) => Section::EvaluationBatches,
+            false => section,
+        };
         let mut totals = self.add_labelled(&numbers, section, &mut fields);
         self.is_in_evaluation &= !is_summary;
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
@@ -105,7 +125,7 @@ impl TextLines {
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         self.records.look_up(&fields);
         self.note_epoch(&fields, &totals);
-        if !is_value_of_block && !self.is_record(&fields) {
+        if !is_value_of_block && !is_result_of_evaluation(&numbers) && !self.is_record(&fields) {
             self.note_heading(&numbers, &fields, &totals);
             return None;
         }
@@ -113,7 +133,15 @@ impl TextLines {
             && let Some(done) = fields[step].1.number()
         {
             let total = totals.get(step).copied().flatten();
-            match self.epochs.step(done, total, fields[step].0 == COUNT) {
+            let total = total.filter(|total| *total > 0.0);
+            let is_count = fields[step].0 == COUNT && total.is_some();
+            let is_other = is_count && total.is_some_and(|total| self.epochs.is_other_loop(total));
+            self.records.is_of_other_loop = is_other;
+            let done = match is_other {
+                true => None,
+                false => self.epochs.step(done, total, is_count),
+            };
+            match done {
                 Some(done) => fields[step].1 = FieldValue::Number(done),
                 None => {
                     fields.remove(step);
@@ -121,6 +149,7 @@ impl TextLines {
                 }
             }
         }
+        self.has_objects |= is_object;
         Some(fields)
     }
 
@@ -132,6 +161,30 @@ impl TextLines {
                 let label = number.label;
                 is_count(number) || self.keys.is_step(label) || self.keys.is_epoch(label)
             })
+    }
+
+    /// Returns whether a line is the bar of an evaluation without a label: it has another total than the finished bar of training
+    /// before it, and no epoch has begun since then.
+    fn is_bar_of_evaluation(&mut self, numbers: &[Labelled<'_>]) -> bool {
+        let mut counts = numbers
+            .iter()
+            .filter(|number| is_count(number) && !number.is_remark);
+        let (Some(count), None) = (counts.next(), counts.next()) else {
+            return false;
+        };
+        let LabelledNumber::Fraction(_, total) = count.number else {
+            return false;
+        };
+        if !self.epochs.has_epochs() || !self.epochs.is_other_loop(total) {
+            return false;
+        }
+        let keys = &mut self.keys;
+        !numbers.iter().any(|number| {
+            let mut words = number.label.split_whitespace();
+            names_training(number.context)
+                || names_training(number.label)
+                || words.any(|word| keys.is_epoch(word))
+        })
     }
 
     /// Returns the section in which a line begins: that of the heading above indented lines.
@@ -154,6 +207,7 @@ impl TextLines {
         // `(4500/10000)` explains the number before it if the line has another count.
         let has_count = numbers.iter().any(|number| is_count(number) && !number.is_remark);
         let mut indexed = None;
+        let mut group = "";
         for (at, number) in numbers.iter().enumerate() {
             if number.is_remark && is_count(number) && has_count {
                 continue;
@@ -171,14 +225,24 @@ impl TextLines {
             let indexed = indexed.take();
             let number = indexed.as_ref().unwrap_or(number);
             section = section.after(number);
+            group = group_of(number.context, group);
+            if section == Section::Training && self.add_batch(number, has_count, fields) {
+                totals.resize(fields.len(), None);
+                continue;
+            }
             let epoch = epoch_before_count(number, numbers.get(at + 1)).filter(|_| self.keys.is_epoch(EPOCH));
-            let field = match epoch {
-                Some(epoch) => Some((Cow::Borrowed(EPOCH), FieldValue::Number(epoch))),
-                None => self.keys.field(number, section),
+            let step = step_after_place(numbers, at).filter(|_| self.keys.is_step(COUNT));
+            let field = match (epoch, step) {
+                (Some(epoch), _) => Some((Cow::Borrowed(EPOCH), FieldValue::Number(epoch))),
+                (None, Some(step)) => Some((Cow::Borrowed(COUNT), FieldValue::Number(step))),
+                (None, None) => self.keys.field(number, section),
             };
-            let Some(field) = field else {
+            let Some(mut field) = field else {
                 continue;
             };
+            if !group.is_empty() && fields.iter().any(|(key, _)| *key == field.0) {
+                field.0 = Cow::Owned([group, ".", &field.0].concat());
+            }
             totals.push(match number.number {
                 LabelledNumber::Fraction(_, total) => Some(total),
                 LabelledNumber::Value(..) | LabelledNumber::Clock(_) => None,
@@ -197,6 +261,29 @@ impl TextLines {
             fields.retain(|(key, _)| key != COUNT);
         }
         totals
+    }
+
+    /// Adds the fields of a batch in an epoch: of `Epoch 1, batch 50`, or of `Batch 0/100` if 0 is the epoch. Returns whether the
+    /// number is such a batch.
+    fn add_batch(&mut self, number: &Labelled<'_>, has_count: bool, fields: &mut Vec<Field<'_>>) -> bool {
+        let keys = &mut self.keys;
+        if !is_batch(number.label) || !keys.is_step(COUNT) || !keys.is_epoch(EPOCH) {
+            return false;
+        }
+        let is_after_epoch = fields.last().is_some_and(|(key, _)| keys.is_epoch(key));
+        let has_epoch = fields.iter().any(|(key, _)| keys.is_epoch(key));
+        let batch = match number.number {
+            LabelledNumber::Value(batch, "") if is_after_epoch && number.is_integer && !has_count => batch,
+            LabelledNumber::Fraction(epoch, batch)
+                if !has_epoch && self.epochs.is_epoch_and_batch(epoch, batch) =>
+            {
+                fields.push((Cow::Borrowed(EPOCH), FieldValue::Number(epoch)));
+                batch
+            }
+            _ => return false,
+        };
+        fields.push((Cow::Borrowed(COUNT), FieldValue::Number(batch)));
+        true
     }
 
     /// Adds the step of the heading to a line of its block, and the epoch to the first one. Returns whether the line has a
@@ -313,8 +400,22 @@ impl TextLines {
     }
 }
 
+/// Returns the word before the bracket that a number is in, given that of the number before it: `tot_loss` in
+/// `tot_loss[loss=2.5, acc=0.5]`.
+fn group_of<'a>(context: &'a str, before: &'a str) -> &'a str {
+    let Some(at) = context.rfind(['[', ']']) else {
+        return before;
+    };
+    if context[at..].starts_with(']') {
+        return "";
+    }
+    let mut words = context[..at].rsplit(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    words.next().unwrap_or_default()
+}
+
 /// Returns whether a field without a rule is a loss: `Loss_D`, `D loss`. A longer label is a sentence.
 fn is_loss((key, value): &Field<'_>) -> bool {
+    let key = key.strip_prefix(EVAL_PREFIX).unwrap_or(key);
     let is_short = key.split_whitespace().nth(2).is_none();
     let mut words = key.split(|letter: char| !letter.is_alphanumeric());
     is_short && words.any(|word| word.eq_ignore_ascii_case("loss")) && value.number().is_some()
@@ -339,6 +440,9 @@ impl LineFormat for TextLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        if self.report_truncated(line, recorder) {
+            return false;
+        }
         let Some(fields) = self.fields(line.text) else {
             return false;
         };
@@ -366,6 +470,16 @@ fn are_of_evaluation(numbers: &[Labelled<'_>], mut section: Section) -> bool {
     !numbers.is_empty() && numbers.iter().all(is_of_evaluation)
 }
 
+/// Returns whether a line has the results of mmengine's evaluation, of any name: `Epoch(val) [1][250/250]  mIoU: 77.4`.
+fn is_result_of_evaluation(numbers: &[Labelled<'_>]) -> bool {
+    let is_counter = |number: &Labelled<'_>| counts_evaluation(number.label) == Some(true);
+    let is_finished = |number: &Labelled<'_>| match number.number {
+        LabelledNumber::Fraction(done, total) => done >= total,
+        LabelledNumber::Value(..) | LabelledNumber::Clock(_) => false,
+    };
+    numbers.iter().any(is_counter) && numbers.iter().any(is_finished)
+}
+
 /// Returns whether a line is a printed object of settings: `Namespace(lr=0.01, epochs=500)`.
 fn is_settings(text: &str) -> bool {
     let text = text.trim();
@@ -380,9 +494,22 @@ fn is_settings(text: &str) -> bool {
 
 /// Returns the object in a line and its offset.
 pub(super) fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
-    let starts = ["{\"", "{'"].into_iter().filter_map(|opening| text.find(opening));
-    let start = starts.min()?;
+    let start = object_start(text)?;
     let mut fields = Vec::new();
     literal::read(&text[start..], literal::DEPTH, &mut fields)?;
     Some((start, fields))
+}
+
+fn object_start(text: &str) -> Option<usize> {
+    let starts = ["{\"", "{'"].into_iter().filter_map(|opening| text.find(opening));
+    starts.min()
+}
+
+/// Returns whether the object in a line lacks its end. An object that is printed over several lines ends a line with a comma or
+/// a bracket.
+fn is_truncated(text: &str) -> bool {
+    let opened = text.bytes().filter(|byte| *byte == b'{').count();
+    let closed = text.bytes().filter(|byte| *byte == b'}').count();
+    let continues = text.trim_end().ends_with([',', '{', '[', '(']);
+    opened > closed && !continues && object_start(text).is_some() && object(text).is_none()
 }

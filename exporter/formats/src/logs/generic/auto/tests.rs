@@ -1,6 +1,7 @@
 mod detection;
 mod evaluations;
 mod numbers;
+mod programs;
 mod steps;
 mod tables;
 

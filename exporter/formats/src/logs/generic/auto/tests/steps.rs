@@ -38,11 +38,9 @@ fn epoch_local_counter_without_a_total_continues_at_its_interval() {
         assert_eq!(read.values("train.global_step"), all[..known], "{steps:?}");
     }
     let batches = "epoch 1 batch 100 loss 2.5\nepoch 1 batch 200 loss 2.25\nepoch 2 batch 100 loss 2\n";
-    assert!(
-        Sampled::read(&FORMAT, batches)
-            .values("train.global_step")
-            .is_empty()
-    );
+    let batches = Sampled::read(&FORMAT, batches);
+    assert_eq!(batches.values("train.global_step"), [100.0, 200.0, 300.0]);
+    assert!(batches.values("train.custom").is_empty());
 }
 
 #[test]
