@@ -214,6 +214,27 @@ fn every_generic_log_has_an_expectation() {
 }
 
 #[test]
+fn dictionaries_and_tables_of_users_are_generic_logs() {
+    let dictionary =
+        |epoch: u32| format!("{{'step': {epoch}, 'epoch': {epoch}, 'loss': 2.{epoch}, 'lr': 1e-4}}\n");
+    let row = |epoch: u32| format!("{epoch},{epoch},2.{epoch},1000\n");
+    let rows: String = (1..4).map(row).collect();
+    for log in [
+        (1..4).map(dictionary).collect::<String>(),
+        // A column of Lightning's tables is empty in some rows, and `epoch` is before `step`.
+        format!("epoch,step,train_loss,tokens\n{rows}"),
+        format!("step,epoch,train_loss,val_loss\n{}", rows.replace("1000", "")),
+        format!("epoch,samples,train_loss,val_loss\n{rows}"),
+    ] {
+        let found = detect("own.log", log.as_bytes()).map(|(format, _)| format.name);
+        assert!(
+            found.as_ref().is_ok_and(|name| *name == "generic"),
+            "{log}{found:?}"
+        );
+    }
+}
+
+#[test]
 fn documentation_and_lock_files_are_not_detected_as_training_logs() {
     for name in [
         "README.md",
