@@ -59,6 +59,7 @@ trainers![
     "catboost",
     "scikit-learn",
     "stable-baselines3",
+    "clu",
     "generic",
     "scalars",
     "wandb-system",

@@ -49,6 +49,7 @@ pub static FORMATS: &[LogFormat] = &[
     trainer_format!("catboost", "console of CatBoost"),
     trainer_format!("scikit-learn", "console of scikit-learn"),
     trainer_format!("stable-baselines3", "tables of Stable-Baselines3"),
+    trainer_format!("clu", "LoggingWriter of CLU, as examples of Flax use it"),
     generic::JSON,
     generic::KEY_VALUE,
     generic::TEXT,

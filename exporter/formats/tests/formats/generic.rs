@@ -180,6 +180,14 @@ train.loss -> 2.303494 2.294637 2.277102 2.157494 2.147637 2.097102
 eval.loss -> 2.150794 1.880794
 eval.accuracy -> 0.509 0.609
 
+generic/flax.log generic
+train.epoch -> 1 2 3
+train.loss -> 0.25 0.125 0.0625
+train.accuracy -> 0.925 0.9625 0.9875
+eval.loss -> 0.125 0.0625 0.0312
+eval.accuracy -> 0.9625 0.975 0.9812
+train.custom ->
+
 generic/paddleocr.log generic
 train.global_step -> 10 20 30 40 50 60 70
 train.throughput.samples -> 349.32591 349.32591 349.32591 349.32591 349.32591 349.32591 349.32591

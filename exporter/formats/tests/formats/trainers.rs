@@ -48,6 +48,7 @@ const TRAINERS: &[(&str, &str, &str)] = &[
     ("CatBoost", "catboost", "`catboost`"),
     ("scikit-learn", "scikit-learn", "`scikit-learn`"),
     ("Stable-Baselines3", "stable-baselines3", "`stable-baselines3`"),
+    ("CLU", "clu", "`clu`"),
     (
         "KempnerForge",
         "kempnerforge",

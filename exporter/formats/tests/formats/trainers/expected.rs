@@ -504,4 +504,20 @@ train.global_step -> 800 1600 2400
 rl.policy_loss -> -12.5 -25 -37.5
 rl.value_loss -> 0.75 0.375 0.25
 train.loss_weight{train.component=entropy} -> 0.5 0.25 0.167
+
+clu/lm1b.log clu
+train.global_step -> 100 200 300
+train.loss -> 6.5 5.5 4.5
+train.accuracy -> 0.125 0.25 0.375
+train.learning_rate -> 0.0005 0.001 0.0015
+train.throughput.steps -> 9.75 10 10.25
+train.elapsed_time -> 12.5 25 37.5
+eval.loss -> 6.75 5.75 4.75
+eval.accuracy -> 0.0625 0.125 0.1875
+
+clu/collections.log clu
+train.global_step -> 10 20 30
+train.loss -> 2.5 2.25 2
+eval.loss -> 2.75 2.5 2.25
+eval.accuracy -> 0.25 0.25 0.25
 ";
