@@ -149,10 +149,11 @@ generic/timm.log generic
 train.epoch -> 0 0 0 0 0 1 1 1
 train.global_step -> 0 50 100 150 199 200 250 300
 train.loss -> 7 6.64 6.31 6 5.73 5.72 5.47 5.23
-eval.loss -> 5.1 4.6 4.13
-eval.accuracy -> 0.11328 0.11328 0.11328
+# The averages over the evaluation so far, which are in brackets.
+eval.loss -> 5 5 5
+eval.accuracy -> 0.109 0.109 0.109
 # The duration of a batch of the evaluation, and Acc@5.
-train.custom -> 0.213 30.078 0.213 30.078 0.213 30.078
+train.custom -> 0.25 29.5 0.25 29.5 0.25 29.5
 train.step.duration -> 6.214 0.417 0.422 0.427 0.432 0.412 0.417 0.422
 
 generic/kohya.log generic
@@ -164,8 +165,8 @@ train.epoch -> 0 0 0 1
 train.global_step -> 0 10 20 1251
 train.loss -> 6.9812 6.9712 6.9612 6.9112
 train.grad_norm -> 1.1012 1.2012 1.3012 1.4012
-eval.loss -> 5.8012 5.7012
-eval.accuracy -> 0.12012 0.13012
+eval.loss -> 5.8012 5.8012
+eval.accuracy -> 0.12012 0.12012
 
 generic/speechbrain.log generic
 train.global_step -> 0 250 500 750 1000 1250 1500 1750 2000

@@ -159,7 +159,7 @@ impl TextLines {
                 continue;
             }
             if let Some(next) = numbers.get(at + 1)
-                && self.keys.is_index(number, next, section)
+                && (self.keys.is_index(number, next, section) || is_averaged(number, next, section))
             {
                 indexed = Some(Labelled {
                     label: number.label,
@@ -364,6 +364,17 @@ fn are_of_evaluation(numbers: &[Labelled<'_>], mut section: Section) -> bool {
         section != Section::Training
     };
     !numbers.is_empty() && numbers.iter().all(is_of_evaluation)
+}
+
+/// Returns whether the next number is the average of a number over the batches of an evaluation so far: `Loss 4.6 (5.0)`. The
+/// average of the last line is the result of the evaluation.
+fn is_averaged(number: &Labelled<'_>, next: &Labelled<'_>, section: Section) -> bool {
+    let is_value = |number: &Labelled<'_>| matches!(number.number, LabelledNumber::Value(..));
+    next.is_remark
+        && !number.label.is_empty()
+        && is_value(number)
+        && is_value(next)
+        && section.after(number) == Section::EvaluationBatches
 }
 
 /// Returns whether a line is a printed object of settings: `Namespace(lr=0.01, epochs=500)`.
