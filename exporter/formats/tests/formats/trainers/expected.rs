@@ -390,6 +390,13 @@ rl.trajectory_reward{rl.statistic=mean} -> 0.25 0.5 0.75 0.75 0.75
 rl.kl -> 0.0625 0.0625 0.0625 0.0625 0.0625
 inference.prompt_tokens{inference.statistic=mean} -> 128 128 128
 inference.completion_tokens{inference.statistic=mean} -> 64 64 64
+train.grad_norm -> 0.5 0.5 0.5 0.5 0.5
+
+nemo-lens/rl.jsonl nemo-lens
+train.grad_norm -> 0.25 0.25 0.25
+train.learning_rate -> 1e-6 1e-6 1e-6
+train.throughput.tokens -> 1500 1500 1500
+rl.kl -> 0.0625 0.0625 0.0625
 
 xgboost/binary.log xgboost
 train.global_step -> 0 10 20 29
