@@ -11,35 +11,36 @@ use crate::imported::{NEAR, is_golden, json, recognised};
 const START: &str = "<!-- formats -->\n";
 const END: &str = "<!-- end of formats -->\n";
 
-/// The contents of a format's samples.
+/// The number of a format's samples, and of those with a time, a step, a span of each step and a rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct Contents {
-    time: bool,
-    step: bool,
-    span: bool,
-    rank: bool,
+    samples: usize,
+    with: [usize; 4],
 }
 
 impl Contents {
-    fn of(format: &LogFormat, bytes: &[u8]) -> Self {
+    fn add(&mut self, format: &LogFormat, bytes: &[u8]) {
         let (batches, invented, _, records) = read(format, bytes);
         let text = json(&batches);
         let has = |words: &str| text.contains(words);
-        Self {
-            time: invented * 2 < records && !batches.is_empty(),
-            step: has("\"name\":\"train.global_step\""),
-            span: has("\"name\":\"train.step\""),
-            rank: takes_rank(format, bytes),
+        let found = [
+            invented * 2 < records && !batches.is_empty(),
+            has("\"name\":\"train.global_step\""),
+            has("\"name\":\"train.step\""),
+            takes_rank(format, bytes),
+        ];
+        self.samples += 1;
+        for (count, has) in self.with.iter_mut().zip(found) {
+            *count += usize::from(has);
         }
     }
 
-    fn or(self, other: Self) -> Self {
-        Self {
-            time: self.time || other.time,
-            step: self.step || other.step,
-            span: self.span || other.span,
-            rank: self.rank || other.rank,
-        }
+    fn cells(self) -> [&'static str; 4] {
+        self.with.map(|count| match count {
+            0 => "",
+            count if count == self.samples => "yes",
+            _ => "some",
+        })
     }
 }
 
@@ -76,9 +77,7 @@ fn takes_rank(format: &LogFormat, bytes: &[u8]) -> bool {
 fn table() -> String {
     let mut contents: BTreeMap<&str, Contents> = BTreeMap::new();
     for (_, bytes, format) in recognised() {
-        let found = Contents::of(format, &bytes);
-        let known = contents.entry(format.name).or_default();
-        *known = known.or(found);
+        contents.entry(format.name).or_default().add(format, &bytes);
     }
     let mut table = String::from(
         "| format | time | step | span of each step | rank from a launcher's prefix |\n|---|---|---|---|---|\n",
@@ -87,8 +86,11 @@ fn table() -> String {
         let Some(found) = contents.get(format.name) else {
             continue;
         };
-        let cells = [found.time, found.step, found.span, found.rank].map(|has| if has { "yes" } else { "" });
-        table.push_str(&format!("| `{}` | {} |\n", format.name, cells.join(" | ")));
+        table.push_str(&format!(
+            "| `{}` | {} |\n",
+            format.name,
+            found.cells().join(" | ")
+        ));
     }
     table
 }
