@@ -304,8 +304,16 @@ train.loss -> 2.5 1.25
 train.perplexity -> 12.18249 3.49034
 train.tokens -> 1024 1024
 train.throughput.tokens_per_device -> 1234.5 1234.5
-memory.framework.peak -> 20.5GiB 20.5GiB 20.5GiB
+memory.framework.peak_active -> 20.5GiB 20.5GiB 20.5GiB
+memory.framework.peak -> 20.25GiB 20.25GiB 20.25GiB
+memory.framework.peak_reserved -> 22.5GiB 22.5GiB 22.5GiB
 eval.perplexity -> 4.48169
+
+axolotl/orpo.log hf-trainer
+train.loss -> 0.75 0.375
+train.loss_component{train.component=odds_ratio} -> 0.5 0.25
+rl.log_odds -> 0.5 1
+train.custom{train.custom.name=hf_trainer.chosen_geometric_mean} -> -1.25 -1.25
 
 ms-swift/logging.jsonl hf-trainer
 train.global_step -> 5 10 12
@@ -343,6 +351,14 @@ unsloth/grpo.log hf-trainer
 train.loss -> 0.125 0.25
 train.learning_rate -> 5e-6 5e-6
 rl.trajectory_reward{rl.statistic=mean} -> 0.5 1
+
+unsloth/rollout.log hf-trainer
+rl.sampler_kl{rl.kl_estimator=k1,rl.statistic=mean} -> 0.001 0.001
+rl.sampler_kl{rl.kl_estimator=k3,rl.statistic=mean} -> 0.0005 0.001
+rl.sampler_kl{rl.kl_estimator=k3,rl.statistic=max} -> 0.25 0.25
+rl.effective_sample_ratio -> 0.96875 0.96875
+rl.masked_fraction -> 0.03125 0.03125
+rl.masked_fraction{rl.level=sequence} -> 0.0625 0.125
 
 trl/cispo.log hf-trainer
 rl.policy_clip_upper_fraction -> 0.5 0.25
