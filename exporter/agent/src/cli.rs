@@ -43,8 +43,8 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub(crate) struct ImportArguments {
-    /// Logs (plain, gzip or zstd) or folders. A folder selects the recognised logs in it and the event files below it. `-` is
-    /// the standard input
+    /// Logs (plain, gzip or zstd) or folders. A folder selects the recognised logs in it, and the event files and wandb
+    /// runs below it. `-` is the standard input
     #[arg(required_unless_present = "suggest_mapping", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 

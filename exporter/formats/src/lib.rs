@@ -27,3 +27,4 @@ pub use logs::{
 pub use pulsetrain_mapping::Mapping;
 pub use tensorboard::FORMAT as TENSORBOARD;
 pub use tunix_trace::{TunixConversion, Version as TunixVersion, convert_tunix_trace};
+pub use wandb::FORMAT as WANDB;

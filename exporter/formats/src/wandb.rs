@@ -21,7 +21,7 @@ use pulsetrain_record::{LoggedTime, Recorder, SkipReason, key_cache::KeyCache};
 use record::Record;
 
 /// The row of wandb in the table of formats.
-pub(crate) const FORMAT: LogFormat = LogFormat {
+pub const FORMAT: LogFormat = LogFormat {
     name: "wandb",
     brief: "offline files of wandb (run-*.wandb)",
     framework: "wandb",

@@ -1,5 +1,5 @@
-//! TensorBoard's event files in folders. As in TensorBoard, all event files below a folder are read, and the files of one folder are
-//! one run.
+//! TensorBoard's event files and wandb's files of runs in folders. As in TensorBoard, all event files below a folder are read, and the
+//! event files of one folder are one run. wandb writes `wandb/run-20260102_100000-ID/run-ID.wandb`.
 
 use std::{
     fs::{self, File},
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_formats::TENSORBOARD;
+use pulsetrain_formats::{LogFormat, TENSORBOARD, WANDB};
 use pulsetrain_record::ids;
 
 use crate::RunOptions;
@@ -19,21 +19,23 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// The depth to which folders are searched.
 const DEPTH: usize = 16;
 
-/// Returns the event files in a folder and its subfolders, sorted. Links to folders are not followed.
-pub(crate) fn event_files(folder: &Path) -> Vec<PathBuf> {
+/// Returns the event files and the files of wandb's runs in a folder and its subfolders, sorted. With a format, returns its files
+/// only. Links to folders are not followed.
+pub(crate) fn run_files(folder: &Path, format: Option<&LogFormat>) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    search(folder, DEPTH, &mut found);
+    search(folder, DEPTH, format, &mut found);
     found.sort();
     found
 }
 
-fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+fn search(folder: &Path, depth: usize, format: Option<&LogFormat>, found: &mut Vec<PathBuf>) {
+    let is_of = |written: &LogFormat| format.is_none_or(|format| format.name == written.name);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if is_event_file(&path) {
+        if is_event_file(&path) && is_of(&TENSORBOARD) || is_wandb_file(&path) && is_of(&WANDB) {
             found.push(path);
         } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            search(&path, depth - 1, found);
+            search(&path, depth - 1, format, found);
         }
     }
 }
@@ -41,6 +43,12 @@ fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 fn is_event_file(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.starts_with(NAME))
+}
+
+fn is_wandb_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let has_extension = path.extension().is_some_and(|extension| extension == "wandb");
+    has_extension && name.is_some_and(|name| name.starts_with("run-"))
 }
 
 /// Returns the options for one input. A restarted trainer writes another event file into the same folder: all of them belong to the
@@ -72,22 +80,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn event_files_below_a_folder_are_found_in_order() {
+    fn files_of_runs_below_a_folder_are_found_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let names = [
             "b/events.out.tfevents.2.host",
             "a/deep/events.out.tfevents.9.host",
             "b/events.out.tfevents.1.host",
+            "wandb/run-20260102_100000-abc/run-abc.wandb",
+            "wandb/offline-run-20260102_100000-def/run-def.wandb",
         ];
         for name in names.iter().chain(&["b/checkpoint.pt"]) {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, b"").unwrap();
         }
-        let found = event_files(folder.path());
         let mut expected: Vec<PathBuf> = names.iter().map(|name| folder.path().join(name)).collect();
         expected.sort();
-        assert_eq!(found, expected);
+        assert_eq!(run_files(folder.path(), None), expected);
+        assert_eq!(run_files(folder.path(), Some(&WANDB)), expected[3..]);
     }
 
     #[test]
@@ -97,7 +107,7 @@ mod tests {
         let first = folder.path().join("events.out.tfevents.1.host");
         let second = folder.path().join("events.out.tfevents.2.host");
         for (from, to) in [("kempnerforge", &first), ("torchspec", &second)] {
-            let sample = event_files(&corpus.join(from)).remove(0);
+            let sample = run_files(&corpus.join(from), None).remove(0);
             fs::copy(sample, to).unwrap();
         }
         let options = RunOptions::default();

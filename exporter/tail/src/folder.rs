@@ -7,13 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, TENSORBOARD, detect, without_byte_order_mark};
+use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, detect, without_byte_order_mark};
 use pulsetrain_otlp::frames::inflated;
 
-use crate::event_files::event_files;
+use crate::event_files::run_files;
 
-/// Returns the recognised files in a folder, and the event files below it, sorted by name. With a format, returns its files only, or
-/// all files if the format takes a mapping. Hidden files are ignored.
+/// Returns the recognised files in a folder, and the event files and wandb runs below it, sorted by name. With a format, returns its
+/// files only, or all files if the format takes a mapping. Hidden files are ignored.
 pub fn logs_in(folder: &Path, format: Option<&LogFormat>) -> Vec<PathBuf> {
     let files = fs::read_dir(folder)
         .into_iter()
@@ -21,8 +21,7 @@ pub fn logs_in(folder: &Path, format: Option<&LogFormat>) -> Vec<PathBuf> {
         .flatten()
         .map(|entry| entry.path());
     let logs = files.filter(|path| !is_hidden(path) && path.is_file() && is_log(path, format));
-    let takes_events = format.is_none_or(|format| format.name == TENSORBOARD.name);
-    let below = takes_events.then(|| event_files(folder)).into_iter().flatten();
+    let below = run_files(folder, format);
     logs.chain(below).collect::<BTreeSet<_>>().into_iter().collect()
 }
 

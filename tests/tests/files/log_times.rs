@@ -64,8 +64,8 @@ fn a_leading_asctime_is_the_time_of_its_line() {
 
 #[test]
 fn hf_trainer_runtime_spaces_the_records_of_its_log() {
-    let text =
-        "{'loss': 2.5, 'epoch': 0.5}\n{'loss': 2.25, 'epoch': 1.0}\n{'train_runtime': 180.0, 'epoch': 1.0}\n";
+    let text = "{'loss': 2.5, 'epoch': 0.5}\n{'loss': 2.25, 'epoch': 1.0}\n\
+         {'train_runtime': 180.0, 'train_samples_per_second': 4.0, 'epoch': 1.0}\n";
     let (finished, times) = import(text, &[]);
     assert_eq!(times, [-120.0, -60.0]);
     finished.expect_words(&["run time", "modification time", "--start-time"]);

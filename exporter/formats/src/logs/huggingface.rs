@@ -38,15 +38,12 @@ const DUPLICATE: &str = "said_again";
 
 impl LineFormat for Console {
     fn signature(text: &str) -> Option<&'static str> {
-        let is_of_trainer = |text: &str, fields: &[Field<'_>]| {
-            is_logged(text, fields) && fields.iter().any(|(key, _)| is_signature_key(key))
-        };
         // Dictionaries of other trainers, such as GraphGym, are after a word: `val: {...}`. The Trainer names evaluations in the keys.
         let before = begin(text).map_or("", |start| &text[..start]);
         let is_of_split = object_prefix(before).and_then(is_evaluation).is_some();
         let is_of_trainer = !is_of_split
-            && objects(text).any(|(text, object)| object.is_some_and(|fields| is_of_trainer(text, &fields)));
-        is_of_trainer.then_some("a Python dictionary with 'epoch' and a loss or a run time")
+            && objects(text).any(|(text, object)| object.is_some_and(|fields| is_signature(text, &fields)));
+        is_of_trainer.then_some("a Python dictionary with the keys of the Trainer")
     }
 
     fn is_complete(text: &str) -> bool {
@@ -156,15 +153,32 @@ fn is_logged(text: &str, fields: &[Field<'_>]) -> bool {
         return is_of_swift;
     }
     let is_epoch = |(key, value): &Field<'_>| key == "epoch" && value.number().is_some();
-    let has_end = |end: &str| fields.iter().any(|(key, _)| key.ends_with(end));
-    fields.iter().any(is_epoch) || (has_end("_runtime") && has_end("_samples_per_second"))
+    fields.iter().any(is_epoch) || has_speed(fields)
 }
 
-/// Returns whether a key identifies the Trainer. The epoch alone does not: other programs write it too.
-fn is_signature_key(key: &str) -> bool {
-    key == "loss"
-        || ["_loss", "_runtime"].iter().any(|end| key.ends_with(end))
-        || ["objective/", "loss/"].iter().any(|begin| key.starts_with(begin))
+/// Returns whether a dictionary has the time and the throughput of an evaluation or of the run.
+fn has_speed(fields: &[Field<'_>]) -> bool {
+    let has_end = |end: &str| fields.iter().any(|(key, _)| key.ends_with(end));
+    has_end("_runtime") && has_end("_samples_per_second")
+}
+
+/// Keys of the step in the dictionaries of other programs. The Trainer prints none.
+const STEPS: [&str; 2] = ["step", "global_step"];
+
+/// Returns whether only the Trainer logs such a dictionary: the loss first, then the learning rate and the epoch without a
+/// step; the time and the throughput of an evaluation or of the run; an objective of PPO; or the keys of ms-swift. Programs of
+/// users print a loss and an epoch too.
+fn is_signature(text: &str, fields: &[Field<'_>]) -> bool {
+    let position = |name: &str| fields.iter().position(|(key, _)| key == name);
+    let is_loss = |(key, _): &Field<'_>| key == "loss" || key.ends_with("_loss");
+    let rate = position("learning_rate");
+    let is_training = fields.first().is_some_and(is_loss)
+        && rate.is_some()
+        && rate < position("epoch")
+        && STEPS.iter().all(|step| position(step).is_none());
+    let is_of_ppo = |(key, _): &Field<'_>| key.starts_with("objective/");
+    is_logged(text, fields)
+        && (is_training || has_speed(fields) || position(MS_SWIFT).is_some() || fields.iter().any(is_of_ppo))
 }
 
 fn coverage_of_output() -> Vec<CoverageRow> {

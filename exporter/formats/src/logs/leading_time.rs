@@ -1,17 +1,21 @@
 //! Parses the time at the beginning of a line, as Python's logging writes `asctime`: `2026-01-02 10:00:00,123 INFO ...`, also
-//! in brackets, with slashes, or as Transformers' examples do: `01/02/2026 10:00:00 - INFO - ...`.
+//! in brackets, with slashes, or as Transformers' examples do: `01/02/2026 10:00:00 - INFO - ...`. absl writes it without a
+//! year: `I0102 10:00:00.123456 ...`.
 
-use super::generic;
+use super::{absl, generic};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::LoggedTime;
 
 /// The number of bytes of the date and its separator.
 const DATE: usize = 11;
 
-/// Returns the time at the beginning of a line, or `None` for another beginning.
+/// Returns the time at the beginning of a line, or `None` for another beginning. A time without a year is in the year nearest to
+/// `near_unix_nanos`.
 #[inline]
-pub(super) fn leading_time(line: &str) -> Option<LoggedTime> {
+pub(super) fn leading_time(line: &str, near_unix_nanos: UnixNanos) -> Option<LoggedTime> {
     let Some(inside) = line.strip_prefix('[') else {
-        return of_date(line);
+        let of_absl = || Some(absl::split(line, near_unix_nanos)?.0.local_unix_nanos);
+        return of_date(line).or_else(|| of_absl().map(LoggedTime::Local));
     };
     // ESPnet writes the host in brackets before the time. Transformers writes `[INFO|trainer.py:2409]` before that of its own
     // messages; its records have no time, and must not follow those of the messages.
@@ -46,7 +50,9 @@ pub(super) fn without_source_line(line: &str) -> &str {
         let (head, rest) = line.split_once(") ")?;
         let (before, place) = head.rsplit_once(" (")?;
         let (level, message) = rest.split_once(": ")?;
-        let is_prefix = is_place(place, 1) && LEVELS.contains(&level) && leading_time(before).is_some();
+        let is_prefix = is_place(place, 1)
+            && LEVELS.contains(&level)
+            && leading_time(before, UnixNanos::default()).is_some();
         is_prefix.then_some(message)
     };
     let of_rank = || {
@@ -148,9 +154,10 @@ mod tests {
             ("[2026-01-02:12:00:00:INFO:root:log] step=1", 0),
             ("[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: step=1", 123),
             ("01/02/2026 12:00:00 - INFO - __main__ - step=1", 0),
+            ("I0102 12:00:00.123000 140413477075840 train.py:99] step=1", 123),
         ] {
             assert_eq!(
-                leading_time(line).map(|time| UsedTimezone::default().instant(time).0),
+                leading_time(line, UnixNanos(noon)).map(|time| UsedTimezone::default().instant(time).0),
                 Some(noon + milliseconds * 1_000_000),
                 "{line}"
             );
@@ -173,8 +180,10 @@ mod tests {
             "1/2/3 - x",
             "2026-01-0é2 12:00:00",
             "[step 1]",
+            "I0102 12:00:00 no source",
+            "E0000 00:00:1795221162.374285   23181 port.cc:153] oneDNN",
         ] {
-            assert_eq!(leading_time(line), None, "{line}");
+            assert_eq!(leading_time(line, UnixNanos::default()), None, "{line}");
         }
     }
 }

@@ -30,7 +30,7 @@ impl LineClock {
     /// Returns the time of the next record, which is on this line. Call it once a record.
     pub(super) fn time(&self, line: &str, read: ReadTime) -> UnixNanos {
         let next = |tick| self.last.get().saturating_add(tick);
-        let time = match leading_time(line).map(|time| self.local.instant(time)) {
+        let time = match leading_time(line, read.unix_nanos).map(|time| self.local.instant(time)) {
             // Many lines of one second.
             Some(time) if time == self.last_leading.replace(time) => next(TICK),
             Some(time) => time,

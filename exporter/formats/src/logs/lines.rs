@@ -73,7 +73,7 @@ impl Line<'_> {
 
     /// Returns whether [`Self::read_time`] is the time at which the line was written, so that a span can end there.
     pub(super) fn is_live(&self) -> bool {
-        self.time.is_live || leading_time(self.text).is_some()
+        self.time.is_live || leading_time(self.text, self.time.unix_nanos).is_some()
     }
 
     /// Returns the position of the line.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use pulsetrain_mapping::{CoverageRow, RecordMeta, ScalarMapper, coverage_rules, trainer};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Rank, Recorder, SkipReason, SourcePosition};
+use pulsetrain_semconv::metric;
 use serde_json::Value;
 
 use self::spans::SPANS;
@@ -23,6 +24,13 @@ const NAME: &str = "nemo-lens";
 
 /// The attribute of the resource that identifies the run; no other writer has it.
 const RUN_ID: &str = "\"nemo.run.id\": \"";
+
+/// The beginning of the metrics of Megatron-LM.
+const MEGATRON: &str = "megatron.training.";
+
+/// Metrics of reinforcement learning with the meaning of a metric of Megatron-LM. If a process reports both, these are kept as
+/// `train.custom`: the values of one series would alternate.
+const OF_BOTH: [&str; 3] = ["rl.grad_norm", "rl.learning_rate", "rl.throughput.tokens_per_sec"];
 
 /// The most tags of one log.
 const MAX_TAGS: usize = 4096;
@@ -56,6 +64,8 @@ struct Lens {
     scalars: ScalarMapper,
     /// The number and the sum of the values of each histogram so far.
     histograms: HashMap<String, (f64, f64)>,
+    /// Whether the log has metrics of Megatron-LM.
+    has_megatron: bool,
 }
 
 impl Default for Lens {
@@ -63,6 +73,7 @@ impl Default for Lens {
         Self {
             scalars: ScalarMapper::of_trainer(trainer(NAME)),
             histograms: HashMap::new(),
+            has_megatron: false,
         }
     }
 }
@@ -91,6 +102,8 @@ impl LineFormat for Lens {
                 switch_rank(&resource["resource"], recorder);
                 let scopes = list(&resource["scope_metrics"]).iter();
                 let metrics = scopes.flat_map(|scope| list(&scope["metrics"]));
+                let mut names = metrics.clone().filter_map(|metric| metric["name"].as_str());
+                self.has_megatron |= names.any(|name| name.starts_with(MEGATRON));
                 metrics.for_each(|metric| self.metric(metric, line.position(), recorder));
             }
             return true;
@@ -126,8 +139,14 @@ impl Lens {
                 step: None,
                 position,
             };
-            if let Some(value) = value {
-                self.scalars.record(&tag, meta, value, recorder);
+            match value {
+                Some(value) if self.has_megatron && OF_BOTH.contains(&name) => {
+                    recorder.record_custom(meta.time_unix_nanos, name, value);
+                }
+                Some(value) => {
+                    self.scalars.record(&tag, meta, value, recorder);
+                }
+                None => {}
             }
         }
     }
@@ -157,6 +176,7 @@ fn coverage() -> Vec<CoverageRow> {
     let rules = coverage_rules! {
         "spans of other names" => "perf.stage", "a span with its own ids";
         "a histogram" => "the metric of its name", "the mean of the values since the previous export";
+        "rl.grad_norm, rl.learning_rate, rl.throughput.tokens_per_sec" => metric::TRAIN_CUSTOM.name, "in a log with megatron.training.*";
         "log records" => "(left out: log_record)", "";
     };
     spans.chain(rules).chain(tags::coverage_of(NAME)).collect()
@@ -193,6 +213,20 @@ mod tests {
         let read = Sampled::read(&FORMAT, &text);
         assert!(read.values("train.loss")[0].is_nan());
         assert_eq!(read.values("rl.entropy"), [f64::NEG_INFINITY]);
+    }
+
+    #[test]
+    fn metrics_of_reinforcement_learning_are_separate_from_those_of_megatron() {
+        let rl = export("rl.grad_norm", "\"value\": 0.25");
+        let alone = Sampled::read(&FORMAT, &rl);
+        assert_eq!(alone.values("train.grad_norm"), [0.25]);
+        let both = export("megatron.training.grad_norm", "\"value\": 0.5") + &rl;
+        let read = Sampled::read(&FORMAT, &both);
+        assert_eq!(read.values("train.grad_norm"), [0.5]);
+        assert_eq!(
+            read.attributes("train.custom"),
+            ["train.custom.name=rl.grad_norm"]
+        );
     }
 
     #[test]

@@ -11,16 +11,37 @@ use crate::imported::{NEAR, is_golden, json, recognised};
 const START: &str = "<!-- formats -->\n";
 const END: &str = "<!-- end of formats -->\n";
 
-/// Returns whether a sample has a time, a step, a span of each step and a rank.
-fn contents_of(format: &LogFormat, bytes: &[u8]) -> [bool; 4] {
-    let (batches, invented, _, records) = read(format, bytes);
-    let text = json(&batches);
-    [
-        invented * 2 < records && !batches.is_empty(),
-        text.contains("\"name\":\"train.global_step\""),
-        text.contains("\"name\":\"train.step\""),
-        takes_rank(format, bytes),
-    ]
+/// The number of a format's samples, and of those with a time, a step, a span of each step and a rank.
+#[derive(Clone, Copy, Debug, Default)]
+struct Contents {
+    samples: usize,
+    with: [usize; 4],
+}
+
+impl Contents {
+    fn add(&mut self, format: &LogFormat, bytes: &[u8]) {
+        let (batches, invented, _, records) = read(format, bytes);
+        let text = json(&batches);
+        let has = |words: &str| text.contains(words);
+        let found = [
+            invented * 2 < records && !batches.is_empty(),
+            has("\"name\":\"train.global_step\""),
+            has("\"name\":\"train.step\""),
+            takes_rank(format, bytes),
+        ];
+        self.samples += 1;
+        for (count, has) in self.with.iter_mut().zip(found) {
+            *count += usize::from(has);
+        }
+    }
+
+    fn cells(self) -> [&'static str; 4] {
+        self.with.map(|count| match count {
+            0 => "",
+            count if count == self.samples => "yes",
+            _ => "some",
+        })
+    }
 }
 
 /// Reads a sample: the batches, the number of invented times, the ranks and the number of records.
@@ -54,12 +75,9 @@ fn takes_rank(format: &LogFormat, bytes: &[u8]) -> bool {
 }
 
 fn table() -> String {
-    let mut contents: BTreeMap<&str, [bool; 4]> = BTreeMap::new();
+    let mut contents: BTreeMap<&str, Contents> = BTreeMap::new();
     for (_, bytes, format) in recognised() {
-        let known = contents.entry(format.name).or_default();
-        for (known, found) in known.iter_mut().zip(contents_of(format, &bytes)) {
-            *known |= found;
-        }
+        contents.entry(format.name).or_default().add(format, &bytes);
     }
     let mut table = String::from(
         "| format | time | step | span of each step | rank from a launcher's prefix |\n|---|---|---|---|---|\n",
@@ -68,8 +86,11 @@ fn table() -> String {
         let Some(found) = contents.get(format.name) else {
             continue;
         };
-        let cells = found.map(|has| if has { "yes" } else { "" });
-        table.push_str(&format!("| `{}` | {} |\n", format.name, cells.join(" | ")));
+        table.push_str(&format!(
+            "| `{}` | {} |\n",
+            format.name,
+            found.cells().join(" | ")
+        ));
     }
     table
 }

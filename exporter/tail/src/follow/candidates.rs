@@ -10,7 +10,7 @@ use std::{
 use glob::{MatchOptions, glob_with};
 
 use super::identity::{FileIdentity, Inode};
-use crate::{TailError, event_files::event_files};
+use crate::{TailError, event_files::run_files};
 
 /// Hidden files do not match, and `*` does not match a path separator.
 const MATCHING: MatchOptions = MatchOptions {
@@ -25,7 +25,8 @@ pub(super) struct Candidates(Vec<Input>);
 
 #[derive(Debug, PartialEq, Eq)]
 enum Input {
-    /// A file or a folder that may not exist yet. A folder names the files in it, and the event files below it.
+    /// A file or a folder that may not exist yet. A folder names the files in it, and the event files and wandb runs below
+    /// it.
     Path(PathBuf),
     /// A pattern, with the last folder before its first wildcard.
     Pattern { pattern: String, folder: PathBuf },
@@ -100,7 +101,7 @@ impl Input {
                         .flatten()
                         .map(|entry| entry.path())
                         .filter(|path| !is_hidden(path))
-                        .chain(event_files(path))
+                        .chain(run_files(path, None))
                         .collect()
                 })
                 .unwrap_or_default(),

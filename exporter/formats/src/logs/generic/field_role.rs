@@ -57,7 +57,7 @@ impl RecordHeader {
         }
     }
 
-    /// Returns the role of a field. `recorded` has the metrics without attributes so far, and their fields.
+    /// Returns the role of a field. `recorded` has the metrics so far whose attributes do not change, and their fields.
     pub(super) fn role(
         &self,
         (number, (key, value)): (usize, &Field<'_>),
@@ -84,10 +84,14 @@ impl RecordHeader {
                 FieldRole::Unknown
             };
         };
-        let Some(metric) = resolved.mapping.target.metric().filter(|_| resolved.is_plain()) else {
+        let is_plain = resolved.is_plain();
+        let Some(metric) = resolved.mapping.target.metric().filter(|metric| {
+            is_plain || metric.instrument == Instrument::Gauge && resolved.mapping.attributes_from.is_empty()
+        }) else {
             return FieldRole::Mapped;
         };
-        let first = recorded.iter().find(|(ordinal, _)| *ordinal == metric.ordinal);
+        let mut of_metric = recorded.iter().filter(|(ordinal, _)| *ordinal == metric.ordinal);
+        let first = of_metric.find(|(_, field)| keys.have_same_attributes(number, *field));
         let first = first.map(|(_, field)| *field);
         if keys.are_same(number, first) {
             return FieldRole::Repeated;
@@ -100,7 +104,7 @@ impl RecordHeader {
         let is_unclear = is_of_loader || is_time && self.is_unclear(metric, value);
         // Two values of a gauge at one time would overwrite each other.
         let is_overwritten = first.is_some() && metric.instrument == Instrument::Gauge;
-        match self.is_loose && (is_unclear || is_unmapped || is_second) || is_overwritten {
+        match self.is_loose && is_plain && (is_unclear || is_unmapped || is_second) || is_overwritten {
             true => FieldRole::Unmapped,
             false => FieldRole::Mapped,
         }

@@ -12,9 +12,7 @@ use super::{
     record_keys::RecordKeys,
 };
 use crate::logs::{lines::Line, spans};
-use pulsetrain_mapping::{
-    Field, FieldValue, Mapping, MetricMapper, RecordMeta, ResolvedMapping, SpanAttributes,
-};
+use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta, SpanAttributes};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The reason of counts that are no steps of training.
@@ -29,7 +27,7 @@ pub(super) struct Records {
     /// The attributes of the newest record's spans.
     spans: SpanAttributes,
     texts: Vec<usize>,
-    /// The metrics without attributes of the newest record, and their fields.
+    /// The metrics of the newest record whose attributes do not change, and their fields.
     recorded: Vec<(u16, usize)>,
     /// The rank of the last step's key, and the step.
     last_step: Option<(usize, f64)>,
@@ -93,11 +91,8 @@ impl Records {
             known.note(value);
             known.outcome.is_time |= time.is_some() && time_field == Some(number);
             known.outcome.is_step |= step_field == Some(number);
-            let is_plain = known
-                .state
-                .resolved
-                .as_ref()
-                .is_some_and(ResolvedMapping::is_plain);
+            let resolved = known.state.resolved.as_ref();
+            let is_fixed = resolved.is_some_and(|resolved| resolved.mapping.attributes_from.is_empty());
             let recorded = match role {
                 FieldRole::Header => continue,
                 FieldRole::Unknown | FieldRole::Repeated => context.unknown(field, known, recorder),
@@ -107,7 +102,7 @@ impl Records {
             match recorded {
                 RecordedField::Text => self.texts.push(number),
                 RecordedField::Point(metric, value) => {
-                    if is_plain {
+                    if is_fixed {
                         self.recorded.push((metric.ordinal, number));
                     }
                     known.state.add_to_spans(value, &mut self.spans);

@@ -177,6 +177,21 @@ impl RecordKeys {
         other.is_some_and(|other| self.indices[field] == self.indices[other])
     }
 
+    /// Returns whether the points of two fields have the same attributes. Attributes from other fields are not compared.
+    pub(super) fn have_same_attributes(&mut self, field: usize, other: usize) -> bool {
+        let [attributes, others] = [field, other].map(|field| {
+            let resolved = self.of(field).state.resolved.as_ref()?;
+            let captured = resolved.captured.iter();
+            Some(
+                captured
+                    .chain(&resolved.mapping.attributes)
+                    .cloned()
+                    .collect::<Vec<_>>(),
+            )
+        });
+        attributes == others
+    }
+
     /// Returns whether keys of the log are no longer known, since there were more than the maximum.
     pub(super) fn is_cleared(&self) -> bool {
         self.is_cleared

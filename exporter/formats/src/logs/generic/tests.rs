@@ -231,6 +231,11 @@ fn second_key_of_a_gauge_in_a_record_is_kept_under_its_name() {
     let read = read(&JSON, mapping(rows), "{\"a\": 1, \"b\": 2}\n{\"b\": 3}\n");
     assert_eq!(read.values("train.loss"), [1.0, 3.0]);
     assert_eq!(read.values("train.custom"), [2.0]);
+    let rows = "values: [{pattern: '(?<data.name>.+)-(l1|l2)', metric: eval.loss}]";
+    let line = "{\"a-l1\": 1, \"a-l2\": 2, \"b-l1\": 3}\n";
+    let read = self::read(&JSON, mapping(rows), line);
+    assert_eq!(read.values("eval.loss"), [1.0, 3.0]);
+    assert_eq!(read.values("train.custom"), [2.0]);
 }
 
 /// A row can be for one kind of record.

@@ -213,7 +213,7 @@ impl TextLines {
                 continue;
             }
             if let Some(next) = numbers.get(at + 1)
-                && self.keys.is_index(number, next, section)
+                && (self.keys.is_index(number, next, section) || is_averaged(number, next, section))
             {
                 indexed = Some(Labelled {
                     label: number.label,
@@ -478,6 +478,17 @@ fn is_result_of_evaluation(numbers: &[Labelled<'_>]) -> bool {
         LabelledNumber::Value(..) | LabelledNumber::Clock(_) => false,
     };
     numbers.iter().any(is_counter) && numbers.iter().any(is_finished)
+}
+
+/// Returns whether the next number is the average of a number over the batches of an evaluation so far: `Loss 4.6 (5.0)`. The
+/// average of the last line is the result of the evaluation.
+fn is_averaged(number: &Labelled<'_>, next: &Labelled<'_>, section: Section) -> bool {
+    let is_value = |number: &Labelled<'_>| matches!(number.number, LabelledNumber::Value(..));
+    next.is_remark
+        && !number.label.is_empty()
+        && is_value(number)
+        && is_value(next)
+        && section.after(number) == Section::EvaluationBatches
 }
 
 /// Returns whether a line is a printed object of settings: `Namespace(lr=0.01, epochs=500)`.

@@ -86,9 +86,9 @@ fn dictionaries_have_their_values() {
 fn hugging_face_dictionaries_are_detected_and_foreign_ones_are_not() {
     let is_known = |text: &str| (FORMAT.detect)(text.as_bytes()).is_some();
     for text in [
-        "  0%|  | 0/9 [00:00<?, ?it/s]{'loss': 1.0, 'epoch': 0.1}\n",
-        "{'eval_squad_loss': '1.5', 'eval_squad_runtime': '2', 'epoch': '1'}\n",
-        "[rank0]:{'loss': 1.0, 'epoch': 0.1}\n",
+        "  0%|  | 0/9 [00:00<?, ?it/s]{'loss': 1.0, 'learning_rate': 4e-05, 'epoch': 0.1}\n",
+        "{'eval_squad_loss': '1.5', 'eval_squad_runtime': '2', 'eval_squad_samples_per_second': '8', 'epoch': '1'}\n",
+        "[rank0]:{'loss': 1.0, 'grad_norm': 2.0, 'learning_rate': 4e-05, 'epoch': 0.1}\n",
         "{'eps': 2, 'objective/kl': 0.5, 'epoch': 0.1}\n",
     ] {
         assert!(is_known(text), "{text}");
@@ -97,6 +97,10 @@ fn hugging_face_dictionaries_are_detected_and_foreign_ones_are_not() {
         "{'lr': 0.1, 'epoch': 10, 'batch_size': 32}\n",
         "{'loss': 'mse', 'epochs': 3}\n",
         "{'loss': 1.0, 'epoch': 'first'}\n",
+        "{'loss': 1.0, 'epoch': 0.1}\n",
+        "{'step': 1, 'loss': 1.0, 'lr': 0.1, 'epoch': 0.1}\n",
+        "{'epoch': 1, 'loss': 1.0, 'learning_rate': 0.1, 'accuracy': 0.5}\n",
+        "{'loss': 1.0, 'learning_rate': 0.1, 'epoch': 1, 'step': 10}\n",
     ] {
         assert!(!is_known(text), "{text}");
     }

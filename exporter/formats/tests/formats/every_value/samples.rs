@@ -139,7 +139,7 @@ pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
     ("backends/", 7, "an answer of a backend"),
     (
         UNKNOWN_TRAINERS,
-        23,
+        24,
         "logs of unknown trainers: `generic` has what is expected of each",
     ),
     ("hf-trainer/stderr.log", 1, "warnings"),

@@ -304,8 +304,16 @@ train.loss -> 2.5 1.25
 train.perplexity -> 12.18249 3.49034
 train.tokens -> 1024 1024
 train.throughput.tokens_per_device -> 1234.5 1234.5
-memory.framework.peak -> 20.5GiB 20.5GiB 20.5GiB
+memory.framework.peak_active -> 20.5GiB 20.5GiB 20.5GiB
+memory.framework.peak -> 20.25GiB 20.25GiB 20.25GiB
+memory.framework.peak_reserved -> 22.5GiB 22.5GiB 22.5GiB
 eval.perplexity -> 4.48169
+
+axolotl/orpo.log hf-trainer
+train.loss -> 0.75 0.375
+train.loss_component{train.component=odds_ratio} -> 0.5 0.25
+rl.log_odds -> 0.5 1
+train.custom{train.custom.name=hf_trainer.chosen_geometric_mean} -> -1.25 -1.25
 
 ms-swift/logging.jsonl hf-trainer
 train.global_step -> 5 10 12
@@ -343,6 +351,14 @@ unsloth/grpo.log hf-trainer
 train.loss -> 0.125 0.25
 train.learning_rate -> 5e-6 5e-6
 rl.trajectory_reward{rl.statistic=mean} -> 0.5 1
+
+unsloth/rollout.log hf-trainer
+rl.sampler_kl{rl.kl_estimator=k1,rl.statistic=mean} -> 0.001 0.001
+rl.sampler_kl{rl.kl_estimator=k3,rl.statistic=mean} -> 0.0005 0.001
+rl.sampler_kl{rl.kl_estimator=k3,rl.statistic=max} -> 0.25 0.25
+rl.effective_sample_ratio -> 0.96875 0.96875
+rl.masked_fraction -> 0.03125 0.03125
+rl.masked_fraction{rl.level=sequence} -> 0.0625 0.125
 
 trl/cispo.log hf-trainer
 rl.policy_clip_upper_fraction -> 0.5 0.25
@@ -390,4 +406,141 @@ rl.trajectory_reward{rl.statistic=mean} -> 0.25 0.5 0.75 0.75 0.75
 rl.kl -> 0.0625 0.0625 0.0625 0.0625 0.0625
 inference.prompt_tokens{inference.statistic=mean} -> 128 128 128
 inference.completion_tokens{inference.statistic=mean} -> 64 64 64
+train.grad_norm -> 0.5 0.5 0.5 0.5 0.5
+
+nemo-lens/rl.jsonl nemo-lens
+train.grad_norm -> 0.25 0.25 0.25
+train.learning_rate -> 1e-6 1e-6 1e-6
+train.throughput.tokens -> 1500 1500 1500
+rl.kl -> 0.0625 0.0625 0.0625
+
+xgboost/binary.log xgboost
+train.global_step -> 0 10 20 29
+train.loss -> 0.53357 0.21914 0.15477 0.12261
+eval.loss{data.name=eval} -> 0.57268 0.39903 0.41859 0.42706
+train.custom{train.custom.name=eval-auc} -> 0.87716 0.91610 0.91289 0.91248
+
+xgboost/multiclass.log xgboost
+train.global_step -> 0 1 2
+train.loss -> 0.87658 0.74293 0.65368
+eval.loss{data.name=eval} -> 0.92837 0.82481 0.76676
+train.custom{train.custom.name=train-merror} -> 0.19 0.18333 0.19
+
+xgboost/rank.log xgboost
+train.global_step -> 0 1 2
+train.loss ->
+train.custom{train.custom.name=eval-map@5} -> 0.808 0.74889 0.816
+
+lightgbm/regression.log lightgbm
+# The last line is that of the best round.
+train.global_step -> 10 20 30 32
+train.loss -> 2.22132 1.22457 0.957874 0.931314
+eval.loss{data.name=valid_1} -> 2.62892 1.5899 1.382 1.372
+
+lightgbm/binary.log lightgbm
+train.global_step -> 1 2 3
+train.loss -> 0.633183 0.58732 0.546104
+eval.loss{data.name=valid_1} -> 0.65217 0.607695 0.57321
+train.custom{train.custom.name=valid_1's auc} -> 0.870935 0.89161 0.905058
+
+lightgbm/multiclass.log lightgbm
+train.loss -> 1.0021 0.926807 0.865081
+eval.loss{data.name=valid_1} -> 1.01115 0.935284 0.876522
+
+lightgbm/rank.log lightgbm
+train.global_step -> 1 2 3
+train.custom{train.custom.name=valid_1's ndcg@5} -> 0.850581 0.888652 0.901772
+
+lightgbm/r2.log lightgbm
+train.loss -> 5.46855 4.8152 4.28034
+train.custom{train.custom.name=training's r2} -> 0.128648 0.232752 0.317976
+
+catboost/train.log catboost
+train.global_step -> 0 10 20 29
+train.loss -> 2.1493748 1.0893641 0.9505521 0.8824398
+eval.loss{data.name=test} -> 2.3412281 1.2142476 1.1126541 1.0975408
+train.elapsed_time -> 0.0464 0.0484 0.0504 0.0546
+train.eta -> 1.34 0.0836 0.0216 0
+
+catboost/auc.log catboost
+train.global_step -> 0 1 2
+train.loss ->
+eval.loss ->
+train.custom{train.custom.name=test} -> 0.8220612 0.8337359 0.8967391
+train.custom{train.custom.name=test1} -> 0.7858290 0.7912485 0.8719390
+
+scikit-learn/mlp.log scikit-learn
+train.global_step -> 1 2 3 4
+train.loss -> 0.81506962 0.77192135 0.73555765 0.70506552
+train.custom{train.custom.name=validation_score} -> 0.3 0.325 0.325 0.425
+
+scikit-learn/sgd.log scikit-learn
+train.epoch -> 1 2 3
+train.loss -> 7.449433 5.394202 4.239513
+train.param_norm -> 22.71 31.64 19.64
+train.samples -> 400 400 400
+train.grad_norm ->
+train.custom{train.custom.name=objective} -> 7.541514 5.460212 4.278772
+
+scikit-learn/gradient_boosting.log scikit-learn
+train.global_step -> 1 2 3 4 5 6 7 8 9 10 20 30
+train.loss -> 4.7545 5.0258 3.9936 3.8443 3.4374 2.8959 2.8839 2.4871 2.4348 2.4619 1.0555 0.8101
+train.eta -> 0.03 0.08 0.06 0.05 0.04 0.03 0.04 0.04 0.03 0.03 0.01 0
+
+scikit-learn/hist_gradient_boosting.log scikit-learn
+train.global_step -> 1 2 3
+train.loss -> 2.89446 2.48943 2.17601
+eval.loss -> 2.15621 1.85627 1.66333
+train.step.duration -> 0.004 0.001 0.001
+
+scikit-learn/hist_scores.log scikit-learn
+train.global_step -> 1 2 3
+train.loss ->
+train.custom{train.custom.name=val_score} -> 0.725 0.775 0.825
+
+stable-baselines3/ppo.log stable-baselines3
+train.global_step -> 2048 4000 4096 6144
+rl.trajectory_reward{rl.statistic=mean} -> 21.5 22.5 23.5
+rl.trajectory_reward{data.split=eval,rl.statistic=mean} -> 150
+rl.turns{rl.statistic=mean} -> 21.5 22.5 23.5
+rl.policy_loss -> -0.0156 -0.0156
+rl.value_loss -> 25.2 16.8
+rl.policy_kl{rl.statistic=mean} -> 0.00391 0.0026
+train.loss_component{train.component=entropy} -> -0.688 -0.688
+train.loss -> 3.25 2.17
+train.learning_rate -> 0.0003 0.0003
+train.throughput.steps -> 1190 1180 1170
+
+stable-baselines3/a2c.log stable-baselines3
+train.global_step -> 500 1000 1500
+rl.policy_loss -> 1.5 0.75 0.5
+rl.value_explained_variance -> -0.25 -0.25 -0.25
+
+stable-baselines3/dqn.log stable-baselines3
+train.global_step -> 400 800 1200
+train.loss -> 0.5 0.25 0.167
+rl.rollouts -> 4 4 4
+train.elapsed_time -> 1 2 3
+
+stable-baselines3/sac.log stable-baselines3
+train.global_step -> 800 1600 2400
+rl.policy_loss -> -12.5 -25 -37.5
+rl.value_loss -> 0.75 0.375 0.25
+train.loss_weight{train.component=entropy} -> 0.5 0.25 0.167
+
+clu/lm1b.log clu
+train.global_step -> 100 200 300
+train.loss -> 6.5 5.5 4.5
+train.accuracy -> 0.125 0.25 0.375
+train.learning_rate -> 0.0005 0.001 0.0015
+train.throughput.steps -> 9.75 10 10.25
+train.elapsed_time -> 12.5 25 37.5
+eval.loss -> 6.75 5.75 4.75
+eval.accuracy -> 0.0625 0.125 0.1875
+
+clu/collections.log clu
+train.global_step -> 10 20 30
+train.loss -> 2.5 2.25 2
+eval.loss -> 2.75 2.5 2.25
+eval.accuracy -> 0.25 0.25 0.25
 ";
