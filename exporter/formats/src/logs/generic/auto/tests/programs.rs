@@ -18,7 +18,7 @@ fn counters_with_their_split_in_brackets_are_of_training_or_of_an_evaluation() {
     assert_eq!(epochs.values("train.step.duration"), [0.5; 3]);
     assert_eq!(epochs.values("eval.accuracy"), [0.765]);
     assert_eq!(epochs.values("train.custom"), [93.0, 0.05]);
-    let iterations = self::read(
+    let iterations = read(
         "Iter(train) [  50/80000]  loss: 2.5\nIter(train) [ 100/80000]  loss: 2.25\nIter(train) [ 150/80000]  loss: 2.0\n\
          Iter(val) [ 50/500]    time: 0.05\nIter(val) [500/500]    mIoU: 77.4\n",
     );
