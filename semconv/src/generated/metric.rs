@@ -521,6 +521,15 @@ pub const EVAL_ACCURACY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "clu",
+            names: &[
+                "eval: accuracy",
+                "test: accuracy",
+                "validation: accuracy",
+                "(?:eval|test|val|valid|validation)_accuracy",
+            ],
+        },
+        Upstream {
             system: "composer",
             names: &["metrics/{data.name}/w*Accuracy"],
         },
@@ -535,7 +544,7 @@ pub const EVAL_ACCURACY: Metric = Metric {
         },
         Upstream {
             system: "keras",
-            names: &["val_(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?"],
+            names: &["(?:val|eval)_(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?"],
         },
         Upstream {
             system: "lightning",
@@ -572,6 +581,10 @@ pub const EVAL_ACCURACY: Metric = Metric {
         Upstream {
             system: "verl",
             names: &["val-(?:core|aux)/{data.name}/acc/mean@d+"],
+        },
+        Upstream {
+            system: "xgboost",
+            names: &["{data.name}-interval-regression-accuracy"],
         },
     ],
 };
@@ -747,6 +760,19 @@ pub const EVAL_LOSS: Metric = Metric {
             names: &["axolotl_eval_loss"],
         },
         Upstream {
+            system: "catboost",
+            names: &["{data.name}"],
+        },
+        Upstream {
+            system: "clu",
+            names: &[
+                "eval: loss",
+                "test: loss",
+                "validation: loss",
+                "(?:eval|test|val|valid|validation)_loss",
+            ],
+        },
+        Upstream {
             system: "composer",
             names: &["metrics/{data.name}/(?:LanguageCrossEntropy|CrossEntropy)"],
         },
@@ -760,7 +786,13 @@ pub const EVAL_LOSS: Metric = Metric {
         },
         Upstream {
             system: "keras",
-            names: &["val_loss"],
+            names: &["(?:val|eval)_loss"],
+        },
+        Upstream {
+            system: "lightgbm",
+            names: &[
+                "{data.name}'s (?:l1|l2|rmse|quantile|mape|huber|fair|poisson|gamma|gamma_deviance|tweedie|(?:binary|multi)_logloss|cross_entropy(?:_lambda)?|kullback_leibler)",
+            ],
         },
         Upstream {
             system: "lightning",
@@ -810,6 +842,12 @@ pub const EVAL_LOSS: Metric = Metric {
         Upstream {
             system: "verl",
             names: &["val/loss"],
+        },
+        Upstream {
+            system: "xgboost",
+            names: &[
+                "{data.name}-(?:rmse|rmsle|mae|mape|mphe|m?logloss|quantile|gamma-deviance|w+-nloglik(?:@[d.]+)?)",
+            ],
         },
     ],
 };
@@ -955,6 +993,15 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "clu",
+            names: &[
+                "eval: perplexity",
+                "test: perplexity",
+                "validation: perplexity",
+                "(?:eval|test|val|valid|validation)_perplexity",
+            ],
+        },
+        Upstream {
             system: "composer",
             names: &["metrics/{data.name}/LanguagePerplexity"],
         },
@@ -968,7 +1015,7 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
         },
         Upstream {
             system: "keras",
-            names: &["val_perplexity"],
+            names: &["(?:val|eval)_perplexity"],
         },
         Upstream {
             system: "lightning",
@@ -12404,10 +12451,6 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
             names: &["allocated"],
         },
         Upstream {
-            system: "hf_trainer",
-            names: &["memory/max_allocated (GiB)"],
-        },
-        Upstream {
             system: "kempnerforge",
             names: &["gpu_memory: allocated", "gpu/allocated_gb"],
         },
@@ -12543,7 +12586,7 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["memory/max_active (GiB)"],
+            names: &["memory/max_allocated (GiB)"],
         },
         Upstream {
             system: "kempnerforge",
@@ -12610,6 +12653,10 @@ pub const MEMORY_FRAMEWORK_PEAK_ACTIVE: Metric = Metric {
             names: &["memory/peak_active_mem"],
         },
         Upstream {
+            system: "hf_trainer",
+            names: &["memory/max_active (GiB)"],
+        },
+        Upstream {
             system: "torchtitan",
             names: &["memory/max_active(GiB)"],
         },
@@ -12641,6 +12688,10 @@ pub const MEMORY_FRAMEWORK_PEAK_RESERVED: Metric = Metric {
         Upstream {
             system: "composer",
             names: &["memory/peak_reserved_mem"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &["memory/device_reserved (GiB)"],
         },
         Upstream {
             system: "nemo",
@@ -12677,7 +12728,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["memory/device_reserved (GiB)", "memory(GiB)"],
+            names: &["memory(GiB)"],
         },
         Upstream {
             system: "kempnerforge",
@@ -15125,6 +15176,10 @@ pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "hf_trainer",
+            names: &["sampling/importance_sampling_ess"],
+        },
+        Upstream {
             system: "ms_swift",
             names: &["rollout_correction/ess"],
         },
@@ -15501,7 +15556,7 @@ pub const RL_LOG_ODDS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "hf_trainer",
-        names: &["log_odds_chosen"],
+        names: &["log_odds_chosen", "log_odds"],
     }],
 };
 
@@ -15673,6 +15728,13 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "hf_trainer",
+            names: &[
+                "sampling/importance_sampling_rejected_frac",
+                "sampling/importance_sampling_rejected_seq_frac",
+            ],
+        },
+        Upstream {
             system: "surogate",
             names: &["console.grpo: masked", "jsonl: train/is_masked"],
         },
@@ -15734,6 +15796,10 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
         Upstream {
             system: "openrlhf",
             names: &["ppo_clip_ratio"],
+        },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["clip_fraction"],
         },
         Upstream {
             system: "torchtune",
@@ -15857,6 +15923,10 @@ pub const RL_POLICY_KL: Metric = Metric {
             names: &["trainer_mismatch_kl"],
         },
         Upstream {
+            system: "stable-baselines3",
+            names: &["approx_kl"],
+        },
+        Upstream {
             system: "surogate",
             names: &["jsonl: train/mismatch_kl"],
         },
@@ -15908,6 +15978,10 @@ pub const RL_POLICY_LOSS: Metric = Metric {
         Upstream {
             system: "openrlhf",
             names: &["policy_loss"],
+        },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["policy_gradient_loss", "policy_loss", "actor_loss"],
         },
         Upstream {
             system: "surogate",
@@ -16399,6 +16473,10 @@ pub const RL_ROLLOUTS: Metric = Metric {
             system: "pulsetrain",
             names: &["client"],
         },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["episodes"],
+        },
     ],
 };
 
@@ -16484,6 +16562,14 @@ pub const RL_SAMPLER_KL: Metric = Metric {
     prometheus_name: "rl_sampler_kl",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &[
+                "sampling/rollout_kl_k1/mean",
+                "sampling/rollout_kl_k3/mean",
+                "sampling/rollout_kl_k3/max",
+            ],
+        },
         Upstream {
             system: "openrlhf",
             names: &["vllm_kl"],
@@ -16946,6 +17032,10 @@ pub const RL_TRAJECTORY_REWARD: Metric = Metric {
             names: &["reward", "group_reward_std"],
         },
         Upstream {
+            system: "stable-baselines3",
+            names: &["ep_rew_mean", "eval mean_reward"],
+        },
+        Upstream {
             system: "torchtune",
             names: &["rlhf_reward", "rewards"],
         },
@@ -16994,6 +17084,10 @@ pub const RL_TURNS: Metric = Metric {
         Upstream {
             system: "ms_swift",
             names: &["num_turns"],
+        },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["ep_len_mean", "eval mean_ep_length"],
         },
         Upstream {
             system: "verl",
@@ -17102,6 +17196,10 @@ pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
             names: &["critic.vf_explained_var"],
         },
         Upstream {
+            system: "stable-baselines3",
+            names: &["explained_variance"],
+        },
+        Upstream {
             system: "verl",
             names: &["critic/vf_explained_var"],
         },
@@ -17141,6 +17239,10 @@ pub const RL_VALUE_LOSS: Metric = Metric {
         Upstream {
             system: "openrlhf",
             names: &["critic_loss"],
+        },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["value_loss", "critic_loss"],
         },
         Upstream {
             system: "torchtune",
@@ -17384,6 +17486,10 @@ pub const TRAIN_ACCURACY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "clu",
+            names: &["(?:train(?:ing)?_)?accuracy"],
+        },
+        Upstream {
             system: "hf_trainer",
             names: &[
                 "mean_token_accuracy",
@@ -17427,6 +17533,10 @@ pub const TRAIN_ACCURACY: Metric = Metric {
         Upstream {
             system: "tunix",
             names: &["/train/rewards/accuracy"],
+        },
+        Upstream {
+            system: "xgboost",
+            names: &["train-interval-regression-accuracy"],
         },
     ],
 };
@@ -17785,6 +17895,14 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "catboost",
+            names: &["total"],
+        },
+        Upstream {
+            system: "clu",
+            names: &["uptime"],
+        },
+        Upstream {
             system: "composer",
             names: &["time/train"],
         },
@@ -17803,6 +17921,10 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
         Upstream {
             system: "nanochat",
             names: &["time"],
+        },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["time_elapsed"],
         },
         Upstream {
             system: "torchspec",
@@ -17913,6 +18035,10 @@ pub const TRAIN_ETA: Metric = Metric {
     prometheus_name: "train_eta_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "catboost",
+            names: &["remaining"],
+        },
         Upstream {
             system: "composer",
             names: &["time/remaining_estimate"],
@@ -18179,6 +18305,10 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
             names: &["axolotl_gradient_norm"],
         },
         Upstream {
+            system: "clu",
+            names: &["(?:train(?:ing)?_)?grad(?:ient)?_norm"],
+        },
+        Upstream {
             system: "composer",
             names: &["l2_norm/grad/global"],
         },
@@ -18327,6 +18457,10 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
             names: &["axolotl_learning_rate"],
         },
         Upstream {
+            system: "clu",
+            names: &["(?:train(?:ing)?_)?(?:learning_rate|lr)"],
+        },
+        Upstream {
             system: "composer",
             names: &["lr-w+/group0"],
         },
@@ -18379,6 +18513,10 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
             names: &["trainer_learning_rate"],
         },
         Upstream {
+            system: "stable-baselines3",
+            names: &["learning_rate"],
+        },
+        Upstream {
             system: "surogate",
             names: &["console.grpo: lr", "jsonl: train/lr", "step: lr"],
         },
@@ -18425,6 +18563,14 @@ pub const TRAIN_LOSS: Metric = Metric {
             names: &["axolotl_train_loss"],
         },
         Upstream {
+            system: "catboost",
+            names: &["learn"],
+        },
+        Upstream {
+            system: "clu",
+            names: &["(?:train(?:ing)?_)?loss"],
+        },
+        Upstream {
             system: "composer",
             names: &["loss/train/total"],
         },
@@ -18441,6 +18587,12 @@ pub const TRAIN_LOSS: Metric = Metric {
             names: &["loss"],
         },
         Upstream {
+            system: "lightgbm",
+            names: &[
+                "train(?:ing)?'s (?:l1|l2|rmse|quantile|mape|huber|fair|poisson|gamma|gamma_deviance|tweedie|(?:binary|multi)_logloss|cross_entropy(?:_lambda)?|kullback_leibler)",
+            ],
+        },
+        Upstream {
             system: "lightning",
             names: &["(?:train[_/])?loss(?:_step)?"],
         },
@@ -18454,7 +18606,7 @@ pub const TRAIN_LOSS: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["iteration: lm loss"],
+            names: &["iteration: lm loss", "iteration: lm_loss"],
         },
         Upstream {
             system: "nanochat",
@@ -18485,6 +18637,10 @@ pub const TRAIN_LOSS: Metric = Metric {
             names: &["trainer_loss"],
         },
         Upstream {
+            system: "stable-baselines3",
+            names: &["loss"],
+        },
+        Upstream {
             system: "surogate",
             names: &[
                 "console.grpo: loss",
@@ -18512,6 +18668,12 @@ pub const TRAIN_LOSS: Metric = Metric {
         Upstream {
             system: "verl",
             names: &["train/loss"],
+        },
+        Upstream {
+            system: "xgboost",
+            names: &[
+                "train-(?:rmse|rmsle|mae|mape|mphe|m?logloss|quantile|gamma-deviance|w+-nloglik(?:@[d.]+)?)",
+            ],
         },
     ],
 };
@@ -18594,6 +18756,10 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
         Upstream {
             system: "openrlhf",
             names: &["entropy_loss", "nll_loss"],
+        },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["entropy_loss"],
         },
         Upstream {
             system: "surogate",
@@ -18689,6 +18855,10 @@ pub const TRAIN_LOSS_WEIGHT: Metric = Metric {
         Upstream {
             system: "maxtext",
             names: &["distill/alpha", "distill/beta_feature"],
+        },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["ent_coef"],
         },
     ],
 };
@@ -18955,6 +19125,10 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
     prometheus_name: "train_perplexity",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "clu",
+            names: &["(?:train(?:ing)?_)?perplexity"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["ppl"],
@@ -19334,6 +19508,10 @@ pub const TRAIN_SAMPLES: Metric = Metric {
         Upstream {
             system: "one_logger",
             names: &["num_train_samples"],
+        },
+        Upstream {
+            system: "scikit-learn",
+            names: &["samples"],
         },
     ],
 };
@@ -19867,6 +20045,10 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "clu",
+            names: &["steps_per_sec(?:ond)?"],
+        },
+        Upstream {
             system: "composer",
             names: &["throughput/batches_per_sec"],
         },
@@ -19877,6 +20059,10 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
         Upstream {
             system: "lightning",
             names: &["(?:train[|/])?batches_per_sec"],
+        },
+        Upstream {
+            system: "stable-baselines3",
+            names: &["fps"],
         },
         Upstream {
             system: "torchspec",
