@@ -141,6 +141,11 @@ impl Hash for Labels {
     }
 }
 
+/// Returns 1 if `holds` is true, else 0.
+pub(crate) fn flag(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
+}
+
 /// The readings to which the rows of the table append.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
@@ -160,7 +165,7 @@ impl Readings {
 
     /// Adds 1 if `holds` is true, else 0.
     pub(crate) fn flag(&mut self, metric: &'static Metric, fixed: Fixed, holds: bool) {
-        self.now(metric, Labels::fixed(fixed), f64::from(u8::from(holds)));
+        self.now(metric, Labels::fixed(fixed), flag(holds));
     }
 
     /// Adds the total of a 64-bit counter.

@@ -200,9 +200,7 @@ impl<'nvml> Probe<'nvml> {
     fn read_calls(&mut self, due: &[usize], pass: &Pass<'_, 'nvml>, out: &mut Readings, tally: &mut Tally) {
         let entity = out.entity;
         for place in due {
-            let Read::Call(call) = self.rows[*place].row.read else {
-                continue;
-            };
+            let row = self.rows[*place].row;
             let asked = QueryContext {
                 device: pass.device,
                 processes: pass.processes,
@@ -210,8 +208,10 @@ impl<'nvml> Probe<'nvml> {
                 fans: self.fans,
                 fields_latency: self.fields.latency(),
             };
-            out.cadence = self.rows[*place].row.cadence;
-            let answer = call(&asked, out);
+            out.cadence = row.cadence;
+            let Some(answer) = row.query(&asked, out) else {
+                continue;
+            };
             out.entity = entity;
             self.settle(*place, pass.now, answer, tally);
             if tally.outcome().is_some() {

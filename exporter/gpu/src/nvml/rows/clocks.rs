@@ -23,7 +23,7 @@ use super::super::{
         FieldValue, QueryContext, QueryError, Row,
     },
 };
-use crate::reading::{Fixed, Labels, Readings};
+use crate::reading::{Fixed, Readings};
 
 /// The factor from megahertz to hertz.
 const MEGA: f64 = 1e6;
@@ -45,7 +45,6 @@ const REASONS: [(u64, Fixed); 11] = [
     (0x400, &[(&GPU_THROTTLE_REASON, "reliability")]),
 ];
 
-const CLOCK: &str = "nvmlDeviceGetClockInfo";
 const MAX_CLOCK: &str = "nvmlDeviceGetMaxClockInfo";
 const APPLICATIONS: &str = "nvmlDeviceGetApplicationsClock";
 const DEFAULT_APPLICATIONS: &str = "nvmlDeviceGetDefaultApplicationsClock";
@@ -58,29 +57,27 @@ const NO_COUNTER: &str = "the driver does not count the time for this reason";
 /// A row of the frequency of a clock.
 macro_rules! clock {
     ($domain:literal, $clock:ident) => {
-        Row::call(&metric::GPU_CLOCK_FREQUENCY, CLOCK, Tick, NO_CLOCK, |gpu, out| {
-            let hertz = f64::from(gpu.device.clock_info(Clock::$clock)?) * MEGA;
-            let labels = Labels::fixed(&[(&GPU_CLOCK_DOMAIN, $domain)]);
-            out.now(&metric::GPU_CLOCK_FREQUENCY, labels, hertz);
-            Ok(())
-        })
+        Row::value(
+            &metric::GPU_CLOCK_FREQUENCY,
+            &[(&GPU_CLOCK_DOMAIN, $domain)],
+            "nvmlDeviceGetClockInfo",
+            Tick,
+            NO_CLOCK,
+            |gpu| Ok(f64::from(gpu.device.clock_info(Clock::$clock)?) * MEGA),
+        )
     };
 }
 
 /// A row of a limit of a clock.
 macro_rules! limit {
     ($domain:literal, $clock:ident, $kind:literal, $call:expr, $method:ident, $absent:expr) => {
-        Row::call(
+        Row::value(
             &metric::GPU_CLOCK_LIMIT,
+            &[(&GPU_CLOCK_DOMAIN, $domain), (&GPU_CLOCK_LIMIT_KIND, $kind)],
             $call,
             Infrequent,
             $absent,
-            |gpu, out| {
-                let hertz = f64::from(gpu.device.$method(Clock::$clock)?) * MEGA;
-                let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, $domain), (&GPU_CLOCK_LIMIT_KIND, $kind)];
-                out.now(&metric::GPU_CLOCK_LIMIT, Labels::fixed(labels), hertz);
-                Ok(())
-            },
+            |gpu| Ok(f64::from(gpu.device.$method(Clock::$clock)?) * MEGA),
         )
     };
 }

@@ -204,26 +204,20 @@ pub(super) static ROWS: &[Row] = &[
         NO_REMAPPING,
         banks,
     ),
-    Row {
-        metric: &metric::GPU_XID_ERRORS,
-        also: &[],
-        call: "nvmlEventTypeXidCriticalError",
-        cadence: Tick,
-        absent: "the driver has no events here (WSL, some vGPUs)",
-        instead_of: None,
-        measures: None,
-        read: Read::Event,
-    },
-    Row {
-        metric: &metric::GPU_DRIVER_EVENTS,
-        also: &[],
-        call: "nvmlEventSetWait_v2",
-        cadence: Tick,
-        absent: "the driver reports XID errors only, or no events",
-        instead_of: None,
-        measures: None,
-        read: Read::Event,
-    },
+    Row::of(
+        &metric::GPU_XID_ERRORS,
+        "nvmlEventTypeXidCriticalError",
+        Tick,
+        "the driver has no events here (WSL, some vGPUs)",
+        Read::Event,
+    ),
+    Row::of(
+        &metric::GPU_DRIVER_EVENTS,
+        "nvmlEventSetWait_v2",
+        Tick,
+        "the driver reports XID errors only, or no events",
+        Read::Event,
+    ),
 ];
 
 fn uncorrected_sram(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {

@@ -21,10 +21,7 @@ use super::super::{
         QueryContext, QueryError, Row,
     },
 };
-use crate::{
-    Reason,
-    reading::{Fixed, Labels, Readings},
-};
+use crate::{Reason, reading::Labels};
 
 const NO_FAN: &str = "the GPU has no fan of its own: the server cools it";
 const NO_MARGIN: &str = "the GPU is older than Ada, or its driver";
@@ -43,18 +40,31 @@ macro_rules! margin_limit {
     };
 }
 
+/// A row of one threshold.
+macro_rules! limit {
+    ($kind:literal, $threshold:ident) => {
+        Row::value(
+            &metric::GPU_TEMPERATURE_LIMIT,
+            &[(&GPU_TEMPERATURE_LIMIT_KIND, $kind)],
+            "nvmlDeviceGetTemperatureThreshold",
+            Once,
+            "the GPU has no such threshold",
+            |gpu| {
+                let threshold = TemperatureThreshold::$threshold;
+                Ok(gpu.device.temperature_threshold(threshold)?.into())
+            },
+        )
+    };
+}
+
 pub(super) static ROWS: &[Row] = &[
-    Row::call(
+    Row::value(
         &metric::GPU_TEMPERATURE,
+        &[(&GPU_TEMPERATURE_SENSOR, "gpu")],
         "nvmlDeviceGetTemperatureV",
         Tick,
         "the GPU has no temperature sensor",
-        |gpu, out| {
-            let degrees = f64::from(ffi::temperature(gpu.device)?);
-            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_SENSOR, "gpu")]);
-            out.now(&metric::GPU_TEMPERATURE, labels, degrees);
-            Ok(())
-        },
+        |gpu| Ok(ffi::temperature(gpu.device)?.into()),
     ),
     Row::field(
         &metric::GPU_TEMPERATURE,
@@ -64,41 +74,23 @@ pub(super) static ROWS: &[Row] = &[
         Tick,
         "the memory has no temperature sensor",
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_TEMPERATURE_MARGIN,
+        &[],
         "nvmlDeviceGetMarginTemperature",
         Tick,
         NO_MARGIN,
-        |gpu, out| {
-            let degrees = f64::from(ffi::margin_temperature(gpu.device)?);
-            out.now(&metric::GPU_TEMPERATURE_MARGIN, Labels::default(), degrees);
-            Ok(())
-        },
+        |gpu| Ok(ffi::margin_temperature(gpu.device)?.into()),
     ),
     margin_limit!("shutdown", NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
     margin_limit!("slowdown", NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
     margin_limit!("memory_max", NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT),
     margin_limit!("gpu_max", NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "slowdown")];
-        threshold(gpu, TemperatureThreshold::Slowdown, kind, out)
-    }),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "shutdown")];
-        threshold(gpu, TemperatureThreshold::Shutdown, kind, out)
-    }),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "gpu_max")];
-        threshold(gpu, TemperatureThreshold::GpuMax, kind, out)
-    }),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "memory_max")];
-        threshold(gpu, TemperatureThreshold::MemoryMax, kind, out)
-    }),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "acoustic")];
-        threshold(gpu, TemperatureThreshold::AcousticCurr, kind, out)
-    }),
+    limit!("slowdown", Slowdown),
+    limit!("shutdown", Shutdown),
+    limit!("gpu_max", GpuMax),
+    limit!("memory_max", MemoryMax),
+    limit!("acoustic", AcousticCurr),
     Row::call(
         &metric::GPU_FAN_SPEED_RATIO,
         "nvmlDeviceGetFanSpeed_v2",
@@ -139,28 +131,6 @@ pub(super) static ROWS: &[Row] = &[
         },
     ),
 ];
-
-/// A row of one threshold.
-const fn limit(read: fn(&QueryContext<'_, '_>, &mut Readings) -> Result<(), QueryError>) -> Row {
-    Row::call(
-        &metric::GPU_TEMPERATURE_LIMIT,
-        "nvmlDeviceGetTemperatureThreshold",
-        Once,
-        "the GPU has no such threshold",
-        read,
-    )
-}
-
-fn threshold(
-    gpu: &QueryContext<'_, '_>,
-    threshold: TemperatureThreshold,
-    kind: Fixed,
-    out: &mut Readings,
-) -> Result<(), QueryError> {
-    let degrees = f64::from(gpu.device.temperature_threshold(threshold)?);
-    out.now(&metric::GPU_TEMPERATURE_LIMIT, Labels::fixed(kind), degrees);
-    Ok(())
-}
 
 fn each_fan(
     gpu: &QueryContext<'_, '_>,

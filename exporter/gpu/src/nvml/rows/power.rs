@@ -82,8 +82,9 @@ pub(super) static ROWS: &[Row] = &[
         NO_AVERAGE,
     )
     .measuring(Gpu),
-    Row::call(
+    Row::value(
         &metric::GPU_AVERAGE_POWER,
+        &[],
         USAGE,
         Tick,
         NO_AVERAGE,
@@ -163,19 +164,13 @@ pub(super) static ROWS: &[Row] = &[
         drain_power,
     )
     .measuring(Gpu),
-    Row::call(
+    Row::value(
         &metric::GPU_POWER_LIMIT,
+        &[(&GPU_POWER_LIMIT_KIND, "enforced")],
         "nvmlDeviceGetEnforcedPowerLimit",
         Infrequent,
         NO_LIMIT,
-        |gpu, out| {
-            limit(
-                out,
-                &[(&GPU_POWER_LIMIT_KIND, "enforced")],
-                gpu.device.enforced_power_limit()?,
-            );
-            Ok(())
-        },
+        |gpu| Ok(f64::from(gpu.device.enforced_power_limit()?) * MILLI),
     ),
     Row::field(
         &metric::GPU_EDPP_RATIO,
@@ -185,27 +180,21 @@ pub(super) static ROWS: &[Row] = &[
         Infrequent,
         "the driver is older than 590, or the GPU has no EDPp",
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_POWER_LIMIT,
+        &[(&GPU_POWER_LIMIT_KIND, "requested")],
         "nvmlDeviceGetPowerManagementLimit",
         Infrequent,
         NO_LIMIT,
-        |gpu, out| {
-            let watts = gpu.device.power_management_limit()?;
-            limit(out, &[(&GPU_POWER_LIMIT_KIND, "requested")], watts);
-            Ok(())
-        },
+        |gpu| Ok(f64::from(gpu.device.power_management_limit()?) * MILLI),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_POWER_LIMIT,
+        &[(&GPU_POWER_LIMIT_KIND, "default")],
         "nvmlDeviceGetPowerManagementDefaultLimit",
         Infrequent,
         NO_LIMIT,
-        |gpu, out| {
-            let watts = gpu.device.power_management_limit_default()?;
-            limit(out, &[(&GPU_POWER_LIMIT_KIND, "default")], watts);
-            Ok(())
-        },
+        |gpu| Ok(f64::from(gpu.device.power_management_limit_default()?) * MILLI),
     ),
     Row::call(
         &metric::GPU_POWER_LIMIT,
@@ -237,13 +226,11 @@ fn power_usage(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), Que
     Ok(())
 }
 
-fn average_power_usage(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
+fn average_power_usage(gpu: &QueryContext<'_, '_>) -> Result<f64, QueryError> {
     if !usage_is_average(gpu)? {
         return Err(QueryError::Because(Reason::NotSupported));
     }
-    let watts = f64::from(gpu.device.power_usage()?) * MILLI;
-    out.now(&metric::GPU_AVERAGE_POWER, Labels::default(), watts);
-    Ok(())
+    Ok(f64::from(gpu.device.power_usage()?) * MILLI)
 }
 
 /// Returns whether `nvmlDeviceGetPowerUsage` reads the average of one second (`nvml.h`): Ampere and later, but not GA100, the
