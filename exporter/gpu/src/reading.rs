@@ -3,6 +3,7 @@
 use std::{
     hash::{Hash, Hasher},
     ptr,
+    time::Duration,
 };
 
 use pulsetrain_otlp::UnixNanos;
@@ -31,11 +32,14 @@ pub(crate) enum Cadence {
     /// In every pass.
     #[default]
     Tick,
-    /// Every few seconds: values that change seldom or cost more.
+    /// Every [`INFREQUENT_INTERVAL`]: values that change seldom or cost more.
     Infrequent,
     /// Once, because it never changes.
     Once,
 }
+
+/// The interval of values that change seldom.
+pub(crate) const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The GPU, or the instance or process on it, that a value belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -323,6 +323,18 @@ pub(crate) fn reason(error: &NvmlError) -> Reason {
     }
 }
 
+/// Fails all rows of a call, by their indexes: the first with the error, which may concern more than its row, the others with its
+/// reason.
+pub(crate) fn refuse_all(
+    places: impl Iterator<Item = usize>,
+    error: NvmlError,
+) -> Vec<(usize, Result<(), NvmlError>)> {
+    let reason = reason(&error);
+    let mut first = Some(error);
+    let again = |place| (place, Err(first.take().unwrap_or_else(|| error_for(reason))));
+    places.map(again).collect()
+}
+
 /// Returns an error with this reason, for rows that share the answer of another.
 pub(crate) fn error_for(reason: Reason) -> NvmlError {
     match reason {
