@@ -122,9 +122,7 @@ fn gpu_that_reports_only_xid_errors_explains_missing_driver_events() {
 
 #[test]
 fn superchip_reports_c2c_throughput_and_tensor_double_pipe() {
-    let fake = FakeNvml::start("gb200");
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::running("gb200", "");
     for (metric, attribute, value) in [
         ("gpu.c2c.throughput", ("gpu.io.direction", "transmit"), 1e10),
         ("gpu.c2c.throughput", ("gpu.io.direction", "receive"), 2e10),
@@ -143,12 +141,8 @@ fn superchip_reports_c2c_throughput_and_tensor_double_pipe() {
 
 #[test]
 fn counter_of_a_newer_driver_does_not_disable_other_counters() {
-    let fake = FakeNvml::with(
-        "h100x8",
-        "gpus: {count: 1, all: {readings: {gpm.highest_number: 97}}}",
-    );
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let changes = "gpus: {count: 1, all: {readings: {gpm.highest_number: 97}}}";
+    let (_fake, watch) = Watch::running("h100x8", changes);
     watch.wait_any("gpu.sm.active", FIRST);
     watch.wait_unavailable("gpu.c2c.throughput", "not_supported");
     watch.wait_any("gpu.nvlink.throughput", FIRST);
@@ -156,12 +150,9 @@ fn counter_of_a_newer_driver_does_not_disable_other_counters() {
 
 #[test]
 fn performance_counter_with_nan_is_reported_as_no_data() {
-    let fake = FakeNvml::with(
-        "h100x8",
-        "gpus: {count: 1, all: {readings: {gpm.sm_occupancy_percent: {ramp: {from: 0, to: 1, over: 0}}}}}",
-    );
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let changes =
+        "gpus: {count: 1, all: {readings: {gpm.sm_occupancy_percent: {ramp: {from: 0, to: 1, over: 0}}}}}";
+    let (_fake, watch) = Watch::running("h100x8", changes);
     watch.wait_unavailable("gpu.sm.occupancy", "no_data");
     watch.wait_any("gpu.sm.active", FIRST);
     assert!(watch.points("gpu.sm.occupancy", FIRST).is_empty());

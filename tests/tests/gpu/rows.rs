@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use pulsetrain_gpu::{DriverState, GpuConfig, GpuNotice};
-use pulsetrain_tests::FakeNvml;
 
-use crate::watch::{Point, Watch, config};
+use crate::watch::{Point, Watch};
 
 /// The attribute of the first GPU.
 const FIRST: (&str, &str) = ("gpu.index", "0");
@@ -35,9 +34,7 @@ fn every_metric_has_a_value_or_an_unavailable_reason_on_other_gpus() {
 
 /// Asserts that each GPU has, for every metric of the table, a value or a reason for its absence.
 fn assert_value_or_reason(scenario: &str, gpus: usize) {
-    let fake = FakeNvml::start(scenario);
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::running(scenario, "");
     for gpu in 0..gpus {
         // The performance counters need two readings that are not too close.
         watch.wait_passes_of(gpu, 5);
@@ -77,9 +74,7 @@ fn assert_value_or_reason(scenario: &str, gpus: usize) {
 
 #[test]
 fn performance_counters_cover_the_time_between_two_passes() {
-    let fake = FakeNvml::start("h100x8");
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::running("h100x8", "");
     let expect = |name: &str, attributes: &[(&str, &str)], value: f64| {
         let point = watch.wait_any(name, attributes).value;
         assert!(
@@ -99,9 +94,7 @@ fn performance_counters_cover_the_time_between_two_passes() {
 
 #[test]
 fn unavailable_metrics_are_reported_once_and_grouped_by_reason() {
-    let fake = FakeNvml::start("h100x8");
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::running("h100x8", "");
     watch.wait_any(
         "gpu.metric.unavailable",
         &[("gpu.metric.name", "gpu.fan.speed_ratio")],
@@ -151,9 +144,7 @@ fn points_have_driver_timestamps_that_never_decrease() {
 
 #[test]
 fn passes_avoid_blocking_calls_and_batch_field_requests() {
-    let fake = FakeNvml::with("h100x8", "record_calls: true");
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let (fake, watch) = Watch::running("h100x8", "record_calls: true");
     watch.wait_any("gpu.sm.active", &[("gpu.index", "7")]);
     watch.wait_passes(6);
     drop(watch);

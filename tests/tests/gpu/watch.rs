@@ -66,6 +66,14 @@ impl Watch {
         Self::of("h100x8", changes)
     }
 
+    /// As [`of`](Self::of), with a clock that runs.
+    pub(crate) fn running(scenario: &str, changes: &str) -> (FakeNvml, Self) {
+        let fake = FakeNvml::with(scenario, changes);
+        fake.run_from(0.0);
+        let watch = Self::start(config(&fake));
+        (fake, watch)
+    }
+
     pub(crate) fn start(config: GpuConfig) -> Self {
         let (sent, notices) = (
             Arc::<Mutex<Vec<Point>>>::default(),
@@ -76,7 +84,12 @@ impl Watch {
             lock(&heard).push(notice);
         });
         let (inventory, stop) = (source.inventory(), CancellationToken::new());
-        let (sink, stopping) = (Collected(Arc::clone(&sent)), stop.clone());
+        let (collected, stopping) = (Arc::clone(&sent), stop.clone());
+        let sink = JsonSink(move |batch: &Batch, message: Value| {
+            let points = points_of(&message);
+            assert_eq!(points.len(), batch.items() as usize, "every item is counted");
+            lock(&collected).extend(points);
+        });
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be had").block_on(async {
@@ -221,21 +234,18 @@ impl Drop for Watch {
     }
 }
 
-/// A sink that keeps all points.
-struct Collected(Arc<Mutex<Vec<Point>>>);
+/// A sink that calls a function with each batch and its OTLP/JSON.
+pub(crate) struct JsonSink<F>(pub(crate) F);
 
-impl Sink for Collected {
+impl<F: FnMut(&Batch, Value) + Send + 'static> Sink for JsonSink<F> {
     fn name(&self) -> &str {
-        "collected"
+        "json"
     }
 
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
         let mut json = Vec::new();
         pulsetrain_otlp::json::encode(batch.signal(), batch.bytes(), &mut json).expect("a batch is OTLP");
-        let message: Value = serde_json::from_slice(&json).expect("OTLP/JSON is JSON");
-        let points = points_of(&message);
-        assert_eq!(points.len(), batch.items() as usize, "every item is counted");
-        lock(&self.0).extend(points);
+        (self.0)(batch, serde_json::from_slice(&json).expect("OTLP/JSON is JSON"));
         Box::pin(std::future::ready(Delivery::Delivered))
     }
 }
@@ -258,6 +268,6 @@ pub(crate) fn parse_series(table: &str) -> Vec<SeriesRow<'_>> {
     table.lines().map(str::trim).map(row).collect()
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
