@@ -158,14 +158,10 @@ impl Series {
         }
         let (job, instance) = (self.label(JOB), self.label(INSTANCE));
         let resource = resource(job, instance).unwrap_or_else(|| own_resource(job, instance));
-        let mut scope_metrics = Buffer::default();
-        scope_metrics.delimited(2, self.metric(known).as_slice());
-        let mut resource_metrics = Buffer::default();
-        resource_metrics.delimited(1, &resource);
+        let scope_metrics = tag::message(2, self.metric(known).as_slice());
+        let mut resource_metrics = tag::message(1, &resource);
         resource_metrics.delimited(2, scope_metrics.as_slice());
-        let mut whole = Buffer::default();
-        whole.delimited(1, resource_metrics.as_slice());
-        Some(whole.into_vec())
+        Some(tag::message(1, resource_metrics.as_slice()).into_vec())
     }
 
     /// Encodes a `Metric` message.
