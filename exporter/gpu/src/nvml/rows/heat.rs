@@ -9,6 +9,7 @@ use nvml_wrapper::{
     },
 };
 use pulsetrain_semconv::{
+    Metric,
     attribute::{GPU_FAN_INDEX, GPU_TEMPERATURE_LIMIT_KIND, GPU_TEMPERATURE_SENSOR},
     metric,
 };
@@ -21,7 +22,10 @@ use super::super::{
         QueryContext, QueryError, Row,
     },
 };
-use crate::{Reason, reading::Labels};
+use crate::{
+    Reason,
+    reading::{Labels, Readings},
+};
 
 const NO_FAN: &str = "the GPU has no fan of its own: the server cools it";
 const NO_MARGIN: &str = "the GPU is older than Ada, or its driver";
@@ -97,10 +101,8 @@ pub(super) static ROWS: &[Row] = &[
         Tick,
         NO_FAN,
         |gpu, out| {
-            each_fan(gpu, |fan| {
-                let share = f64::from(gpu.device.fan_speed(fan)?) / 100.0;
-                out.now(&metric::GPU_FAN_SPEED_RATIO, of_fan(fan), share);
-                Ok(())
+            each_fan(gpu, out, &metric::GPU_FAN_SPEED_RATIO, |fan| {
+                Ok(f64::from(gpu.device.fan_speed(fan)?) / 100.0)
             })
         },
     ),
@@ -110,10 +112,9 @@ pub(super) static ROWS: &[Row] = &[
         Infrequent,
         NO_FAN,
         |gpu, out| {
-            each_fan(gpu, |fan| {
-                let per_second = f64::from(gpu.device.fan_speed_rpm(fan)?) / 60.0;
-                out.now(&metric::GPU_FAN_SPEED, of_fan(fan), per_second);
-                Ok(())
+            // Revolutions per second.
+            each_fan(gpu, out, &metric::GPU_FAN_SPEED, |fan| {
+                Ok(f64::from(gpu.device.fan_speed_rpm(fan)?) / 60.0)
             })
         },
     ),
@@ -123,10 +124,8 @@ pub(super) static ROWS: &[Row] = &[
         Infrequent,
         NO_FAN,
         |gpu, out| {
-            each_fan(gpu, |fan| {
-                let share = f64::from(ffi::target_fan_speed(gpu.device, fan)?) / 100.0;
-                out.now(&metric::GPU_FAN_TARGET_RATIO, of_fan(fan), share);
-                Ok(())
+            each_fan(gpu, out, &metric::GPU_FAN_TARGET_RATIO, |fan| {
+                Ok(f64::from(ffi::target_fan_speed(gpu.device, fan)?) / 100.0)
             })
         },
     ),
@@ -134,14 +133,16 @@ pub(super) static ROWS: &[Row] = &[
 
 fn each_fan(
     gpu: &QueryContext<'_, '_>,
-    mut read: impl FnMut(u32) -> Result<(), QueryError>,
+    out: &mut Readings,
+    metric: &'static Metric,
+    read: impl Fn(u32) -> Result<f64, QueryError>,
 ) -> Result<(), QueryError> {
     if gpu.fans == 0 {
         return Err(QueryError::Because(Reason::NotSupported));
     }
-    (0..gpu.fans).try_for_each(&mut read)
-}
-
-fn of_fan(fan: u32) -> Labels {
-    Labels::numbered(&[], &GPU_FAN_INDEX, fan)
+    for fan in 0..gpu.fans {
+        let value = read(fan)?;
+        out.now(metric, Labels::numbered(&[], &GPU_FAN_INDEX, fan), value);
+    }
+    Ok(())
 }
