@@ -1,7 +1,7 @@
 //! The HTTP client of all stores: GET with the user's headers, a deadline, retries if a store is busy, and a limit on the
 //! size of an answer.
 
-use std::{error::Error, path::PathBuf, time::Duration};
+use std::{error::Error, fmt::Display, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -61,6 +61,17 @@ pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
     /// The URL of the request.
     pub(super) url: String,
+}
+
+impl Body {
+    /// Returns the error of a body that such a store does not send.
+    pub(super) fn unreadable(self, store: &'static str, error: &impl Display) -> BackendError {
+        BackendError::Answer {
+            problem: format!("{error} in {:?}", excerpt(&self.bytes)),
+            url: self.url,
+            store,
+        }
+    }
 }
 
 /// A failed attempt, and whether a retry can succeed.

@@ -115,15 +115,11 @@ pub(super) fn wrapped(resource: &[u8], [name, version]: &[String; 2], spans: &Bu
     let mut scope = Buffer::default();
     scope.text(1, name);
     scope.text(2, version);
-    let mut scope_spans = Buffer::default();
-    scope_spans.delimited(1, scope.as_slice());
+    let mut scope_spans = tag::message(1, scope.as_slice());
     scope_spans.append(spans.as_slice());
-    let mut resource_spans = Buffer::default();
-    resource_spans.delimited(1, resource);
+    let mut resource_spans = tag::message(1, resource);
     resource_spans.delimited(2, scope_spans.as_slice());
-    let mut whole = Buffer::default();
-    whole.delimited(1, resource_spans.as_slice());
-    whole.into_vec()
+    tag::message(1, resource_spans.as_slice()).into_vec()
 }
 
 impl Process<'_> {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use self::series::{MetadataByName, Series};
 use super::{
-    client::{BackendOptions, Body, StoreClient, excerpt},
+    client::{BackendOptions, StoreClient},
     error::BackendError,
     query::Query,
     window::TimeWindow,
@@ -161,13 +161,13 @@ impl PrometheusBackend {
 
     async fn ask<T: for<'a> Deserialize<'a>>(&self, path: &str) -> Result<ApiResponse<T>, BackendError> {
         let body = self.client.get(path, JSON).await?;
-        serde_json::from_slice(&body.bytes).map_err(|error| unreadable(body, &error))
+        serde_json::from_slice(&body.bytes).map_err(|error| body.unreadable(STORE, &error))
     }
 
     /// Requests series; of a truncated answer, the complete series are used.
     async fn ask_for_series(&self, path: &str) -> Result<ApiResponse<Matrix>, BackendError> {
         let body = self.client.get(path, JSON).await?;
-        whole_series(&body.bytes).map_err(|error| unreadable(body, &error))
+        whole_series(&body.bytes).map_err(|error| body.unreadable(STORE, &error))
     }
 }
 
@@ -186,14 +186,6 @@ fn whole_series(text: &[u8]) -> Result<ApiResponse<Matrix>, serde_json::Error> {
         text.len()
     ));
     Ok(answer)
-}
-
-fn unreadable(body: Body, error: &serde_json::Error) -> BackendError {
-    BackendError::Answer {
-        problem: format!("{error} in {:?}", excerpt(&body.bytes)),
-        url: body.url,
-        store: STORE,
-    }
 }
 
 /// Splits a window into stretches of at most `STRETCH`.

@@ -77,11 +77,7 @@ impl TempoBackend {
                 .finish();
             let body = self.client.get(&path, JSON).await?;
             let search: Search =
-                serde_json::from_slice(&body.bytes).map_err(|error| BackendError::Answer {
-                    problem: format!("{error} in {:?}", excerpt(&body.bytes)),
-                    url: body.url,
-                    store: STORE,
-                })?;
+                serde_json::from_slice(&body.bytes).map_err(|error| body.unreadable(STORE, &error))?;
             // Tempo omits the leading zeros of an id.
             let ids = search.traces.into_iter().flatten();
             let ids = ids.map(|found| format!("{:0>32}", found.id)).collect();

@@ -110,13 +110,20 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
+    const MINUTE: TimeWindow = TimeWindow {
+        start: UnixNanos(0),
+        end: UnixNanos(60 * SECOND),
+    };
+
+    /// Returns the result of a search that does not fail.
+    fn result_of<T>(search: impl Future<Output = Result<T, BackendError>>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let search = runtime.expect("a runtime can be made").block_on(search);
+        search.expect("nothing fails")
+    }
 
     /// Searches traces that begin at these seconds; an answer holds at most two.
     fn found(seconds: &[u64], most: usize) -> (Vec<String>, bool, usize) {
-        let window = TimeWindow {
-            start: UnixNanos(0),
-            end: UnixNanos(60 * SECOND),
-        };
         let mut asked = 0;
         let ask = async |window: TimeWindow| {
             asked += 1;
@@ -127,12 +134,7 @@ mod tests {
             let ids = inside.map(|(id, _)| id.to_string()).take(2).collect();
             Ok(Page { ids, content: () })
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .expect("a runtime can be made");
-        let (search, _) = runtime
-            .block_on(bisect_window(window, 2, most, ask, async |_, _| Ok(())))
-            .expect("nothing fails");
+        let (search, _) = result_of(bisect_window(MINUTE, 2, most, ask, async |_, _| Ok(())));
         (search.ids.into_iter().collect(), search.has_more, asked)
     }
 
@@ -168,37 +170,27 @@ mod tests {
             new.extend(page.ids.into_iter().filter(|id| !found.contains(id)));
             Ok(())
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .expect("a runtime can be made");
-        let found = runtime.block_on(bisect_window(window, 4, 100, ask, take));
-        let (search, _) = found.expect("nothing fails");
+        let (search, _) = result_of(bisect_window(window, 4, 100, ask, take));
         new.sort();
         assert_eq!(new, search.ids.into_iter().collect::<Vec<_>>());
     }
 
     #[test]
     fn trace_id_found_only_in_a_full_page_is_kept_and_counted_as_misplaced() {
-        let window = TimeWindow {
-            start: UnixNanos(0),
-            end: UnixNanos(60 * SECOND),
-        };
         // Every trace arrived in the last second, whatever the times of its spans.
         let ask = async |asked: TimeWindow| {
-            let ids = if asked == window {
-                vec!["a".to_owned(), "b".to_owned()]
-            } else if asked.end == window.end {
-                vec!["b".to_owned()]
+            let ids: &[&str] = if asked == MINUTE {
+                &["a", "b"]
+            } else if asked.end == MINUTE.end {
+                &["b"]
             } else {
-                vec![]
+                &[]
             };
+            let ids = ids.iter().copied().map(str::to_owned).collect();
             Ok(Page { ids, content: () })
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .expect("a runtime can be made");
-        let search = bisect_window(window, 2, 100, ask, async |_, _| Ok(()));
-        let (search, misplaced) = runtime.block_on(search).expect("nothing fails");
+        let search = bisect_window(MINUTE, 2, 100, ask, async |_, _| Ok(()));
+        let (search, misplaced) = result_of(search);
         assert_eq!(search.ids, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
         assert_eq!((search.misplaced, search.has_more), (1, false));
         assert_eq!(misplaced, BTreeSet::from(["a".to_owned()]));

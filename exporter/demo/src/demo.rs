@@ -37,7 +37,6 @@ pub struct Demo {
     job: Job,
     telemetry: Telemetry,
     fleet: SimulatedGpus,
-    run_id: String,
     segment: Option<Segment>,
     gpus_unix_nanos: UnixNanos,
     xids: VecDeque<Xid>,
@@ -60,12 +59,10 @@ impl Demo {
     pub fn new(config: DemoConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let ids = gpu_ids(&config);
-        let run_id = run_id(&config);
         Ok(Self {
             job: Job::new(&config, |rank| ids[rank].clone()),
             telemetry: Telemetry::new(&config, &ids, Outbox::default()),
-            fleet: SimulatedGpus::new(&config, &ids, &run_id),
-            run_id,
+            fleet: SimulatedGpus::new(&config, &ids, &run_id(&config)),
             segment: None,
             gpus_unix_nanos: config.start_unix_nanos,
             xids: VecDeque::new(),
@@ -94,16 +91,6 @@ impl Demo {
     /// Returns the counts of the telemetry so far.
     pub fn counts(&self) -> DemoCounts {
         self.counts
-    }
-
-    /// Returns the configuration of the job.
-    pub fn config(&self) -> &DemoConfig {
-        &self.config
-    }
-
-    /// Returns the `train.run.id`.
-    pub fn run_id(&self) -> &str {
-        &self.run_id
     }
 
     /// Advances to the next event: a reading of the GPUs, an XID error, or the end of a segment.

@@ -6,8 +6,7 @@ mod readings;
 use std::{sync::Arc, time::Duration};
 
 use pulsetrain_gpu::{
-    Driver, Gpu, GpuAttribution, GpuConfig, GpuRecorder, GpuSemconv, Inventory, OwnedAttribute, OwnedValue,
-    Subject,
+    Driver, Gpu, GpuAttribution, GpuConfig, GpuRecorder, GpuSemconv, OwnedAttribute, OwnedValue, Subject,
 };
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::Batch;
@@ -158,12 +157,6 @@ struct RankAttribution {
 }
 
 impl GpuAttribution for RankAttribution {
-    fn observe(&mut self, _inventory: &Inventory) {}
-
-    fn attributes_may_have_changed(&mut self) -> bool {
-        false
-    }
-
     fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>) {
         let (Subject::Gpu(gpu) | Subject::Instance(gpu, _) | Subject::Process(gpu, _)) = subject;
         let index = i64::from(gpu.index);

@@ -22,11 +22,7 @@ mod window;
 
 use std::{fmt, io, path::Path, time::Duration};
 
-use pulsetrain_otlp::{
-    Signal,
-    view::{Message, Resource, Span},
-    wire::{Reader, Value},
-};
+use pulsetrain_otlp::{Signal, view::Span};
 use pulsetrain_pipeline::{
     Batch, Stage,
     clock::{self, Instant},
@@ -47,6 +43,7 @@ use self::{
 use crate::{
     points::{self, Point},
     spans::{self, ExtractedSpan},
+    steps::assembler::{handle, resource_bytes},
 };
 
 /// The limits of the stage: the wait of steps, and the number of steps and readings.
@@ -193,7 +190,7 @@ impl EnergyStage {
                 let sum = point.sum.unwrap_or(f64::NAN);
                 if let Some(duration) = reporters.note_point(origin, now, point.count, sum) {
                     let deadline = clock::later(now, config.wait);
-                    let envelope = (resource_of(resource).to_vec(), batch.with_contents(0, Vec::new()));
+                    let envelope = (resource_bytes(resource).to_vec(), handle(batch));
                     pending.push(Step::of_point(origin, point, duration, envelope, deadline));
                     received = received.max(Received::Steps);
                 }
@@ -253,10 +250,7 @@ impl EnergyStage {
     /// Sends the energy outside of steps of the runs that ended, or of all runs.
     fn end_runs(&mut self, all: bool, out: &mut Vec<Batch>) {
         for outside in self.gpus.end_runs(all) {
-            let end = Window {
-                start: outside.unix_nanos,
-                end: outside.unix_nanos,
-            };
+            let end = Window::new(outside.unix_nanos, outside.unix_nanos);
             self.recorder
                 .add_energy(&outside.resource, end, Phase::Outside, outside.joules);
         }
@@ -367,19 +361,6 @@ impl Stage for EnergyStage {
         self.account(all, out);
         self.end_runs(true, out);
     }
-}
-
-/// Returns the resource message of a `ResourceMetrics`, or an empty slice if it has no valid one.
-fn resource_of(resource_metrics: &[u8]) -> &[u8] {
-    let resource = Reader::new(resource_metrics)
-        .map_while(Result::ok)
-        .find_map(|field| match (field.number, field.value) {
-            (1, Value::Bytes(bytes)) => Some(bytes),
-            _ => None,
-        });
-    resource
-        .filter(|bytes| Resource::decode(bytes).is_ok())
-        .unwrap_or_default()
 }
 
 impl fmt::Debug for EnergyStage {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pulsetrain_otlp::view::{AnyValue, KeyValue, Repeated, Text};
+use pulsetrain_otlp::view::{AnyValue, KeyValue, Repeated};
 use pulsetrain_semconv::attribute;
 
 /// Run, rank and host, as far as they are known.
@@ -51,7 +51,7 @@ impl Origin {
 /// Returns the text of an attribute if it is a non-empty string.
 pub(crate) fn text(value: AnyValue<'_>) -> Option<&str> {
     match value {
-        AnyValue::String(text) => some_text(text),
+        AnyValue::String(text) => text.to_str().ok().filter(|text| !text.is_empty()),
         _ => None,
     }
 }
@@ -64,8 +64,4 @@ pub(crate) fn integer(value: AnyValue<'_>) -> Option<i64> {
         AnyValue::String(text) => text.to_str().ok()?.trim().parse().ok(),
         _ => None,
     }
-}
-
-fn some_text(text: Text<'_>) -> Option<&str> {
-    text.to_str().ok().filter(|text| !text.is_empty())
 }

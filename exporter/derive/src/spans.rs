@@ -11,7 +11,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::Batch;
 
-use crate::origin::Origin;
+use crate::{origin::Origin, steps::assembler::handle};
 
 /// Fields of the messages that contain spans (proto/trace/v1/trace.proto).
 const RESOURCE_SPANS: u32 = 1;
@@ -110,7 +110,7 @@ fn of_resource(
             origin: origin.clone(),
             around_scopes: around_scopes.as_slice().to_vec(),
             around_spans: around_spans.into_vec(),
-            batch: batch.with_contents(0, Vec::new()),
+            batch: handle(batch),
         });
         extracted.extend(spans.into_iter().map(|bytes| ExtractedSpan {
             envelope: Arc::clone(&envelope),

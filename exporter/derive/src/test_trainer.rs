@@ -9,8 +9,8 @@ use std::{
 use pulsetrain_otlp::{
     Signal, UnixNanos,
     view::{
-        AnyValue, KeyValue, LogsData, Message, Metric as MetricView, MetricData, MetricsData, NumberValue,
-        Repeated, Resource,
+        AnyValue, KeyValue, LogsData, Message, Metric as MetricView, MetricData, MetricsData, NumberPoint,
+        NumberValue, Repeated, Resource,
     },
     write::{
         Attribute, Encoded, EncodedSeries, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts,
@@ -245,9 +245,22 @@ impl Bench {
     /// Returns the derived points of a metric in order of output.
     pub(crate) fn points(&self, metric: &'static Metric) -> Vec<Derived> {
         let mut points = Vec::new();
-        for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Metrics) {
-            read_metrics(batch, metric, &mut points);
-        }
+        self.each_metric(|instance, derived| {
+            if derived.name != metric.name {
+                return;
+            }
+            for point in numbers_of(derived) {
+                // The end of a series has no value.
+                let Some(value) = point.value() else { continue };
+                points.push(Derived {
+                    metric: derived.name.to_string(),
+                    instance: instance.to_owned(),
+                    attributes: attributes_of(point.attributes),
+                    time: point.time_unix_nano,
+                    value: value.as_f64(),
+                });
+            }
+        });
         points
     }
 
@@ -276,10 +289,33 @@ impl Bench {
     /// Returns the derived series, and whether each has ended.
     pub(crate) fn series(&self) -> BTreeMap<SeriesName, bool> {
         let mut series = BTreeMap::new();
-        for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Metrics) {
-            read_ends(batch, &mut series);
-        }
+        self.each_metric(|instance, derived| {
+            for point in numbers_of(derived) {
+                let attributes = attributes_of(point.attributes);
+                let name = (derived.name.to_string(), instance.to_owned(), attributes);
+                series.insert(name, point.value().is_none());
+            }
+        });
         series
+    }
+
+    /// Calls `read` with each derived metric and its instance.
+    fn each_metric(&self, mut read: impl FnMut(&str, &MetricView<'_>)) {
+        for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Metrics) {
+            let data = MetricsData::decode(batch.bytes()).expect("metrics");
+            for resource in data.resource_metrics {
+                let resource = resource.expect("a resource");
+                let instance = instance_of(resource.resource);
+                for scope in resource.scope_metrics {
+                    let scope = scope.expect("a scope");
+                    if scope.scope.is_some_and(|scope| scope.name == "pulsetrain.derive") {
+                        for metric in scope.metrics {
+                            read(&instance, &metric.expect("a metric"));
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// Returns the values of the derived points of a metric.
@@ -291,66 +327,14 @@ impl Bench {
 /// The metric, instance and attributes of a derived series.
 type SeriesName = (String, String, Vec<String>);
 
-/// Calls `read` with each derived metric of a batch and its instance.
-fn each_derived_metric(batch: &Batch, mut read: impl FnMut(&str, &MetricView<'_>)) {
-    let data = MetricsData::decode(batch.bytes()).expect("metrics");
-    for resource in data.resource_metrics {
-        let resource = resource.expect("a resource");
-        let instance = instance_of(resource.resource);
-        for scope in resource.scope_metrics {
-            let scope = scope.expect("a scope");
-            if scope.scope.is_none_or(|scope| scope.name != "pulsetrain.derive") {
-                continue;
-            }
-            for metric in scope.metrics {
-                read(&instance, &metric.expect("a metric"));
-            }
-        }
-    }
-}
-
-/// Records which derived series have ended (`true`) after a batch.
-fn read_ends(batch: &Batch, series: &mut BTreeMap<SeriesName, bool>) {
-    each_derived_metric(batch, |instance, metric| {
-        let numbers = match metric.data() {
-            Some(MetricData::Gauge(gauge)) => gauge.data_points,
-            Some(MetricData::Sum(sum)) => sum.data_points,
-            other => panic!("a gauge or a sum, not {other:?}"),
-        };
-        for point in numbers.into_iter().map(|point| point.expect("a point")) {
-            let attributes = attributes_of(point.attributes);
-            let name = (metric.name.to_string(), instance.to_owned(), attributes);
-            series.insert(name, point.value().is_none());
-        }
-    });
-}
-
-fn read_metrics(batch: &Batch, wanted: &'static Metric, points: &mut Vec<Derived>) {
-    each_derived_metric(batch, |instance, metric| {
-        if metric.name == wanted.name {
-            read_points(metric, instance, points);
-        }
-    });
-}
-
-fn read_points(metric: &MetricView<'_>, instance: &str, points: &mut Vec<Derived>) {
+/// Returns the points of a gauge or a sum.
+fn numbers_of<'a>(metric: &MetricView<'a>) -> impl Iterator<Item = NumberPoint<'a>> {
     let numbers = match metric.data() {
         Some(MetricData::Gauge(gauge)) => gauge.data_points,
         Some(MetricData::Sum(sum)) => sum.data_points,
         other => panic!("a gauge or a sum, not {other:?}"),
     };
-    for point in numbers {
-        let point = point.expect("a point");
-        // The end of a series has no value.
-        let Some(value) = point.value() else { continue };
-        points.push(Derived {
-            metric: metric.name.to_string(),
-            instance: instance.to_owned(),
-            attributes: attributes_of(point.attributes),
-            time: point.time_unix_nano,
-            value: value.as_f64(),
-        });
-    }
+    numbers.into_iter().map(|point| point.expect("a point"))
 }
 
 fn instance_of(resource: Option<Resource<'_>>) -> String {

@@ -17,7 +17,6 @@ use std::{
     io::{self, ErrorKind},
     path::Path,
     sync::Arc,
-    time::Duration,
 };
 
 use pulsetrain_pipeline::clock::{self, Instant};
@@ -36,11 +35,8 @@ use self::{
 use crate::{
     Driver, Gpu, GpuConfig, GpuProcess, GpuTrouble, Reason, Unavailable,
     driver::{GpuTick, StopReason, Tick},
-    reading::{Cadence, Entity, Labels, Reading, Readings, Sample},
+    reading::{Cadence, Entity, INFREQUENT_INTERVAL, Labels, Reading, Readings, Sample},
 };
-
-/// The interval at which metrics that change seldom are read and the GPUs are listed.
-const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The GPUs of a machine, in the order of their PCI addresses, as HIP numbers them.
 pub(crate) struct AmdGpus(Vec<MonitoredGpu>);
@@ -171,12 +167,7 @@ impl MonitoredGpu {
                 ..known.clone()
             });
         }
-        GpuTick {
-            gpu: Arc::clone(&self.gpu),
-            readings: Some(out.all),
-            time_unix_nanos,
-            driver: None,
-        }
+        GpuTick::new(&self.gpu, Some(out.all), time_unix_nanos)
     }
 
     /// Returns the metric that was missing when a file was last read, for a pass that does not read the file.

@@ -36,11 +36,15 @@ pub enum Subject<'a> {
 /// result is returned on a later call. When the attributes of a subject change, its series end and new ones begin.
 pub trait GpuAttribution: Send {
     /// Receives the inventory whenever it has changed, before the attributes of its subjects are requested.
-    fn observe(&mut self, inventory: &Inventory);
+    fn observe(&mut self, inventory: &Inventory) {
+        let _ = inventory;
+    }
 
     /// Returns whether attributes may have changed since the last call. It is called in every pass, so that the attributes of
     /// all subjects are requested again only after a change.
-    fn attributes_may_have_changed(&mut self) -> bool;
+    fn attributes_may_have_changed(&mut self) -> bool {
+        false
+    }
 
     /// Adds the attributes that the series of `subject` carry in addition to the identity of the GPU.
     fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>);
@@ -51,12 +55,6 @@ pub trait GpuAttribution: Send {
 pub struct NoAttribution;
 
 impl GpuAttribution for NoAttribution {
-    fn observe(&mut self, _inventory: &Inventory) {}
-
-    fn attributes_may_have_changed(&mut self) -> bool {
-        false
-    }
-
     fn attributes(&mut self, _subject: Subject<'_>, _into: &mut Vec<OwnedAttribute>) {}
 }
 

@@ -18,7 +18,7 @@ use pulsetrain_pipeline::clock::{self, Instant};
 use crate::{
     Driver, Gpu, GpuConfig, GpuTrouble,
     amd::AmdGpus,
-    driver::{GpuTick, StopReason, Tick},
+    driver::{GpuTick, StopReason, Tick, park_until},
 };
 
 /// The longest wait for the first pass: its GPUs are observed from the first pass on.
@@ -83,17 +83,13 @@ impl Companion {
         let is_silent = clock::now().saturating_duration_since(latest.at) >= self.stale_after;
         let driver = Arc::clone(&latest.driver);
         let taken = latest.gpus.iter_mut().map(|tick| {
-            if is_silent && tick.gpu.trouble != Some(GpuTrouble::Hangs) {
-                tick.gpu = Arc::new(Gpu {
-                    trouble: Some(GpuTrouble::Hangs),
-                    ..(*tick.gpu).clone()
-                });
+            if is_silent {
+                Gpu::set_trouble(&mut tick.gpu, GpuTrouble::Hangs);
             }
+            let readings = tick.readings.take().or_else(|| is_silent.then(Vec::new));
             GpuTick {
-                gpu: Arc::clone(&tick.gpu),
-                readings: tick.readings.take().or_else(|| is_silent.then(Vec::new)),
-                time_unix_nanos: tick.time_unix_nanos,
                 driver: Some(Arc::clone(&driver)),
+                ..GpuTick::new(&tick.gpu, readings, tick.time_unix_nanos)
             }
         });
         taken.collect()
@@ -149,14 +145,8 @@ impl Reader {
 
     /// Waits until `due` or the end. Returns whether the end was requested.
     fn wait(&self, due: Instant) -> bool {
-        while !self.is_over() {
-            let left = due.saturating_duration_since(clock::now());
-            if left.is_zero() {
-                return false;
-            }
-            thread::park_timeout(left);
-        }
-        true
+        park_until(due, || self.is_over());
+        self.is_over()
     }
 
     fn is_over(&self) -> bool {

@@ -77,6 +77,18 @@ pub(crate) struct GpuTick {
     pub(crate) driver: Option<Arc<Driver>>,
 }
 
+impl GpuTick {
+    /// Returns the readings of a GPU of the driver of the pass.
+    pub(crate) fn new(gpu: &Arc<Gpu>, readings: Option<Vec<Reading>>, time_unix_nanos: UnixNanos) -> Self {
+        Self {
+            gpu: Arc::clone(gpu),
+            readings,
+            time_unix_nanos,
+            driver: None,
+        }
+    }
+}
+
 /// An event of a GPU.
 #[derive(Debug)]
 pub(crate) struct GpuEvent {
@@ -228,13 +240,18 @@ impl EventSender {
     }
 
     pub(crate) fn pause_until(&self, end: Instant) {
-        while !self.is_ending() && self.release.requested().is_none() {
-            let left = end.saturating_duration_since(clock::now());
-            if left.is_zero() {
-                return;
-            }
-            thread::park_timeout(left);
+        park_until(end, || self.stop_reason().is_some());
+    }
+}
+
+/// Parks the thread until `end`, or until it is unparked and `is_over` returns true.
+pub(crate) fn park_until(end: Instant, is_over: impl Fn() -> bool) {
+    while !is_over() {
+        let left = end.saturating_duration_since(clock::now());
+        if left.is_zero() {
+            return;
         }
+        thread::park_timeout(left);
     }
 }
 

@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use self::program::Running;
+use crate::driver::park_until;
 
 /// The folders of the program, as DCGM has them. `PATH` is not searched: the agent may run as root.
 const FOLDERS: [&str; 4] = [
@@ -152,13 +153,7 @@ fn watch(config: &ImexConfig, running: &Running, sender: &mpsc::Sender<ImexReadi
             return;
         }
         due = clock::later(due, config.interval).max(clock::now());
-        loop {
-            let left = due.saturating_duration_since(clock::now());
-            if left.is_zero() || running.is_over() {
-                break;
-            }
-            thread::park_timeout(left);
-        }
+        park_until(due, || running.is_over());
     }
 }
 

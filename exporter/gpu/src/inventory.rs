@@ -1,6 +1,6 @@
 //! The GPUs of the machine and their properties, as of the last pass.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::Metric;
@@ -234,6 +234,13 @@ impl Gpu {
             uuid: pci_bus_id.clone().unwrap_or_else(|| format!("index:{index}")),
             pci_bus_id: pci_bus_id.unwrap_or_default(),
             ..Self::default()
+        }
+    }
+
+    /// Sets the trouble of a GPU. The `Arc` is replaced only if the trouble has changed.
+    pub(super) fn set_trouble(gpu: &mut Arc<Self>, trouble: GpuTrouble) {
+        if gpu.trouble != Some(trouble) {
+            Arc::make_mut(gpu).trouble = Some(trouble);
         }
     }
 

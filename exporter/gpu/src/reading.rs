@@ -3,6 +3,7 @@
 use std::{
     hash::{Hash, Hasher},
     ptr,
+    time::Duration,
 };
 
 use pulsetrain_otlp::UnixNanos;
@@ -31,11 +32,14 @@ pub(crate) enum Cadence {
     /// In every pass.
     #[default]
     Tick,
-    /// Every few seconds: values that change seldom or cost more.
+    /// Every [`INFREQUENT_INTERVAL`]: values that change seldom or cost more.
     Infrequent,
     /// Once, because it never changes.
     Once,
 }
+
+/// The interval of values that change seldom.
+pub(crate) const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The GPU, or the instance or process on it, that a value belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,6 +145,11 @@ impl Hash for Labels {
     }
 }
 
+/// Returns 1 if `holds` is true, else 0.
+pub(crate) fn flag(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
+}
+
 /// The readings to which the rows of the table append.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
@@ -160,7 +169,7 @@ impl Readings {
 
     /// Adds 1 if `holds` is true, else 0.
     pub(crate) fn flag(&mut self, metric: &'static Metric, fixed: Fixed, holds: bool) {
-        self.now(metric, Labels::fixed(fixed), f64::from(u8::from(holds)));
+        self.now(metric, Labels::fixed(fixed), flag(holds));
     }
 
     /// Adds the total of a 64-bit counter.

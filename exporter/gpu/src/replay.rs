@@ -12,12 +12,9 @@ use crate::{
     Driver, Gpu, GpuAttribution, GpuConfig,
     driver::{DriverEvent, GpuEvent, GpuEventKind, GpuTick, Tick},
     nvml::rows,
-    reading::{Cadence, Labels, Readings, Sample},
+    reading::{Cadence, INFREQUENT_INTERVAL, Labels, Readings, Sample},
     record::EventRecorder,
 };
-
-/// The interval of readings of metrics that change seldom.
-const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Records passes over simulated GPUs.
 pub struct GpuRecorder {
@@ -67,12 +64,7 @@ impl GpuRecorder {
             if gpu.trouble.is_none() {
                 read(&gpu, &mut readings);
             }
-            GpuTick {
-                gpu,
-                readings: Some(readings.readings.all),
-                time_unix_nanos,
-                driver: None,
-            }
+            GpuTick::new(&gpu, Some(readings.readings.all), time_unix_nanos)
         });
         let gpus = ticks.collect();
         let tick = Tick {

@@ -20,10 +20,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{
-        Attribute, Encoded, Envelope, LogRecordParts, LogsWriter, MetricsWriter, SpanLink, SpanParts,
-        SpansWriter, Value,
-    },
+    write::{Attribute, Encoded, Envelope, LogRecordParts, SpanLink, SpanParts, Value},
 };
 use pulsetrain_semconv::{self as semconv, Metric, Number};
 
@@ -31,10 +28,7 @@ pub use self::attempts::AttemptState;
 pub use self::prepared::PreparedSeries;
 pub use self::ranks::Rank;
 pub use self::timezone::LocalClock;
-use self::{
-    active_series::ActiveSeries, attempts::HighestSteps, custom::CustomNames, ranks::RankState,
-    series::SeriesTable, state::StateTable,
-};
+use self::{custom::CustomNames, ranks::RankState};
 use crate::{ParseReport, Run, SkipReason, SourcePosition, ids::StepIds};
 
 /// The size at which a batch is sent. It is large enough that the size of the envelope is negligible, small enough for any
@@ -66,28 +60,19 @@ impl Counts {
 
 /// Encodes definitions with values into batches.
 pub struct Recorder<'a> {
+    /// The run with the current rank.
     run: Run,
     step_ids: StepIds,
-    envelope: Envelope,
-    metrics: MetricsWriter,
-    spans: SpansWriter,
-    logs: LogsWriter,
-    series: SeriesTable,
-    states: StateTable,
+    /// The state of the current rank.
+    current: RankState,
     custom: CustomNames,
-    /// `None` if the series are not ended with the run.
-    active: Option<ActiveSeries>,
     counts: Counts,
     skipped: ParseReport,
-    /// The start time of sums; unknown until the first sum if the run has no start time.
-    sums_start_unix_nanos: UnixNanos,
     /// The latest recorded time.
     last_unix_nanos: UnixNanos,
     /// The end and the duration of a step whose span has not been recorded yet.
     step_duration: Option<(UnixNanos, f64)>,
     local_clock: Arc<LocalClock>,
-    /// The highest steps of the attempt.
-    highest_steps: HighestSteps,
     /// The rank of records without one.
     own_rank: i64,
     /// The states of the ranks that are not current.
@@ -107,26 +92,18 @@ impl<'a> Recorder<'a> {
     /// Creates a recorder for a run whose batches get this envelope.
     pub fn in_envelope(run: Run, envelope: Envelope, listener: impl FnMut(Encoded) + 'a) -> Self {
         Self {
-            envelope,
-            sums_start_unix_nanos: run.start_unix_nanos,
+            current: RankState::in_envelope(&run, envelope),
             own_rank: run.rank,
             ranks: BTreeMap::new(),
             recorded_ranks: Vec::new(),
             step_ids: StepIds::of(&run),
             run,
-            metrics: MetricsWriter::default(),
-            spans: SpansWriter::default(),
-            logs: LogsWriter::default(),
-            series: SeriesTable::default(),
-            states: StateTable::default(),
             custom: CustomNames::default(),
-            active: None,
             counts: Counts::default(),
             skipped: ParseReport::default(),
             last_unix_nanos: UnixNanos::UNKNOWN,
             step_duration: None,
             local_clock: Arc::default(),
-            highest_steps: HighestSteps::default(),
             listener: Box::new(listener),
         }
     }
@@ -159,7 +136,7 @@ impl<'a> Recorder<'a> {
         if self.recorded_ranks.last() != Some(&self.run.rank) {
             self.note_rank();
         }
-        self.send(BATCH_BYTES);
+        self.send_full_batches();
     }
 
     /// Reports skipped input with its position.
@@ -206,13 +183,13 @@ impl<'a> Recorder<'a> {
     ) {
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         let start_unix_nanos = self.start(time_unix_nanos);
-        let Self {
+        let (counts, state) = (&mut self.counts, &mut self.current);
+        let RankState {
             states,
             metrics,
-            counts,
             active,
             ..
-        } = self;
+        } = state;
         let set = (metric, attribute);
         let is_kept = states.enter(set, time_unix_nanos, current, attributes, |series, is_active| {
             let value = NumberValue::Int(i64::from(is_active));
@@ -235,7 +212,7 @@ impl<'a> Recorder<'a> {
         body: Option<Value<'_>>,
         attributes: &[Attribute<'_>],
     ) {
-        self.logs.record(&LogRecordParts {
+        self.current.logs.record(&LogRecordParts {
             event_name: event.name,
             time_unix_nanos,
             observed_unix_nanos: time_unix_nanos,
@@ -253,21 +230,16 @@ impl<'a> Recorder<'a> {
 
     /// Records a span with links.
     pub fn record_linked_span(&mut self, span: &SpanParts<'_>, links: &[SpanLink]) {
-        self.spans.linked_span(span, links);
+        self.current.spans.linked_span(span, links);
         self.counts.spans += 1;
         if span.span.name == semconv::span::TRAIN_STEP.name {
             self.link_exemplar_to_step(span);
         }
     }
 
-    /// Sends all items of the current rank.
-    fn flush_own(&mut self) {
-        self.send(0);
-    }
-
     /// Sends all items of all ranks, regardless of the size of the batches.
     pub fn flush(&mut self) {
-        self.flush_own();
+        self.current.flush(&mut self.listener);
         for rank in self.ranks.values_mut() {
             rank.flush(&mut self.listener);
         }
@@ -288,31 +260,31 @@ impl<'a> Recorder<'a> {
 
     /// Returns the start time of sums: the start of the run, or the first recorded time if the start is unknown.
     fn start(&mut self, time_unix_nanos: UnixNanos) -> UnixNanos {
-        if !self.sums_start_unix_nanos.is_known() {
-            self.sums_start_unix_nanos = time_unix_nanos;
+        let start = &mut self.current.sums_start_unix_nanos;
+        if !start.is_known() {
+            *start = time_unix_nanos;
         }
-        self.sums_start_unix_nanos
+        *start
     }
 
-    /// Sends every batch of at least `size` bytes.
-    fn send(&mut self, size: usize) {
-        let Self {
+    /// Sends every batch of the current rank that is full.
+    fn send_full_batches(&mut self) {
+        let RankState {
             metrics,
             spans,
             logs,
             envelope,
-            listener,
             ..
-        } = self;
-        if metrics.len().max(spans.len()).max(logs.len()) < size {
+        } = &mut self.current;
+        if metrics.len().max(spans.len()).max(logs.len()) < BATCH_BYTES {
             return;
         }
-        let metrics = (metrics.len() >= size)
-            .then(|| metrics.finish(envelope))
-            .flatten();
-        let spans = (spans.len() >= size).then(|| spans.finish(envelope)).flatten();
-        let logs = (logs.len() >= size).then(|| logs.finish(envelope)).flatten();
-        [metrics, spans, logs].into_iter().flatten().for_each(listener);
+        let is_full = |size: usize| size >= BATCH_BYTES;
+        let metrics = is_full(metrics.len()).then(|| metrics.finish(envelope));
+        let spans = is_full(spans.len()).then(|| spans.finish(envelope));
+        let logs = is_full(logs.len()).then(|| logs.finish(envelope));
+        let batches = [metrics, spans, logs].into_iter().flatten().flatten();
+        batches.for_each(&mut self.listener);
     }
 }
 

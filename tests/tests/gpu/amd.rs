@@ -57,7 +57,7 @@ fn mi300x_values_match_sysfs_in_base_units() {
     let second = [("gpu.index", "1"), ("gpu.id", "GPU-21b6d61638a86f8d")];
     for (name, mut attributes, value) in parse_series(MI300X) {
         attributes.extend(second);
-        watch.wait_for(name, &attributes, |point| point.value == value);
+        watch.wait_value(name, &attributes, value);
     }
     assert_eq!(watch.inventory().gpus.len(), 8);
     let observed = "observing 8 GPUs (AMD Instinct MI300X OAM, driver 6.10.5)";
@@ -113,11 +113,11 @@ fn gpus_of_both_vendors_are_observed() {
         ("2", "6.10.5", "AMD Instinct MI300X OAM"),
         ("3", "6.10.5", "AMD Instinct MI300X OAM"),
     ] {
-        let point = watch.wait_for("gpu.info", &info(index, version), |_| true);
+        let point = watch.wait_any("gpu.info", &info(index, version));
         assert_eq!(point.attributes["gpu.name"], name);
     }
-    watch.wait_for("gpu.power", &[("gpu.index", "0")], |point| point.value == 500.0);
-    watch.wait_for("gpu.power", &[("gpu.index", "3")], |point| point.value == 143.0);
+    watch.wait_value("gpu.power", &[("gpu.index", "0")], 500.0);
+    watch.wait_value("gpu.power", &[("gpu.index", "3")], 143.0);
     assert_eq!(watch.inventory().gpus.len(), 4);
     let observed = watch
         .notices()
@@ -131,7 +131,7 @@ fn gpus_of_both_vendors_are_observed() {
     );
     // A removed AMD GPU is dropped, and reading of the others continues.
     machine.remove(1);
-    watch.wait_for("gpu.power", &[("gpu.index", "3")], |point| point.ends);
+    watch.wait_end("gpu.power", &[("gpu.index", "3")]);
     wait_until("it is gone", || watch.inventory().gpus.len() == 3);
     let last = watch.points("gpu.memory.used", &[("gpu.index", "0")]).len();
     wait_until("NVIDIA's are read on", || {
@@ -151,49 +151,30 @@ fn amd_gpus_keep_reporting_while_the_nvidia_driver_hangs() {
         ..crate::watch::config(&fake)
     });
     let (nvidia, amd) = ([("gpu.index", "1")], [("gpu.index", "2")]);
-    watch.wait_for("gpu.memory.used", &nvidia, |_| true);
-    watch.wait_for("gpu.memory.used", &amd, |_| true);
+    watch.wait_any("gpu.memory.used", &nvidia);
+    watch.wait_any("gpu.memory.used", &amd);
     fake.at(10.0);
-    let ended = watch.wait_for("gpu.memory.used", &nvidia, |point| point.ends);
-    watch.wait_for("gpu.memory.used", &amd, |point| {
-        !point.ends && point.time > ended.time
-    });
+    let ended = watch.wait_end("gpu.memory.used", &nvidia);
+    watch.wait_back("gpu.memory.used", &amd, &ended);
     let of_amd = watch.points("gpu.memory.used", &amd);
     assert!(!of_amd.iter().any(|point| point.ends), "{of_amd:?}");
-    let hangs = |notice: &GpuNotice| {
-        matches!(
-            notice,
-            GpuNotice::Trouble {
-                gpu: 0 | 1,
-                trouble: GpuTrouble::Hangs,
-                ..
-            }
-        )
-    };
-    assert_eq!(watch.notices().iter().filter(|notice| hangs(notice)).count(), 2);
+    let troubles = [0, 1].map(|gpu| watch.troubles(gpu)).concat();
+    let hangs = troubles.iter().filter(|trouble| **trouble == GpuTrouble::Hangs);
+    assert_eq!(hangs.count(), 2);
     fake.at(20.0);
-    watch.wait_for("gpu.memory.used", &nvidia, |point| {
-        !point.ends && point.time > ended.time
-    });
+    watch.wait_back("gpu.memory.used", &nvidia, &ended);
 }
 
 #[test]
 fn mi250x_reports_average_power_edge_temperature_and_pcie_replays() {
     let machine = FakeSysfs::with(AmdModel::Mi250x, 1);
     let watch = Watch::start(config(&machine));
-    watch.wait_for("gpu.power", &[("gpu.power.reading", "average")], |point| {
-        point.value == 143.0
-    });
-    watch.wait_for("gpu.average_power", &[], |point| point.value == 143.0);
-    watch.wait_for("gpu.temperature", &[("gpu.temperature.sensor", "gpu")], |point| {
-        point.value == 47.0
-    });
-    watch.wait_for("gpu.pcie.replays", &[], |point| point.value == 0.0);
-    watch.wait_for(
-        "gpu.info",
-        &[("gpu.name", "AMD GPU 0x7408"), ("gpu.architecture", "gfx90a")],
-        |_| true,
-    );
+    watch.wait_value("gpu.power", &[("gpu.power.reading", "average")], 143.0);
+    watch.wait_value("gpu.average_power", &[], 143.0);
+    watch.wait_value("gpu.temperature", &[("gpu.temperature.sensor", "gpu")], 47.0);
+    watch.wait_value("gpu.pcie.replays", &[], 0.0);
+    let info = [("gpu.name", "AMD GPU 0x7408"), ("gpu.architecture", "gfx90a")];
+    watch.wait_any("gpu.info", &info);
 }
 
 #[test]
@@ -226,11 +207,7 @@ fn mi250x_reports_throttle_reasons_and_mi300x_reports_why_it_cannot() {
     }
     let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
     let watch = Watch::start(config(&machine));
-    let missing = [
-        ("gpu.metric.name", "gpu.throttle.active"),
-        ("gpu.unavailable.reason", "not_supported"),
-    ];
-    watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
+    watch.wait_unavailable("gpu.throttle.active", "not_supported");
 }
 
 #[test]
@@ -239,15 +216,15 @@ fn every_mi300x_table_format_gives_the_same_links_and_errors() {
         let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
         machine.set_metrics(0, &GpuMetrics::of_mi300x(revision));
         let watch = Watch::start(config(&machine));
-        watch.wait_for("gpu.xgmi.speed", &[], |point| point.value == 64e9);
-        watch.wait_for("gpu.pcie.replays", &[], |point| point.value == 2.0);
-        watch.wait_for("gpu.pcie.recoveries", &[], |point| point.value == 4.0);
+        watch.wait_value("gpu.xgmi.speed", &[], 64e9);
+        watch.wait_value("gpu.pcie.replays", &[], 2.0);
+        watch.wait_value("gpu.pcie.recoveries", &[], 4.0);
         for link in 0..7 {
             let number = link.to_string();
             for (direction, first) in [("receive", 1000), ("transmit", 2000)] {
                 let labels = [("gpu.link.index", &*number), ("gpu.io.direction", direction)];
                 let bytes = f64::from((first + link) * 1024);
-                watch.wait_for("gpu.xgmi.io", &labels, |point| point.value == bytes);
+                watch.wait_value("gpu.xgmi.io", &labels, bytes);
             }
         }
         let of_last = [("gpu.link.index", "7")];
@@ -260,9 +237,7 @@ fn every_mi300x_table_format_gives_the_same_links_and_errors() {
             continue;
         }
         for (link, state) in [("0", 1.0), ("3", 0.0), ("6", 1.0)] {
-            watch.wait_for("gpu.xgmi.up", &[("gpu.link.index", link)], |point| {
-                point.value == state
-            });
+            watch.wait_value("gpu.xgmi.up", &[("gpu.link.index", link)], state);
         }
         assert!(
             watch.points("gpu.xgmi.up", &of_last).is_empty(),
@@ -317,11 +292,11 @@ fn mi300x_reports_throttle_reasons_and_durations() {
 fn changed_gpu_partitions_are_detected() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
     let watch = Watch::start(config(&machine));
-    watch.wait_for("gpu.info", &[("gpu.compute_partition", "SPX")], |_| true);
+    watch.wait_any("gpu.info", &[("gpu.compute_partition", "SPX")]);
     machine.set(0, "current_compute_partition", "CPX\n");
     machine.set(0, "current_memory_partition", "NPS4\n");
     let split = [("gpu.compute_partition", "CPX"), ("gpu.memory_partition", "NPS4")];
-    watch.wait_for("gpu.info", &split, |_| true);
+    watch.wait_any("gpu.info", &split);
 }
 
 /// Advances the energy counter of GPU 0 at 300 W in a format of the table, with a factor on its unit, until `done`; returns all
@@ -344,7 +319,7 @@ fn amd_energy_is_recorded_once_it_agrees_with_the_power() {
     for revision in [4, 9] {
         let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
         let watch = Watch::start(config(&machine));
-        watch.wait_for("gpu.power", &[], |_| true);
+        watch.wait_any("gpu.power", &[]);
         let mut points = Vec::new();
         let values = burn(&machine, revision, 1.0, || {
             points = watch.points("gpu.energy", &[]);
@@ -382,7 +357,7 @@ fn invalid_sysfs_file_disables_only_its_metric_and_is_reported() {
     fs::remove_file(machine.file(1, "gpu_metrics")).unwrap();
     let watch = Watch::start(config(&machine));
     let second = [("gpu.index", "1")];
-    watch.wait_for("gpu.memory.used", &second, |_| true);
+    watch.wait_any("gpu.memory.used", &second);
     let is_named = |notice: &GpuNotice| {
         matches!(notice, GpuNotice::Unavailable { gpus, reason: Reason::DriverError, metrics }
             if *gpus == [1] && metrics.iter().any(|metric| metric.name == "gpu.utilization"))
@@ -390,7 +365,7 @@ fn invalid_sysfs_file_disables_only_its_metric_and_is_reported() {
     wait_until("it is named", || watch.notices().iter().any(is_named));
     assert!(watch.points("gpu.utilization", &second).is_empty());
     machine.set(1, "gpu_busy_percent", "50\n");
-    watch.wait_for("gpu.utilization", &second, |point| point.value == 0.5);
+    watch.wait_value("gpu.utilization", &second, 0.5);
 }
 
 #[test]
@@ -398,11 +373,11 @@ fn added_and_removed_amd_gpus_are_detected() {
     let machine = FakeSysfs::with(AmdModel::Mi300x, 2);
     let watch = Watch::start(config(&machine));
     let third = [("gpu.index", "2")];
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "1")], |_| true);
+    watch.wait_any("gpu.memory.used", &[("gpu.index", "1")]);
     machine.add(AmdModel::Mi300x, 2);
-    watch.wait_for("gpu.memory.used", &third, |_| true);
+    watch.wait_any("gpu.memory.used", &third);
     machine.remove(2);
-    watch.wait_for("gpu.memory.used", &third, |point| point.ends);
+    watch.wait_end("gpu.memory.used", &third);
     wait_until("it is gone", || watch.inventory().gpus.len() == 2);
 }
 
@@ -429,10 +404,8 @@ fn hw_semconv_series_of_amd_gpus_have_the_vendor() {
         ..config(&machine)
     });
     let amd = [("hw.vendor", "AMD"), ("hw.model", "AMD Instinct MI300X OAM")];
-    watch.wait_for("hw.gpu.memory.limit", &amd, |point| {
-        point.value == 206_141_652_992.0
-    });
+    watch.wait_value("hw.gpu.memory.limit", &amd, 206_141_652_992.0);
     let port = [("hw.name", "GPU 0 xgmi 3"), ("network.io.direction", "receive")];
-    watch.wait_for("hw.network.io", &port, |point| point.value == 1_027_072.0);
-    watch.wait_for("hw.status", &[("hw.state", "ok")], |point| point.value == 1.0);
+    watch.wait_value("hw.network.io", &port, 1_027_072.0);
+    watch.wait_value("hw.status", &[("hw.state", "ok")], 1.0);
 }

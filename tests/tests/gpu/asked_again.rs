@@ -51,9 +51,7 @@ fn unsupported_reading_is_retried_and_appears_later() {
         ..config(&fake)
     });
     let chip = [("gpu.temperature.sensor", "gpu")];
-    watch.wait_for("gpu.temperature", &[("gpu.temperature.sensor", "memory")], |_| {
-        true
-    });
+    watch.wait_any("gpu.temperature", &[("gpu.temperature.sensor", "memory")]);
     watch.wait_passes(3);
     assert!(watch.points("gpu.temperature", &chip).is_empty());
     let rows = &watch.inventory().gpus[0].unavailable;
@@ -62,7 +60,7 @@ fn unsupported_reading_is_retried_and_appears_later() {
             .any(|row| row.call == "nvmlDeviceGetTemperatureV" && row.partly)
     );
     fake.at(10.0);
-    watch.wait_for("gpu.temperature", &chip, |_| true);
+    watch.wait_any("gpu.temperature", &chip);
     wait_until("it is not unavailable any more", || {
         let rows = &watch.inventory().gpus[0].unavailable;
         !rows.iter().any(|row| row.call == "nvmlDeviceGetTemperatureV")

@@ -1,8 +1,6 @@
 //! The driver's sample buffers: every sample is in a histogram exactly once, with the driver's timestamp.
 
-use pulsetrain_tests::FakeNvml;
-
-use crate::watch::{Watch, config};
+use crate::watch::Watch;
 
 /// The interval and the capacity of the scenario's buffers.
 const EVERY: f64 = 0.1;
@@ -17,11 +15,10 @@ fn watts(sample: usize) -> f64 {
 
 #[test]
 fn every_power_sample_is_in_the_histogram_once_with_the_last_timestamp() {
-    let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
-    let watch = Watch::start(config(&fake));
+    let (fake, watch) = Watch::of_h100("gpus: {count: 1}");
     let metric = "gpu.power_distribution";
     let (mut count, mut sum) = (1, watts(0));
-    watch.wait_for(metric, &[], |point| point.value == 1.0);
+    watch.wait_value(metric, &[], 1.0);
     let mut newest = 0;
     // Irregular reads: less than one sample apart, a few, and more than a second.
     for second in [0.05, 0.2, 0.75, 2.0, 7.55, 7.61, 9.99] {
@@ -32,7 +29,7 @@ fn every_power_sample_is_in_the_histogram_once_with_the_last_timestamp() {
         sum += new.iter().map(|sample| watts(*sample)).sum::<f64>();
         newest = last;
         let stamp = fake.unix_nanos(last as f64 * EVERY) / 1_000;
-        let point = watch.wait_for(metric, &[], |point| point.value == count as f64);
+        let point = watch.wait_value(metric, &[], count as f64);
         assert!(
             (point.sum - sum).abs() < 1e-6 * sum,
             "{} and not {sum}",
@@ -52,10 +49,9 @@ fn every_power_sample_is_in_the_histogram_once_with_the_last_timestamp() {
 
 #[test]
 fn overflowed_sample_buffer_counts_the_remaining_samples() {
-    let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
-    let watch = Watch::start(config(&fake));
+    let (fake, watch) = Watch::of_h100("gpus: {count: 1}");
     let metric = "gpu.utilization_distribution";
-    watch.wait_for(metric, &[], |point| point.value == 1.0);
+    watch.wait_value(metric, &[], 1.0);
     fake.at(1_000.0);
     let complete = (1 + KEPT) as f64;
     let point = watch.wait_for(metric, &[], |point| point.value > 1.0);

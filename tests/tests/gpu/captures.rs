@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeMap, fmt::Write, fs};
 
-use pulsetrain_tests::{FakeNvml, corpus};
+use pulsetrain_tests::corpus;
 
-use crate::watch::{Watch, config};
+use crate::watch::Watch;
 
 /// A field of `nvidia-smi`.
 struct Field {
@@ -180,9 +180,8 @@ fn assert_like(capture: &str, scenario: &str) {
          compute_capability.minor: {}\n{readings}",
         cells["name"], capability.0, capability.1
     );
-    let fake = FakeNvml::with(scenario, &changes);
-    let watch = Watch::start(config(&fake));
-    watch.wait_for("gpu.memory.used", &[], |_| true);
+    let (_fake, watch) = Watch::of(scenario, &changes);
+    watch.wait_any("gpu.memory.used", &[]);
     watch.wait_passes(5);
     let missing: Vec<String> = watch
         .inventory()
@@ -227,45 +226,21 @@ fn assert_like(capture: &str, scenario: &str) {
 }
 
 #[test]
-fn metrics_match_an_nvidia_smi_capture_of_an_h100() {
-    assert_like("h100-80gb-hbm3-590.48.01", "h100x8");
-}
-
-#[test]
-fn metrics_match_an_nvidia_smi_capture_of_an_h200() {
-    assert_like("h200-590.48.01", "h100x8");
-}
-
-#[test]
-fn metrics_match_an_nvidia_smi_capture_of_an_a100() {
-    assert_like("a100-sxm4-40gb-570.148.08", "a100x8");
-}
-
-#[test]
-fn metrics_match_an_nvidia_smi_capture_of_a_b200() {
-    assert_like("b200-580.105.08", "b200x8");
-}
-
-#[test]
-fn metrics_match_nvidia_smi_captures_of_blackwell_superchips() {
-    assert_like("gb200-580.173.02", "gb200");
-    assert_like("gb300-580.173.02", "gb200");
-}
-
-#[test]
-fn metrics_match_nvidia_smi_captures_of_mig_gpus() {
-    assert_like("h100-mig-590.48.01", "mig");
-    assert_like("h200-mig-590.48.01", "mig");
-}
-
-#[test]
-fn metrics_match_an_nvidia_smi_capture_of_an_l40s() {
-    assert_like("l40s-595.80", "l40s");
-}
-
-#[test]
-fn metrics_match_nvidia_smi_captures_of_geforce_cards() {
-    assert_like("geforce-rtx-4080-super-595.71.05", "l40s");
-    assert_like("geforce-rtx-2080-super-595.71.05", "l40s");
-    assert_like("geforce-rtx-2080-super-610.57.04", "l40s");
+fn metrics_match_the_captures_of_nvidia_smi() {
+    for (capture, scenario) in [
+        ("h100-80gb-hbm3-590.48.01", "h100x8"),
+        ("h200-590.48.01", "h100x8"),
+        ("a100-sxm4-40gb-570.148.08", "a100x8"),
+        ("b200-580.105.08", "b200x8"),
+        ("gb200-580.173.02", "gb200"),
+        ("gb300-580.173.02", "gb200"),
+        ("h100-mig-590.48.01", "mig"),
+        ("h200-mig-590.48.01", "mig"),
+        ("l40s-595.80", "l40s"),
+        ("geforce-rtx-4080-super-595.71.05", "l40s"),
+        ("geforce-rtx-2080-super-595.71.05", "l40s"),
+        ("geforce-rtx-2080-super-610.57.04", "l40s"),
+    ] {
+        assert_like(capture, scenario);
+    }
 }

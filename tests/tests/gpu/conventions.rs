@@ -3,13 +3,13 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use pulsetrain_gpu::{GpuConfig, GpuSemconv};
+use pulsetrain_gpu::GpuSemconv;
 use pulsetrain_semconv::{AttributeKind, Instrument, Metric, Number, Requirement, metric};
 use pulsetrain_tests::FakeNvml;
 
 use crate::{
     upstream::Conventions,
-    watch::{Point, Watch, config},
+    watch::{Point, Watch, config_with},
 };
 
 /// Upstream metrics that NVML does not provide: the maximum speed of a fan in revolutions, and the bandwidth utilization of an
@@ -38,10 +38,7 @@ fn every_hw_series_of_the_fake_h100_matches_the_upstream_conventions() {
     let upstream = Conventions::read();
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
-    let watch = Watch::start(GpuConfig {
-        semconv: GpuSemconv::Hw,
-        ..config(&fake)
-    });
+    let watch = Watch::start(config_with(&fake, GpuSemconv::Hw));
     // A server H100 has no fan; its links do not count packets.
     let unseen = ["hw.fan.speed", "hw.fan.speed_ratio", "hw.network.packets"];
     let expected: BTreeSet<&str> = metric::ALL
@@ -50,7 +47,7 @@ fn every_hw_series_of_the_fake_h100_matches_the_upstream_conventions() {
         .filter(|name| is_hw(name) && !unseen.contains(name))
         .collect();
     for name in &expected {
-        watch.wait_for(name, &[], |_| true);
+        watch.wait_any(name, &[]);
     }
     let sent = watch.end();
     let points: Vec<&Point> = sent.iter().filter(|point| is_hw(&point.name)).collect();

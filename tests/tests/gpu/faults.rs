@@ -5,56 +5,41 @@ use std::time::Duration;
 use pulsetrain_gpu::{DriverState, GpuConfig, GpuNotice, GpuTrouble};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
-use crate::watch::{INTERVAL, Watch, config};
+use crate::watch::{INTERVAL, Point, Watch, config};
+
+/// Faults of three of eight GPUs.
+const THREE_FAULTY: &str = "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, \
+    {what: answers, error: NO_PERMISSION, gpus: [4]}, {what: hangs, from: 10, until: 70, gpus: [5]}]";
 
 #[test]
 fn hung_driver_ends_its_series_until_it_responds() {
-    let fake = FakeNvml::with(
-        "h100x8",
-        "faults: [{what: hangs, from: 10, until: 20}]\ngpus: {count: 2}",
-    );
-    let watch = Watch::start(config(&fake));
+    let (fake, watch) = Watch::of_h100("faults: [{what: hangs, from: 10, until: 20}]\ngpus: {count: 2}");
     let busy = [("gpu.index", "0"), ("gpu.task", "general")];
-    watch.wait_for("gpu.utilization", &busy, |_| true);
+    watch.wait_any("gpu.utilization", &busy);
     fake.at(10.0);
-    let end = watch.wait_for("gpu.utilization", &busy, |point| point.ends);
+    let end = watch.wait_end("gpu.utilization", &busy);
     let limit = [("gpu.index", "1"), ("gpu.temperature.limit_kind", "slowdown")];
     let link = [("gpu.index", "1"), ("gpu.link.index", "5")];
     for (name, of) in [("gpu.temperature_limit", limit), ("gpu.nvlink.up", link)] {
-        watch.wait_for(name, &of, |point| point.ends);
+        watch.wait_end(name, &of);
     }
     let source = [("pulsetrain.source.name", "nvml")];
-    let last = watch.wait_for("pulsetrain.source.last_success_time", &source, |_| true);
+    let last = watch.wait_any("pulsetrain.source.last_success_time", &source);
     assert!(
         !last.ends && last.value <= end.time as f64 / 1e9,
         "while the driver hangs it is known when it was read last: {last:?}"
     );
-    let passes = watch.wait_for("pulsetrain.source.duration", &source, |_| true);
+    let passes = watch.wait_any("pulsetrain.source.duration", &source);
     assert!(!passes.ends && passes.value >= 1.0, "{passes:?}");
-    assert!(
-        watch
-            .notices()
-            .iter()
-            .any(|notice| matches!(notice, GpuNotice::Silent { .. }))
-    );
+    assert!(watch.count_notices(|notice| matches!(notice, GpuNotice::Silent { .. })) > 0);
     assert_eq!(watch.inventory().driver, DriverState::Silent);
     fake.at(20.0);
-    watch.wait_for("gpu.utilization", &busy, |point| {
-        !point.ends && point.time > end.time
-    });
+    watch.wait_back("gpu.utilization", &busy, &end);
     for (name, of) in [("gpu.temperature_limit", limit), ("gpu.nvlink.up", link)] {
-        let again = watch.wait_for(name, &of, |point| !point.ends && point.time > end.time);
-        let late = again.time.saturating_sub(
-            watch
-                .wait_for("gpu.utilization", &busy, |point| {
-                    !point.ends && point.time > end.time
-                })
-                .time,
-        );
-        assert!(
-            late < 4_000_000_000,
-            "{name} comes back with the rest and not when it is due"
-        );
+        let again = watch.wait_back(name, &of, &end);
+        let first = watch.wait_back("gpu.utilization", &busy, &end);
+        let late = again.time.saturating_sub(first.time);
+        assert!(late < 4_000_000_000, "{name} is {late} ns later than the rest");
     }
     watch.wait_for("pulsetrain.source.last_success_time", &source, |point| {
         point.value > last.value
@@ -66,20 +51,14 @@ fn hung_driver_ends_its_series_until_it_responds() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how long the end takes is measured")]
 fn source_stops_immediately_while_its_driver_hangs() {
-    let fake = FakeNvml::with(
-        "h100x8",
-        "faults: [{what: hangs, from: 10, until: 20}]\ngpus: {count: 1}",
-    );
-    let watch = Watch::start(config(&fake));
-    watch.wait_for("gpu.memory.used", &[], |_| true);
+    let (fake, watch) = Watch::of_h100("faults: [{what: hangs, from: 10, until: 20}]\ngpus: {count: 1}");
+    watch.wait_any("gpu.memory.used", &[]);
     fake.at(10.0);
     let began = std::time::SystemTime::now();
     let sent = watch.end();
     assert!(began.elapsed().is_ok_and(|took| took < Duration::from_secs(3)));
-    assert!(
-        sent.iter()
-            .any(|point| point.is("gpu.memory.used", &[]) && point.ends)
-    );
+    let has_ended = |point: &Point| point.is("gpu.memory.used", &[]) && point.ends;
+    assert!(sent.iter().any(has_ended));
 }
 
 #[test]
@@ -93,14 +72,14 @@ fn lost_gpu_raises_a_fault_and_other_gpus_continue() {
         ..config(&fake)
     });
     let lost = [("gpu.index", "1"), ("gpu.fault", "lost")];
-    let sound = watch.wait_for("gpu.fault.active", &lost, |_| true);
+    let sound = watch.wait_any("gpu.fault.active", &lost);
     assert_eq!(sound.value, 0.0);
-    watch.wait_for("gpu.temperature", &[("gpu.index", "1")], |_| true);
+    watch.wait_any("gpu.temperature", &[("gpu.index", "1")]);
     fake.at(10.0);
-    watch.wait_for("gpu.fault.active", &lost, |point| point.value == 1.0);
-    let ended = watch.wait_for("gpu.temperature", &[("gpu.index", "1")], |point| point.ends);
+    watch.wait_value("gpu.fault.active", &lost, 1.0);
+    let ended = watch.wait_end("gpu.temperature", &[("gpu.index", "1")]);
     let limit = [("gpu.index", "1"), ("gpu.temperature.limit_kind", "slowdown")];
-    watch.wait_for("gpu.temperature_limit", &limit, |point| point.ends);
+    watch.wait_end("gpu.temperature_limit", &limit);
     watch.wait_for("gpu.memory.used", &[("gpu.index", "0")], |point| {
         point.time > ended.time
     });
@@ -112,69 +91,48 @@ fn lost_gpu_raises_a_fault_and_other_gpus_continue() {
     watch.wait_for("gpu.fault.active", &lost, |point| {
         point.value == 0.0 && point.time > ended.time
     });
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "1")], |point| {
-        !point.ends && point.time > ended.time
-    });
-    watch.wait_for("gpu.temperature_limit", &limit, |point| {
-        !point.ends && point.time > ended.time
-    });
+    watch.wait_back("gpu.memory.used", &[("gpu.index", "1")], &ended);
+    watch.wait_back("gpu.temperature_limit", &limit, &ended);
     let reported = watch.notices();
     let index = |wanted: fn(&GpuNotice) -> bool| reported.iter().position(wanted);
-    let lost = index(|notice| {
-        matches!(
-            notice,
-            GpuNotice::Trouble {
-                gpu: 1,
-                trouble: GpuTrouble::Lost,
-                ..
-            }
-        )
-    });
+    let lost = index(|notice| matches!(notice, GpuNotice::Trouble { gpu: 1, .. }));
     let back = index(|notice| matches!(notice, GpuNotice::Back { gpu: 1, .. }));
     assert!(lost.is_some() && lost < back, "{reported:?}");
+    assert_eq!(watch.troubles(1).first(), Some(&GpuTrouble::Lost));
 }
 
 #[test]
 fn reloaded_driver_is_read_again_without_an_agent_restart() {
-    let fake = FakeNvml::with(
-        "h100x8",
+    let (fake, watch) = Watch::of_h100(
         "faults: [{what: driver_reload, from: 10, until: 20, forced: true}]\ngpus: {count: 2}",
     );
-    let watch = Watch::start(config(&fake));
     let used = [("gpu.index", "1")];
-    watch.wait_for("gpu.memory.used", &used, |_| true);
+    watch.wait_any("gpu.memory.used", &used);
     fake.at(10.0);
-    let ended = watch.wait_for("gpu.memory.used", &used, |point| point.ends);
+    let ended = watch.wait_end("gpu.memory.used", &used);
     wait_until("it reports that there is no driver", || {
         matches!(watch.inventory().driver, DriverState::Absent { .. })
     });
     fake.at(20.0);
-    watch.wait_for("gpu.memory.used", &used, |point| {
-        !point.ends && point.time > ended.time
-    });
+    watch.wait_back("gpu.memory.used", &used, &ended);
     assert!(matches!(watch.inventory().driver, DriverState::Present(_)));
 }
 
 #[test]
 fn hot_plugged_gpu_is_found_without_a_restart() {
-    let fake = FakeNvml::with(
-        "h100x8",
-        "faults: [{what: absent, until: 10, gpus: [1]}]\ngpus: {count: 2}",
-    );
-    let watch = Watch::start(config(&fake));
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "0")], |_| true);
+    let (fake, watch) = Watch::of_h100("faults: [{what: absent, until: 10, gpus: [1]}]\ngpus: {count: 2}");
+    watch.wait_any("gpu.memory.used", &[("gpu.index", "0")]);
     assert_eq!(watch.inventory().gpus.len(), 1);
     fake.at(10.0);
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "1")], |_| true);
+    watch.wait_any("gpu.memory.used", &[("gpu.index", "1")]);
     assert_eq!(watch.inventory().gpus.len(), 2);
 }
 
 #[test]
 fn pass_longer_than_two_intervals_ends_no_series() {
-    let fake = FakeNvml::start("slow");
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::of("slow", "");
     let last = [("gpu.index", "7"), ("gpu.task", "general")];
-    watch.wait_for("gpu.utilization", &last, |_| true);
+    watch.wait_any("gpu.utilization", &last);
     let source = [("pulsetrain.source.name", "nvml")];
     let passes = watch.wait_for("pulsetrain.source.duration", &source, |passes| {
         passes.value >= 3.0
@@ -189,22 +147,13 @@ fn pass_longer_than_two_intervals_ends_no_series() {
 
 #[test]
 fn three_faulty_gpus_do_not_affect_the_other_five_in_any_pass() {
-    let fake = FakeNvml::with(
-        "h100x8",
-        "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, {what: answers, error: NO_PERMISSION, gpus: [4]}, \
-         {what: hangs, from: 10, until: 70, gpus: [5]}]",
-    );
-    let watch = Watch::start(config(&fake));
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |_| true);
+    let (fake, watch) = Watch::of_h100(THREE_FAULTY);
+    watch.wait_any("gpu.memory.used", &[("gpu.index", "5")]);
     fake.at(10.0);
     let fault = |index, fault| [("gpu.index", index), ("gpu.fault", fault)];
-    watch.wait_for("gpu.fault.active", &fault("2", "driver_error"), |point| {
-        point.value == 1.0
-    });
-    watch.wait_for("gpu.fault.active", &fault("5", "unresponsive"), |point| {
-        point.value == 1.0
-    });
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |point| point.ends);
+    watch.wait_value("gpu.fault.active", &fault("2", "driver_error"), 1.0);
+    watch.wait_value("gpu.fault.active", &fault("5", "unresponsive"), 1.0);
+    watch.wait_end("gpu.memory.used", &[("gpu.index", "5")]);
     watch.wait_passes(10);
     let sent = watch.sent();
     for index in ["0", "1", "3", "6", "7"] {
@@ -221,28 +170,16 @@ fn three_faulty_gpus_do_not_affect_the_other_five_in_any_pass() {
             assert!(apart < 3_000_000_000, "GPU {index} has a gap of {apart} ns");
         }
     }
-    assert!(
-        !sent.iter().any(|point| point
-            .attributes
-            .get("gpu.index")
-            .is_some_and(|index| index == "4")),
-        "a GPU of somebody else has series"
-    );
-    let reported: Vec<_> = watch
-        .notices()
-        .into_iter()
-        .filter_map(|notice| match notice {
-            GpuNotice::Trouble { gpu, trouble, .. } => Some((gpu, trouble)),
-            _ => None,
-        })
-        .collect();
-    for expected in [
+    let of_fourth = |point: &Point| point.is(&point.name, &[("gpu.index", "4")]);
+    assert!(!sent.iter().any(of_fourth), "a GPU of somebody else has series");
+    for (gpu, expected) in [
         (2, GpuTrouble::DriverError),
         (4, GpuTrouble::NotPermitted),
         (5, GpuTrouble::Hangs),
     ] {
-        let times = reported.iter().filter(|reported| **reported == expected).count();
-        assert_eq!(times, 1, "{expected:?} in {reported:?}");
+        let troubles = watch.troubles(gpu);
+        let times = troubles.iter().filter(|trouble| **trouble == expected).count();
+        assert_eq!(times, 1, "{expected:?} in {troubles:?}");
     }
     assert_lines(
         &watch,
@@ -256,41 +193,30 @@ fn three_faulty_gpus_do_not_affect_the_other_five_in_any_pass() {
         ],
     );
     fake.at(70.0);
-    watch.wait_for("gpu.fault.active", &fault("5", "unresponsive"), |point| {
-        point.value == 0.0
-    });
+    watch.wait_value("gpu.fault.active", &fault("5", "unresponsive"), 0.0);
     watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |point| !point.ends);
 }
 
 #[test]
 fn healthy_gpus_keep_one_point_per_second_despite_three_faulty_ones() {
-    let fake = FakeNvml::with(
-        "h100x8",
-        "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, {what: answers, error: NO_PERMISSION, gpus: [4]}, \
-         {what: hangs, from: 10, until: 70, gpus: [5]}]",
-    );
+    let fake = FakeNvml::with("h100x8", THREE_FAULTY);
     let watch = Watch::start(GpuConfig {
         interval: Duration::from_secs(1),
         ..config(&fake)
     });
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |_| true);
+    watch.wait_any("gpu.memory.used", &[("gpu.index", "5")]);
     fake.at(10.0);
     let hangs = [("gpu.index", "5"), ("gpu.fault", "unresponsive")];
-    watch.wait_for("gpu.fault.active", &hangs, |point| point.value == 1.0);
+    watch.wait_value("gpu.fault.active", &hangs, 1.0);
     watch.wait_passes(3);
     for index in ["0", "1", "3", "6", "7"] {
-        let points = watch.points(
-            "gpu.utilization",
-            &[("gpu.index", index), ("gpu.task", "general")],
-        );
+        let busy = [("gpu.index", index), ("gpu.task", "general")];
+        let points = watch.points("gpu.utilization", &busy);
         assert!(points.len() >= 8, "GPU {index} has {} points", points.len());
         for pair in points.windows(2) {
-            let apart = Duration::from_nanos(pair[1].time - pair[0].time);
+            let apart = pair[1].time - pair[0].time;
             // A missed pass would be two seconds.
-            assert!(
-                apart < Duration::from_millis(1_900),
-                "GPU {index} has a gap of {apart:?}"
-            );
+            assert!(apart < 1_900_000_000, "GPU {index} has a gap of {apart} ns");
         }
     }
     fake.at(70.0);
@@ -307,31 +233,21 @@ fn assert_lines<const N: usize>(watch: &Watch, expected: [&str; N]) {
 
 #[test]
 fn unopenable_gpus_have_distinct_fault_series_and_share_a_notice() {
-    let fake = FakeNvml::with(
-        "h100x8",
+    let (fake, watch) = Watch::of_h100(
         "gpus: {count: 4}\nfaults: [{what: lost, until: 10, gpus: [1, 2]}, {what: answers, error: IRQ_ISSUE, gpus: [3]}]",
     );
-    let watch = Watch::start(config(&fake));
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "0")], |_| true);
+    watch.wait_any("gpu.memory.used", &[("gpu.index", "0")]);
     let fault = |index, fault| [("gpu.index", index), ("gpu.fault", fault)];
     for (index, kind) in [("1", "lost"), ("2", "lost"), ("3", "driver_error")] {
-        let point = watch.wait_for("gpu.fault.active", &fault(index, kind), |point| {
-            point.value == 1.0
-        });
+        let point = watch.wait_value("gpu.fault.active", &fault(index, kind), 1.0);
         assert_eq!(point.attributes["gpu.id"], format!("index:{index}"));
     }
     watch.wait_passes(5);
-    let observed = watch.notices();
-    let observed = observed
-        .iter()
-        .filter(|notice| matches!(notice, GpuNotice::Observed { .. }));
-    assert_eq!(observed.count(), 1, "{:?}", watch.notices());
+    let observed = watch.count_notices(|notice| matches!(notice, GpuNotice::Observed { .. }));
+    assert_eq!(observed, 1, "{:?}", watch.notices());
     fake.at(10.0);
-    watch.wait_for("gpu.memory.used", &[("gpu.index", "1")], |_| true);
+    watch.wait_any("gpu.memory.used", &[("gpu.index", "1")]);
     wait_until("it reports that the GPU answers", || {
-        watch
-            .notices()
-            .iter()
-            .any(|notice| matches!(notice, GpuNotice::Back { gpu: 1, .. }))
+        watch.count_notices(|notice| matches!(notice, GpuNotice::Back { gpu: 1, .. })) > 0
     });
 }

@@ -75,7 +75,7 @@ fn lives(pid: u32) -> bool {
 }
 
 fn holds(watch: &Watch, metric: &str, state: &str) -> Point {
-    watch.wait_for(metric, &[(metric, state)], |point| point.value == 1.0)
+    watch.wait_value(metric, &[(metric, state)], 1.0)
 }
 
 /// Returns the messages about IMEX so far.
@@ -102,13 +102,13 @@ fn imex_domain_and_daemon_states_match_the_program_output() {
     assert!(up.attributes.len() == 1, "{up:?} is of the host");
     holds(&watch, DAEMON, "ready");
     for state in ["degraded", "down", "other"] {
-        watch.wait_for(DOMAIN, &[(DOMAIN, state)], |point| point.value == 0.0);
+        watch.wait_value(DOMAIN, &[(DOMAIN, state)], 0.0);
     }
     program.write("domain", DEGRADED);
     program.write("daemon", "WAITING_FOR_PEERS\n");
     holds(&watch, DOMAIN, "degraded");
     holds(&watch, DAEMON, "waiting_for_peers");
-    watch.wait_for(DOMAIN, &[(DOMAIN, "up")], |point| point.value == 0.0);
+    watch.wait_value(DOMAIN, &[(DOMAIN, "up")], 0.0);
     program.write("domain", r#"{"status":"REBALANCING"}"#);
     holds(&watch, DOMAIN, "other");
     assert_eq!(failures(&watch), [""; 0]);
@@ -131,8 +131,8 @@ fn failing_imex_program_reports_one_notice_and_no_series() {
     holds(&watch, DAEMON, "ready");
     holds(&watch, DOMAIN, "up");
     program.write("fails", "");
-    watch.wait_for(DAEMON, &[(DAEMON, "ready")], |point| point.ends);
-    watch.wait_for(DOMAIN, &[(DOMAIN, "up")], |point| point.ends);
+    watch.wait_end(DAEMON, &[(DAEMON, "ready")]);
+    watch.wait_end(DOMAIN, &[(DOMAIN, "up")]);
     wait_until("the second failure is reported", || failures(&watch).len() == 2);
 }
 
@@ -195,10 +195,7 @@ fn imex_is_observed_without_a_driver() {
     });
     holds(&watch, DOMAIN, "up");
     wait_until("the driver is missed", || {
-        let notices = watch.notices();
-        notices
-            .iter()
-            .any(|notice| matches!(notice, GpuNotice::NoDriver { .. }))
+        watch.count_notices(|notice| matches!(notice, GpuNotice::NoDriver { .. })) > 0
     });
     program.write("daemon", "SHUTTING_DOWN\n");
     holds(&watch, DAEMON, "shutting_down");

@@ -5,7 +5,7 @@ use std::{f64::consts::TAU, time::Duration};
 use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, Reason};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
-use crate::watch::{Point, Watch, config};
+use crate::watch::{Point, Watch, config, config_with};
 
 /// 20 GB/s on average, between 10 and 30.
 const MEAN: f64 = 20e9;
@@ -40,11 +40,8 @@ fn bytes_until(second: f64) -> f64 {
 fn pcie_bytes_at_20_gb_per_second_match_the_link() {
     let fake = busy_link("");
     fake.run_from(0.0);
-    let watch = Watch::start(GpuConfig {
-        semconv: GpuSemconv::Both,
-        ..config(&fake)
-    });
-    let first = watch.wait_for("gpu.pcie.io", SENT, |_| true);
+    let watch = Watch::start(config_with(&fake, GpuSemconv::Both));
+    let first = watch.wait_any("gpu.pcie.io", SENT);
     let last = watch.wait_for("gpu.pcie.io", SENT, |point| point.time > first.time + RUN_NANOS);
     let all = watch.points("gpu.pcie.io", SENT);
     assert_eq!(
@@ -73,7 +70,7 @@ fn pcie_bytes_are_not_extrapolated_while_a_profiler_holds_the_counters() {
         retry: Duration::from_millis(200),
         ..config(&fake)
     });
-    let counted = watch.wait_for("gpu.pcie.io", SENT, |_| true);
+    let counted = watch.wait_any("gpu.pcie.io", SENT);
     let again = watch.wait_for("gpu.pcie.io", SENT, |point| {
         !point.ends && point.start > counted.start
     });
@@ -88,38 +85,24 @@ fn gpu_without_performance_counters_logs_one_reason_for_missing_pcie_bytes() {
     for scenario in ["a100x8", "l40s"] {
         let fake = FakeNvml::start(scenario);
         fake.run_from(0.0);
-        let watch = Watch::start(GpuConfig {
-            semconv: GpuSemconv::Both,
-            ..config(&fake)
-        });
+        let watch = Watch::start(config_with(&fake, GpuSemconv::Both));
         let missing = [
             ("gpu.index", "0"),
             ("gpu.metric.name", "gpu.pcie.io"),
             ("gpu.unavailable.reason", "not_supported"),
         ];
-        watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
-        watch.wait_for("gpu.pcie.replays", &[], |_| true);
+        watch.wait_any("gpu.metric.unavailable", &missing);
+        watch.wait_any("gpu.pcie.replays", &[]);
         watch.wait_passes(5);
         let has_reason = |notice: &GpuNotice| {
-            let text = notice.to_string();
-            matches!(
-                notice,
-                GpuNotice::Unavailable {
-                    reason: Reason::NotSupported,
-                    ..
-                }
-            ) && text.contains("gpu.pcie.io")
-                && text.contains("wrap several times a second")
+            let GpuNotice::Unavailable { reason, .. } = notice else {
+                return false;
+            };
+            let (is_why, text) = (*reason == Reason::NotSupported, notice.to_string());
+            is_why && text.contains("gpu.pcie.io") && text.contains("wrap several times a second")
         };
-        wait_until("the reason is in the log", || {
-            watch.notices().iter().any(has_reason)
-        });
-        let notices = watch.notices();
-        assert_eq!(
-            notices.iter().filter(|notice| has_reason(notice)).count(),
-            1,
-            "{notices:?}"
-        );
+        wait_until("the reason is in the log", || watch.count_notices(has_reason) > 0);
+        assert_eq!(watch.count_notices(has_reason), 1, "{:?}", watch.notices());
         let bytes = watch.end();
         let mut bytes = bytes
             .iter()

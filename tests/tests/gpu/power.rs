@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use pulsetrain_gpu::{GpuConfig, GpuSemconv, Reason};
 use pulsetrain_tests::FakeNvml;
 
-use crate::watch::{Point, Watch, config};
+use crate::watch::{Point, Watch, config, config_with};
 
 /// A fault of the field for instantaneous power.
 const NO_INSTANT: &str =
@@ -26,22 +26,21 @@ fn power_switches_between_readings_without_overlapping_series() {
     watch.wait_for("gpu.power", &of_reading("instant"), is_live);
     fake.at(10.0);
     let average = watch.wait_for("gpu.power", &of_reading("average"), is_live);
-    watch.wait_for("gpu.power", &of_reading("instant"), |point| point.ends);
+    watch.wait_end("gpu.power", &of_reading("instant"));
     fake.at(20.0);
     watch.wait_for("gpu.power", &of_reading("instant"), |point| {
         is_live(point) && point.time > average.time
     });
-    watch.wait_for("gpu.power", &of_reading("average"), |point| point.ends);
+    watch.wait_end("gpu.power", &of_reading("average"));
     watch.wait_passes(2);
     assert_one_at_a_time(&watch.points("gpu.power", &[]));
 }
 
 #[test]
 fn gpu_without_instant_power_uses_the_average_for_both_metrics() {
-    let fake = FakeNvml::with("missing_symbols", "gpus: {count: 1}");
-    let watch = Watch::start(config(&fake));
-    let power = watch.wait_for("gpu.power", &of_reading("average"), |_| true);
-    let average = watch.wait_for("gpu.average_power", &[("gpu.index", "0")], |_| true);
+    let (_fake, watch) = Watch::of("missing_symbols", "gpus: {count: 1}");
+    let power = watch.wait_any("gpu.power", &of_reading("average"));
+    let average = watch.wait_any("gpu.average_power", &[("gpu.index", "0")]);
     assert_eq!((power.value, average.value), (500.0, 500.0));
     watch.wait_passes(2);
     assert_one_at_a_time(&watch.points("gpu.power", &[]));
@@ -51,9 +50,8 @@ fn gpu_without_instant_power_uses_the_average_for_both_metrics() {
 fn a100_reports_only_instant_power() {
     // Without the fields of newer drivers there is one call, which returns instantaneous power on this chip.
     for driver in ["", "missing_symbols: [nvmlDeviceGetFieldValues]"] {
-        let fake = FakeNvml::with("a100x8", &format!("gpus: {{count: 1}}\n{driver}"));
-        let watch = Watch::start(config(&fake));
-        let power = watch.wait_for("gpu.power", &of_reading("instant"), |_| true);
+        let (_fake, watch) = Watch::of("a100x8", &format!("gpus: {{count: 1}}\n{driver}"));
+        let power = watch.wait_any("gpu.power", &of_reading("instant"));
         assert_eq!(power.value, 500.0);
         watch.wait_passes(2);
         for absent in [
@@ -70,11 +68,10 @@ fn a100_reports_only_instant_power() {
 
 #[test]
 fn memory_reports_average_power_and_a_board_without_cpu_no_module_power() {
-    let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
-    let watch = Watch::start(config(&fake));
-    let memory = watch.wait_for("gpu.memory_power", &of_reading("average"), |_| true);
+    let (_fake, watch) = Watch::of_h100("gpus: {count: 1}");
+    let memory = watch.wait_any("gpu.memory_power", &of_reading("average"));
     assert_eq!(memory.value, 70.0);
-    let energy = watch.wait_for("gpu.energy", &[("gpu.index", "0")], |_| true);
+    let energy = watch.wait_any("gpu.energy", &[("gpu.index", "0")]);
     assert_eq!(energy.value, 123_456.0);
     watch.wait_passes(2);
     for of_module in ["gpu.module_power", "gpu.module_energy"] {
@@ -85,12 +82,9 @@ fn memory_reports_average_power_and_a_board_without_cpu_no_module_power() {
 #[test]
 fn superchip_with_module_sensors_reports_no_gpu_power_or_energy() {
     let fake = FakeNvml::start("gh200");
-    let watch = Watch::start(GpuConfig {
-        semconv: GpuSemconv::Both,
-        ..config(&fake)
-    });
-    let power = watch.wait_for("gpu.module_power", &of_reading("instant"), |_| true);
-    let energy = watch.wait_for("gpu.module_energy", &[("gpu.index", "0")], |_| true);
+    let watch = Watch::start(config_with(&fake, GpuSemconv::Both));
+    let power = watch.wait_any("gpu.module_power", &of_reading("instant"));
+    let energy = watch.wait_any("gpu.module_energy", &[("gpu.index", "0")]);
     assert_eq!((power.value, energy.value), (620.0, 123_456.0));
     for name in [
         "gpu.power",
@@ -98,7 +92,7 @@ fn superchip_with_module_sensors_reports_no_gpu_power_or_energy() {
         "gpu.energy",
         "gpu.power_distribution",
     ] {
-        watch.wait_for("gpu.metric.unavailable", &[("gpu.metric.name", name)], |_| true);
+        watch.wait_any("gpu.metric.unavailable", &[("gpu.metric.name", name)]);
     }
     let missing = watch.inventory().gpus[0].missing();
     let missing = &missing[&Reason::NotSupported];

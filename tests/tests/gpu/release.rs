@@ -19,8 +19,8 @@ fn watch(fake: &FakeNvml) -> Watch {
 
 fn releases(watch: &Watch) -> usize {
     let is_release =
-        |notice: &&GpuNotice| matches!(notice, GpuNotice::NoDriver { why, .. } if why.contains("released"));
-    watch.notices().iter().filter(is_release).count()
+        |notice: &GpuNotice| matches!(notice, GpuNotice::NoDriver { why, .. } if why.contains("released"));
+    watch.count_notices(is_release)
 }
 
 const RESET: [(&str, &str); 2] = [("gpu.index", "1"), ("gpu.recovery_action", "gpu_reset")];
@@ -49,9 +49,7 @@ fn idle_gpu_that_needs_a_reset_releases_the_driver_once() {
         "{why}"
     );
     wait_until("the driver is read again", || {
-        let notices = watch.notices();
-        let is_read = |notice: &&GpuNotice| matches!(notice, GpuNotice::Observed { gpus: 2, .. });
-        notices.iter().filter(is_read).count() == 2
+        watch.count_notices(|notice| matches!(notice, GpuNotice::Observed { gpus: 2, .. })) == 2
     });
     // The GPU was not reset, which must not cause another release.
     wait_until("the GPU needs a reset after its series ended", || {

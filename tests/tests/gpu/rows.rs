@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use pulsetrain_gpu::{DriverState, GpuConfig, GpuNotice};
-use pulsetrain_tests::FakeNvml;
 
-use crate::watch::{Point, Watch, config};
+use crate::watch::{Point, Watch};
 
 /// The attribute of the first GPU.
 const FIRST: (&str, &str) = ("gpu.index", "0");
@@ -35,9 +34,7 @@ fn every_metric_has_a_value_or_an_unavailable_reason_on_other_gpus() {
 
 /// Asserts that each GPU has, for every metric of the table, a value or a reason for its absence.
 fn assert_value_or_reason(scenario: &str, gpus: usize) {
-    let fake = FakeNvml::start(scenario);
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::running(scenario, "");
     for gpu in 0..gpus {
         // The performance counters need two readings that are not too close.
         watch.wait_passes_of(gpu, 5);
@@ -77,11 +74,9 @@ fn assert_value_or_reason(scenario: &str, gpus: usize) {
 
 #[test]
 fn performance_counters_cover_the_time_between_two_passes() {
-    let fake = FakeNvml::start("h100x8");
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::running("h100x8", "");
     let expect = |name: &str, attributes: &[(&str, &str)], value: f64| {
-        let point = watch.wait_for(name, attributes, |_| true).value;
+        let point = watch.wait_any(name, attributes).value;
         assert!(
             (point - value).abs() < 1e-6 * value,
             "{name} {attributes:?} is {point}"
@@ -90,7 +85,7 @@ fn performance_counters_cover_the_time_between_two_passes() {
     expect("gpu.sm.occupancy", &[FIRST], 0.3);
     expect("gpu.pipe.utilization", &[FIRST, ("gpu.pipe", "fp32")], 0.08);
     expect("gpu.memory.bandwidth_utilization", &[("gpu.index", "7")], 0.45);
-    let busy = watch.wait_for("gpu.sm.active", &[FIRST], |_| true).value;
+    let busy = watch.wait_any("gpu.sm.active", &[FIRST]).value;
     assert!(
         (0.5..0.96).contains(&busy),
         "the sine begins at 55 percent, and {busy} is not on it"
@@ -99,13 +94,10 @@ fn performance_counters_cover_the_time_between_two_passes() {
 
 #[test]
 fn unavailable_metrics_are_reported_once_and_grouped_by_reason() {
-    let fake = FakeNvml::start("h100x8");
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
-    watch.wait_for(
+    let (_fake, watch) = Watch::running("h100x8", "");
+    watch.wait_any(
         "gpu.metric.unavailable",
         &[("gpu.metric.name", "gpu.fan.speed_ratio")],
-        |_| true,
     );
     watch.wait_passes(5);
     let notices: Vec<_> = watch
@@ -130,9 +122,8 @@ fn unavailable_metrics_are_reported_once_and_grouped_by_reason() {
 
 #[test]
 fn points_have_driver_timestamps_that_never_decrease() {
-    let fake = FakeNvml::start("h100x8");
-    let watch = Watch::start(config(&fake));
-    watch.wait_for("gpu.energy", &[FIRST], |_| true);
+    let (fake, watch) = Watch::of_h100("");
+    watch.wait_any("gpu.energy", &[FIRST]);
     for second in [1.0, 2.0, 3.0] {
         fake.at(second);
         let stamped = fake.unix_nanos(second) / 1000 * 1000;
@@ -153,10 +144,8 @@ fn points_have_driver_timestamps_that_never_decrease() {
 
 #[test]
 fn passes_avoid_blocking_calls_and_batch_field_requests() {
-    let fake = FakeNvml::with("h100x8", "record_calls: true");
-    fake.run_from(0.0);
-    let watch = Watch::start(config(&fake));
-    watch.wait_for("gpu.sm.active", &[("gpu.index", "7")], |_| true);
+    let (fake, watch) = Watch::running("h100x8", "record_calls: true");
+    watch.wait_any("gpu.sm.active", &[("gpu.index", "7")]);
     watch.wait_passes(6);
     drop(watch);
     let calls = fake.calls();

@@ -1,10 +1,10 @@
 //! The metrics of the driver's declared values, each in base units: of an H100, of a GPU with fifth-generation NVLink, and of
 //! one with fans.
 
-use pulsetrain_gpu::GpuConfig;
+use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use pulsetrain_tests::FakeNvml;
 
-use crate::watch::{Watch, config, parse_series};
+use crate::watch::{Watch, config, config_with, parse_series};
 
 // Series of the first GPU, and their values at second zero.
 
@@ -84,7 +84,9 @@ const FANS: &str = "\
 gpu.fan.speed{gpu.fan.index=0} 30
 gpu.fan.speed{gpu.fan.index=1} 8.55
 gpu.fan.speed_ratio{gpu.fan.index=1} 0.3
-gpu.fan.target_ratio{gpu.fan.index=0} 0.65";
+gpu.fan.target_ratio{gpu.fan.index=0} 0.65
+hw.fan.speed{hw.name=GPU 0 fan 0} 1800
+hw.fan.speed{hw.name=GPU 0 fan 1} 513";
 
 /// Two fans, as on a workstation card.
 const WITH_FANS: &str = "gpus: {count: 1, all: {readings: {fan.count: 2, fan.0.percent: 60, fan.0.rpm: 1800, \
@@ -93,7 +95,7 @@ const WITH_FANS: &str = "gpus: {count: 1, all: {readings: {fan.count: 2, fan.0.p
 #[test]
 fn h100_values_match_the_driver_in_base_units() {
     let fake = FakeNvml::start("h100x8");
-    expect_all(&Watch::start(config(&fake)), H100);
+    Watch::start(config(&fake)).expect_all(H100);
 }
 
 #[test]
@@ -103,35 +105,31 @@ fn fifth_generation_nvlinks_report_packets_bit_errors_and_recoveries() {
         each_nvlink: true,
         ..config(&fake)
     };
-    expect_all(&Watch::start(each), B200);
+    Watch::start(each).expect_all(B200);
 }
 
 #[test]
 fn nvlink_counters_are_read_per_link_when_the_driver_has_no_totals() {
-    let fake = FakeNvml::with("b200x8", "gpus: {count: 1, all: {readings: {nvlink.no_sums: 1}}}");
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::of("b200x8", "gpus: {count: 1, all: {readings: {nvlink.no_sums: 1}}}");
     let fifth = [("gpu.link.index", "5"), ("error.type", "recovery_attempt")];
-    watch.wait_for("gpu.nvlink.errors", &fifth, |point| point.value == 3.0);
+    watch.wait_value("gpu.nvlink.errors", &fifth, 3.0);
     let last = [("gpu.link.index", "17"), ("gpu.nvlink.fec_bin", "1")];
-    watch.wait_for("gpu.nvlink.fec_blocks", &last, |point| point.value == 400.0);
+    watch.wait_value("gpu.nvlink.fec_blocks", &last, 400.0);
 }
 
 #[test]
 fn fifth_generation_nvlink_counters_are_summed_over_links_by_default() {
-    let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
-    let watch = Watch::start(config(&fake));
+    let (_fake, watch) = Watch::of("b200x8", "gpus: {count: 1}");
     // Eighteen links. The fifth has higher values of some counters: 17 * 400 + 7000 blocks.
     let sums = "\
 gpu.nvlink.io{gpu.io.direction=transmit} 18000
 gpu.nvlink.packets{gpu.io.direction=receive} 360
 gpu.nvlink.fec_blocks{gpu.nvlink.fec_bin=1} 13800
 gpu.nvlink.errors{error.type=recovery_attempt} 3";
-    expect_all(&watch, sums);
+    watch.expect_all(sums);
     // States, speeds and bit error ratios are not summed.
-    watch.wait_for("gpu.nvlink.up", &[("gpu.link.index", "17")], |_| true);
-    watch.wait_for("gpu.nvlink.bit_error_ratio", &[("gpu.link.index", "17")], |_| {
-        true
-    });
+    watch.wait_any("gpu.nvlink.up", &[("gpu.link.index", "17")]);
+    watch.wait_any("gpu.nvlink.bit_error_ratio", &[("gpu.link.index", "17")]);
     let sent = watch.end();
     let by_link = |name: &str| {
         let of_it = sent.iter().filter(|point| point.name == name);
@@ -147,26 +145,5 @@ gpu.nvlink.errors{error.type=recovery_attempt} 3";
 #[test]
 fn fan_speed_is_per_second_in_our_names_and_per_minute_in_hw_semconv() {
     let fake = FakeNvml::with("h100x8", WITH_FANS);
-    let watch = Watch::start(GpuConfig {
-        semconv: pulsetrain_gpu::GpuSemconv::Both,
-        ..config(&fake)
-    });
-    expect_all(&watch, FANS);
-    let fan = |name| [("hw.name", name)];
-    for (name, per_minute) in [("GPU 0 fan 0", 1800.0), ("GPU 0 fan 1", 513.0)] {
-        let speed = watch.wait_for("hw.fan.speed", &fan(name), |_| true);
-        assert_eq!(speed.value, per_minute, "{name}");
-    }
-}
-
-fn expect_all(watch: &Watch, expected: &str) {
-    for (name, mut attributes, value) in parse_series(expected) {
-        attributes.push(("gpu.index", "0"));
-        let point = watch.wait_for(name, &attributes, |_| true);
-        assert!(
-            (point.value - value).abs() <= 1e-6 * value.abs().max(1e-15),
-            "{name} {attributes:?} is {} and not {value}",
-            point.value
-        );
-    }
+    Watch::start(config_with(&fake, GpuSemconv::Both)).expect_all(FANS);
 }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use pulsetrain_gpu::{
-    GpuAttribution, GpuConfig, GpuNotice, GpuSource, ImexConfig, ImexProgram, Inventory, NoAttribution,
+    GpuConfig, GpuNotice, GpuSemconv, GpuSource, GpuTrouble, ImexConfig, ImexProgram, Inventory,
+    NoAttribution,
 };
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
 use pulsetrain_tests::{FakeNvml, wait_until};
@@ -44,20 +45,51 @@ pub(crate) fn config(fake: &FakeNvml) -> GpuConfig {
     }
 }
 
+/// As [`config`], with these names of metrics.
+pub(crate) fn config_with(fake: &FakeNvml, semconv: GpuSemconv) -> GpuConfig {
+    GpuConfig {
+        semconv,
+        ..config(fake)
+    }
+}
+
 impl Watch {
-    pub(crate) fn start(config: GpuConfig) -> Self {
-        Self::with(config, Box::new(NoAttribution))
+    /// Starts a driver with a scenario and changes to it, and a source that reads it.
+    pub(crate) fn of(scenario: &str, changes: &str) -> (FakeNvml, Self) {
+        let fake = FakeNvml::with(scenario, changes);
+        let watch = Self::start(config(&fake));
+        (fake, watch)
     }
 
-    pub(crate) fn with(config: GpuConfig, belonging: Box<dyn GpuAttribution>) -> Self {
+    /// As [`of`](Self::of), with changes to eight H100.
+    pub(crate) fn of_h100(changes: &str) -> (FakeNvml, Self) {
+        Self::of("h100x8", changes)
+    }
+
+    /// As [`of`](Self::of), with a clock that runs.
+    pub(crate) fn running(scenario: &str, changes: &str) -> (FakeNvml, Self) {
+        let fake = FakeNvml::with(scenario, changes);
+        fake.run_from(0.0);
+        let watch = Self::start(config(&fake));
+        (fake, watch)
+    }
+
+    pub(crate) fn start(config: GpuConfig) -> Self {
         let (sent, notices) = (
             Arc::<Mutex<Vec<Point>>>::default(),
             Arc::<Mutex<Vec<GpuNotice>>>::default(),
         );
         let heard = Arc::clone(&notices);
-        let source = GpuSource::new(config, belonging, move |notice| lock(&heard).push(notice));
+        let source = GpuSource::new(config, Box::new(NoAttribution), move |notice| {
+            lock(&heard).push(notice);
+        });
         let (inventory, stop) = (source.inventory(), CancellationToken::new());
-        let (sink, stopping) = (Collected(Arc::clone(&sent)), stop.clone());
+        let (collected, stopping) = (Arc::clone(&sent), stop.clone());
+        let sink = JsonSink(move |batch: &Batch, message: Value| {
+            let points = points_of(&message);
+            assert_eq!(points.len(), batch.items() as usize, "every item is counted");
+            lock(&collected).extend(points);
+        });
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be had").block_on(async {
@@ -83,6 +115,22 @@ impl Watch {
     /// Returns the notices so far.
     pub(crate) fn notices(&self) -> Vec<GpuNotice> {
         lock(&self.notices).clone()
+    }
+
+    /// Returns the number of notices so far for which `wanted` returns true.
+    pub(crate) fn count_notices(&self, wanted: impl Fn(&GpuNotice) -> bool) -> usize {
+        self.notices().iter().filter(|notice| wanted(notice)).count()
+    }
+
+    /// Returns the troubles of a GPU in the notices so far.
+    pub(crate) fn troubles(&self, gpu: u32) -> Vec<GpuTrouble> {
+        let notices = self.notices().into_iter();
+        notices
+            .filter_map(|notice| match notice {
+                GpuNotice::Trouble { gpu: of, trouble, .. } if of == gpu => Some(trouble),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Returns the current GPUs.
@@ -115,6 +163,48 @@ impl Watch {
         found.expect("it was waited for")
     }
 
+    /// Waits for any point of a metric with these attributes, and returns the last one.
+    pub(crate) fn wait_any(&self, name: &str, attributes: &[(&str, &str)]) -> Point {
+        self.wait_for(name, attributes, |_| true)
+    }
+
+    /// Waits for a point with this value.
+    pub(crate) fn wait_value(&self, name: &str, attributes: &[(&str, &str)], value: f64) -> Point {
+        self.wait_for(name, attributes, |point| point.value == value)
+    }
+
+    /// Waits for the end of a series.
+    pub(crate) fn wait_end(&self, name: &str, attributes: &[(&str, &str)]) -> Point {
+        self.wait_for(name, attributes, |point| point.ends)
+    }
+
+    /// Waits for a value that is newer than the end of a series.
+    pub(crate) fn wait_back(&self, name: &str, attributes: &[(&str, &str)], end: &Point) -> Point {
+        self.wait_for(name, attributes, |point| !point.ends && point.time > end.time)
+    }
+
+    /// Waits for the reason why a metric is unavailable.
+    pub(crate) fn wait_unavailable(&self, metric: &str, reason: &str) {
+        let why = [("gpu.metric.name", metric), ("gpu.unavailable.reason", reason)];
+        self.wait_any("gpu.metric.unavailable", &why);
+    }
+
+    /// Waits for the series of a table (see [`parse_series`]), and asserts their values. A series `gpu.*` without an index is
+    /// one of the first GPU.
+    #[track_caller]
+    pub(crate) fn expect_all(&self, table: &str) {
+        for (name, mut attributes, value) in parse_series(table) {
+            if name.starts_with("gpu.") && !attributes.iter().any(|(key, _)| *key == "gpu.index") {
+                attributes.push(("gpu.index", "0"));
+            }
+            let found = self.wait_any(name, &attributes).value;
+            assert!(
+                (found - value).abs() <= 1e-6 * value.abs().max(1e-15),
+                "{name} {attributes:?} is {found} and not {value}"
+            );
+        }
+    }
+
     /// Waits for this number of further passes of the first GPU.
     pub(crate) fn wait_passes(&self, passes: usize) {
         self.wait_passes_of(0, passes);
@@ -144,21 +234,18 @@ impl Drop for Watch {
     }
 }
 
-/// A sink that keeps all points.
-struct Collected(Arc<Mutex<Vec<Point>>>);
+/// A sink that calls a function with each batch and its OTLP/JSON.
+pub(crate) struct JsonSink<F>(pub(crate) F);
 
-impl Sink for Collected {
+impl<F: FnMut(&Batch, Value) + Send + 'static> Sink for JsonSink<F> {
     fn name(&self) -> &str {
-        "collected"
+        "json"
     }
 
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
         let mut json = Vec::new();
         pulsetrain_otlp::json::encode(batch.signal(), batch.bytes(), &mut json).expect("a batch is OTLP");
-        let message: Value = serde_json::from_slice(&json).expect("OTLP/JSON is JSON");
-        let points = points_of(&message);
-        assert_eq!(points.len(), batch.items() as usize, "every item is counted");
-        lock(&self.0).extend(points);
+        (self.0)(batch, serde_json::from_slice(&json).expect("OTLP/JSON is JSON"));
         Box::pin(std::future::ready(Delivery::Delivered))
     }
 }
@@ -178,9 +265,9 @@ pub(crate) fn parse_series(table: &str) -> Vec<SeriesRow<'_>> {
         let pairs = attributes.map(|pair| pair.split_once('=').expect("an attribute has a value"));
         (name, pairs.collect(), value.parse().expect("a value is a number"))
     }
-    table.lines().map(row).collect()
+    table.lines().map(str::trim).map(row).collect()
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

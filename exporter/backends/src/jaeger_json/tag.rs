@@ -65,27 +65,27 @@ impl Tag<'_> {
 
 /// Writes a string attribute.
 pub(crate) fn text(number: u32, key: &str, text: &str, out: &mut Buffer) {
-    let mut value = Buffer::default();
-    value.delimited(1, text.as_bytes());
-    pair(number, key, &value, out);
+    pair(number, key, &message(1, text.as_bytes()), out);
 }
 
 /// Writes an attribute with a list of strings.
 pub(super) fn texts(number: u32, key: &str, texts: &[String], out: &mut Buffer) {
     let mut list = Buffer::default();
     for text in texts {
-        let mut value = Buffer::default();
-        value.delimited(1, text.as_bytes());
-        list.delimited(1, value.as_slice());
+        list.delimited(1, message(1, text.as_bytes()).as_slice());
     }
-    let mut value = Buffer::default();
-    value.delimited(5, list.as_slice());
-    pair(number, key, &value, out);
+    pair(number, key, &message(5, list.as_slice()), out);
 }
 
 pub(crate) fn pair(number: u32, key: &str, value: &Buffer, out: &mut Buffer) {
-    let mut pair = Buffer::default();
-    pair.delimited(1, key.as_bytes());
+    let mut pair = message(1, key.as_bytes());
     pair.delimited(2, value.as_slice());
     out.delimited(number, pair.as_slice());
+}
+
+/// Returns a message that begins with this field.
+pub(crate) fn message(number: u32, bytes: &[u8]) -> Buffer {
+    let mut message = Buffer::default();
+    message.delimited(number, bytes);
+    message
 }

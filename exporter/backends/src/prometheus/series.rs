@@ -10,6 +10,7 @@ use pulsetrain_semconv::{attribute, metric};
 use serde::Deserialize;
 
 use super::Metadata;
+use crate::jaeger_json::tag;
 
 const NAME: &str = "__name__";
 const JOB: &str = "job";
@@ -133,11 +134,8 @@ impl Series {
     pub(super) fn problem(&self) -> Option<String> {
         let count = self.histograms.len();
         (count > 0).then(|| {
-            format!(
-                "{count} native histograms of {} are left out; ask for histogram_quantile(0.5, {}) instead",
-                self.name(),
-                self.name()
-            )
+            let name = self.name();
+            format!("{count} native histograms of {name} are left out; ask for histogram_quantile(0.5, {name}) instead")
         })
     }
 
@@ -160,14 +158,10 @@ impl Series {
         }
         let (job, instance) = (self.label(JOB), self.label(INSTANCE));
         let resource = resource(job, instance).unwrap_or_else(|| own_resource(job, instance));
-        let mut scope_metrics = Buffer::default();
-        scope_metrics.delimited(2, self.metric(known).as_slice());
-        let mut resource_metrics = Buffer::default();
-        resource_metrics.delimited(1, &resource);
+        let scope_metrics = tag::message(2, self.metric(known).as_slice());
+        let mut resource_metrics = tag::message(1, &resource);
         resource_metrics.delimited(2, scope_metrics.as_slice());
-        let mut whole = Buffer::default();
-        whole.delimited(1, resource_metrics.as_slice());
-        Some(whole.into_vec())
+        Some(tag::message(1, resource_metrics.as_slice()).into_vec())
     }
 
     /// Encodes a `Metric` message.
@@ -191,7 +185,7 @@ impl Series {
         let mut attributes = Buffer::default();
         for (key, value) in &self.metric {
             if ![NAME, JOB, INSTANCE].contains(&key.as_str()) {
-                attribute_of(7, key, value, &mut attributes);
+                tag::text(7, key, value, &mut attributes);
             }
         }
         let mut points = Buffer::default();
@@ -218,20 +212,10 @@ fn own_resource(job: &str, instance: &str) -> Vec<u8> {
         (attribute::SERVICE_INSTANCE_ID.name, instance),
     ] {
         if !value.is_empty() {
-            attribute_of(1, key, value, &mut out);
+            tag::text(1, key, value, &mut out);
         }
     }
     out.into_vec()
-}
-
-/// Writes a string attribute as field `number`.
-fn attribute_of(number: u32, key: &str, text: &str, out: &mut Buffer) {
-    let mut value = Buffer::default();
-    value.delimited(1, text.as_bytes());
-    let mut pair = Buffer::default();
-    pair.delimited(1, key.as_bytes());
-    pair.delimited(2, value.as_slice());
-    out.delimited(number, pair.as_slice());
 }
 
 #[cfg(test)]

@@ -22,6 +22,13 @@ const NANO: f64 = 1e-9;
 
 const NONE: GpuLabels = &[];
 
+/// Adds a reading of a metric for each of these values of an attribute.
+macro_rules! now {
+    ($out:ident, $metric:ident, $attribute:ident { $($label:literal: $value:expr,)* }) => {
+        $($out.now(&m::$metric, &[(&a::$attribute, $label)], $value);)*
+    };
+}
+
 impl GpuModel {
     /// Adds the current readings of the GPU to `out`.
     pub(super) fn read(&self, out: &mut GpuReadings) {
@@ -36,34 +43,21 @@ impl GpuModel {
 
     fn read_activity(&self, out: &mut GpuReadings) {
         let computes = ((self.power - 118.0) / 512.0).clamp(0.0, 1.0);
-        out.now(
-            &m::GPU_UTILIZATION,
-            &[(&a::GPU_TASK, "general")],
-            percent(self.busy),
-        );
-        for task in [
-            &[(&a::GPU_TASK, "encoder")],
-            &[(&a::GPU_TASK, "decoder")],
-            &[(&a::GPU_TASK, "jpeg")],
-            &[(&a::GPU_TASK, "ofa")],
-        ] as [GpuLabels; 4]
-        {
-            out.now(&m::GPU_UTILIZATION, task, 0.0);
-        }
+        now!(out, GPU_UTILIZATION, GPU_TASK {
+            "general": percent(self.busy),
+            "encoder": 0.0,
+            "decoder": 0.0,
+            "jpeg": 0.0,
+            "ofa": 0.0,
+        });
         out.now(&m::GPU_MEMORY_ACTIVITY, NONE, percent(computes * 0.52));
         out.now(&m::GPU_GRAPHICS_ACTIVE, NONE, self.busy);
         out.now(&m::GPU_SM_ACTIVE, NONE, self.busy * (0.12 + 0.78 * computes));
         out.now(&m::GPU_SM_OCCUPANCY, NONE, self.busy * (0.03 + 0.22 * computes));
-        out.now(
-            &m::GPU_PIPE_UTILIZATION,
-            &[(&a::GPU_PIPE, "tensor")],
-            computes * 0.46,
-        );
-        out.now(
-            &m::GPU_PIPE_UTILIZATION,
-            &[(&a::GPU_PIPE, "fp32")],
-            computes * 0.05,
-        );
+        now!(out, GPU_PIPE_UTILIZATION, GPU_PIPE {
+            "tensor": computes * 0.46,
+            "fp32": computes * 0.05,
+        });
         out.now(&m::GPU_MEMORY_BANDWIDTH_UTILIZATION, NONE, computes * 0.43);
     }
 
@@ -83,89 +77,55 @@ impl GpuModel {
         out.now(&m::GPU_POWER, &[(&a::GPU_POWER_READING, "instant")], self.power);
         out.now(&m::GPU_AVERAGE_POWER, NONE, self.power);
         out.total(&m::GPU_ENERGY, NONE, self.counters.energy as u64, MILLI);
-        for (kind, watts) in [
-            (
-                &[(&a::GPU_POWER_LIMIT_KIND, "enforced")],
-                self.condition.power_limit,
-            ),
-            (
-                &[(&a::GPU_POWER_LIMIT_KIND, "requested")],
-                self.condition.power_limit,
-            ),
-            (&[(&a::GPU_POWER_LIMIT_KIND, "default")], POWER_LIMIT),
-            (&[(&a::GPU_POWER_LIMIT_KIND, "min")], 200.0),
-            (&[(&a::GPU_POWER_LIMIT_KIND, "max")], POWER_LIMIT),
-        ] as [(GpuLabels, f64); 5]
-        {
-            out.now(&m::GPU_POWER_LIMIT, kind, watts);
-        }
+        now!(out, GPU_POWER_LIMIT, GPU_POWER_LIMIT_KIND {
+            "enforced": self.condition.power_limit,
+            "requested": self.condition.power_limit,
+            "default": POWER_LIMIT,
+            "min": 200.0,
+            "max": POWER_LIMIT,
+        });
     }
 
     fn read_heat(&self, out: &mut GpuReadings) {
         let degrees = self.temperature.round();
-        out.now(
-            &m::GPU_TEMPERATURE,
-            &[(&a::GPU_TEMPERATURE_SENSOR, "gpu")],
-            degrees,
-        );
-        let memory = (self.temperature + 9.0).round();
-        out.now(
-            &m::GPU_TEMPERATURE,
-            &[(&a::GPU_TEMPERATURE_SENSOR, "memory")],
-            memory,
-        );
+        now!(out, GPU_TEMPERATURE, GPU_TEMPERATURE_SENSOR {
+            "gpu": degrees,
+            "memory": (self.temperature + 9.0).round(),
+        });
         out.now(&m::GPU_TEMPERATURE_MARGIN, NONE, SLOWDOWN - degrees);
-        for (kind, limit) in [
-            (&[(&a::GPU_TEMPERATURE_LIMIT_KIND, "slowdown")], SLOWDOWN),
-            (&[(&a::GPU_TEMPERATURE_LIMIT_KIND, "shutdown")], 92.0),
-            (&[(&a::GPU_TEMPERATURE_LIMIT_KIND, "memory_max")], 95.0),
-        ] as [(GpuLabels, f64); 3]
-        {
-            out.now(&m::GPU_TEMPERATURE_LIMIT, kind, limit);
-        }
+        now!(out, GPU_TEMPERATURE_LIMIT, GPU_TEMPERATURE_LIMIT_KIND {
+            "slowdown": SLOWDOWN,
+            "shutdown": 92.0,
+            "memory_max": 95.0,
+        });
     }
 
     fn read_clocks(&self, out: &mut GpuReadings) {
         let (hot, braked) = (self.condition.is_hot, self.condition.is_braked);
-        for (domain, hertz) in [
-            (&[(&a::GPU_CLOCK_DOMAIN, "graphics")], self.clock),
-            (&[(&a::GPU_CLOCK_DOMAIN, "sm")], self.clock),
-            (&[(&a::GPU_CLOCK_DOMAIN, "memory")], MEMORY_CLOCK),
-        ] as [(GpuLabels, f64); 3]
-        {
-            out.now(&m::GPU_CLOCK_FREQUENCY, domain, hertz);
-        }
-        for (limit, hertz) in [
-            (
-                &[(&a::GPU_CLOCK_DOMAIN, "sm"), (&a::GPU_CLOCK_LIMIT_KIND, "max")],
-                SM_CLOCK,
-            ),
-            (
-                &[
-                    (&a::GPU_CLOCK_DOMAIN, "memory"),
-                    (&a::GPU_CLOCK_LIMIT_KIND, "max"),
-                ],
-                MEMORY_CLOCK,
-            ),
-        ] as [(GpuLabels, f64); 2]
-        {
-            out.now(&m::GPU_CLOCK_LIMIT, limit, hertz);
-        }
+        now!(out, GPU_CLOCK_FREQUENCY, GPU_CLOCK_DOMAIN {
+            "graphics": self.clock,
+            "sm": self.clock,
+            "memory": MEMORY_CLOCK,
+        });
+        let max_of_sm: GpuLabels = &[(&a::GPU_CLOCK_DOMAIN, "sm"), (&a::GPU_CLOCK_LIMIT_KIND, "max")];
+        let max_of_memory: GpuLabels = &[
+            (&a::GPU_CLOCK_DOMAIN, "memory"),
+            (&a::GPU_CLOCK_LIMIT_KIND, "max"),
+        ];
+        out.now(&m::GPU_CLOCK_LIMIT, max_of_sm, SM_CLOCK);
+        out.now(&m::GPU_CLOCK_LIMIT, max_of_memory, MEMORY_CLOCK);
         let is_idle = self.load.busy == 0.0;
-        for (reason, holds) in [
-            (&[(&a::GPU_THROTTLE_REASON, "idle")], is_idle),
-            (&[(&a::GPU_THROTTLE_REASON, "applications_clocks_setting")], false),
-            (&[(&a::GPU_THROTTLE_REASON, "sw_power_cap")], self.is_capped),
-            (&[(&a::GPU_THROTTLE_REASON, "hw_slowdown")], hot || braked),
-            (&[(&a::GPU_THROTTLE_REASON, "sync_boost")], false),
-            (&[(&a::GPU_THROTTLE_REASON, "sw_thermal_slowdown")], hot),
-            (&[(&a::GPU_THROTTLE_REASON, "hw_thermal_slowdown")], hot),
-            (&[(&a::GPU_THROTTLE_REASON, "hw_power_brake_slowdown")], braked),
-            (&[(&a::GPU_THROTTLE_REASON, "display_clock_setting")], false),
-        ] as [(GpuLabels, bool); 9]
-        {
-            out.now(&m::GPU_THROTTLE_ACTIVE, reason, f64::from(u8::from(holds)));
-        }
+        now!(out, GPU_THROTTLE_ACTIVE, GPU_THROTTLE_REASON {
+            "idle": flag(is_idle),
+            "applications_clocks_setting": 0.0,
+            "sw_power_cap": flag(self.is_capped),
+            "hw_slowdown": flag(hot || braked),
+            "sync_boost": 0.0,
+            "sw_thermal_slowdown": flag(hot),
+            "hw_thermal_slowdown": flag(hot),
+            "hw_power_brake_slowdown": flag(braked),
+            "display_clock_setting": 0.0,
+        });
         let Counters {
             hot,
             braked,
@@ -205,7 +165,7 @@ impl GpuModel {
         for link in 0..LINKS {
             let number = (&a::GPU_LINK_INDEX, link);
             let is_up = self.condition.link_down != Some(link);
-            out.now_of(&m::GPU_NVLINK_UP, NONE, number, f64::from(u8::from(is_up)));
+            out.now_of(&m::GPU_NVLINK_UP, NONE, number, flag(is_up));
             let recoveries = if link == FAULTY_LINK {
                 self.counters.link_recoveries as u64
             } else {
@@ -242,14 +202,11 @@ impl GpuModel {
             &a::GPU_RECOVERY_ACTION,
             self.condition.recovery_action,
         );
-        for (feature, on) in [
-            (&[(&a::GPU_FEATURE, "persistence")], 1.0),
-            (&[(&a::GPU_FEATURE, "ecc")], 1.0),
-            (&[(&a::GPU_FEATURE, "mig")], 0.0),
-        ] as [(GpuLabels, f64); 3]
-        {
-            out.now(&m::GPU_FEATURE_ACTIVE, feature, on);
-        }
+        now!(out, GPU_FEATURE_ACTIVE, GPU_FEATURE {
+            "persistence": 1.0,
+            "ecc": 1.0,
+            "mig": 0.0,
+        });
         for fault in [
             &[(&a::GPU_FAULT, "row_remap_pending")],
             &[(&a::GPU_FAULT, "row_remap_failure")],
@@ -258,7 +215,7 @@ impl GpuModel {
         ] as [GpuLabels; 4]
         {
             let is_active = self.condition.faults.contains(&fault[0].1);
-            out.now(&m::GPU_FAULT_ACTIVE, fault, f64::from(u8::from(is_active)));
+            out.now(&m::GPU_FAULT_ACTIVE, fault, flag(is_active));
         }
         for (severity, errors) in [
             (
@@ -275,6 +232,10 @@ impl GpuModel {
             out.total(&m::GPU_REMAPPED_ROWS, severity, 0, 1.0);
         }
     }
+}
+
+fn flag(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
 }
 
 /// Returns a share in the resolution of NVML's utilization: rounded to a percent.

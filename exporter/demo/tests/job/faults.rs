@@ -2,35 +2,30 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use pulsetrain_demo::{DemoConfig, FaultRow, Subject, Truth, Workload};
+use pulsetrain_demo::{DemoConfig, Fault, FaultRow, Subject, Truth, Workload};
 use pulsetrain_semconv::{Attribute, Metric, Span, attribute, event, metric, span};
 
-use crate::read::{Point, Sent, sent};
+use crate::read::{Point, Sent, SpanItem, sent};
 
 fn run(steps: u64, faults: &[&str]) -> Sent {
-    let config = DemoConfig {
-        steps,
-        ..DemoConfig::default()
-    };
-    sent(config, faults)
+    run_of(Workload::Sft, steps, faults)
 }
 
-fn run_rl(steps: u64, faults: &[&str]) -> Sent {
-    let config = DemoConfig {
+fn run_of(workload: Workload, steps: u64, faults: &[impl AsRef<str>]) -> Sent {
+    let parse = |fault: &str| fault.parse::<Fault>().expect("a fault of the table");
+    sent(DemoConfig {
         steps,
-        workload: Workload::Rl,
+        workload,
+        faults: faults.iter().map(|fault| parse(fault.as_ref())).collect(),
         ..DemoConfig::default()
-    };
-    sent(config, faults)
+    })
 }
 
 /// The mean duration of a span in some steps of a rank.
 fn mean(sent: &Sent, span: &Span, rank: i64, steps: std::ops::Range<u64>) -> f64 {
-    let of_span = sent.spans_of(span);
-    let durations: Vec<f64> = of_span
-        .filter(|span| span.rank() == rank && steps.contains(&span.step()))
-        .map(|span| span.seconds())
-        .collect();
+    let of_steps = sent.spans_of_rank(span, rank);
+    let of_steps = of_steps.filter(|span| steps.contains(&span.step()));
+    let durations: Vec<f64> = of_steps.map(SpanItem::seconds).collect();
     durations.iter().sum::<f64>() / durations.len() as f64
 }
 
@@ -72,7 +67,7 @@ fn data_starvation_is_half_of_the_step_on_all_ranks() {
 
 #[test]
 fn an_inference_bottleneck_empties_the_pool_and_lets_training_wait() {
-    let sent = run_rl(200, &["inference-bottleneck@60"]);
+    let sent = run_of(Workload::Rl, 200, &["inference-bottleneck@60"]);
     let wait = mean(&sent, &span::PERF_DISPATCH_WAIT, 1, 80..200);
     let share = wait / mean(&sent, &span::TRAIN_STEP, 1, 80..200);
     assert!((0.35..0.65).contains(&share), "{share}");
@@ -96,10 +91,8 @@ fn a_loss_is_nan_from_its_step_on() {
 #[test]
 fn a_gradient_spike_is_over_after_two_steps() {
     let sent = run(100, &["gradient-spike@60"]);
-    let norms: Vec<f64> = sent
-        .of(&metric::TRAIN_GRAD_NORM)
-        .map(|point| point.value)
-        .collect();
+    let norms = sent.of(&metric::TRAIN_GRAD_NORM).map(|point| point.value);
+    let norms: Vec<f64> = norms.collect();
     let before = norms[30..59].iter().copied().fold(0.0, f64::max);
     assert!(norms[59] > 10.0 * before && norms[60] > 10.0 * before);
     assert!(norms[61..].iter().all(|norm| *norm < 2.0 * before));
@@ -118,28 +111,22 @@ fn a_throttled_gpu_is_hot_and_its_rank_slow() {
         let of = sent.of(metric).filter(late);
         of.filter(move |point| (point.attribute(&attribute::GPU_ID) == id) == own)
     };
-    let sensor = |point: &&Point| point.attribute(&attribute::GPU_TEMPERATURE_SENSOR) == "gpu";
-    assert!(
-        of_gpu(&metric::GPU_TEMPERATURE, true)
-            .filter(sensor)
-            .all(|point| point.value >= 86.0)
-    );
-    assert!(
-        of_gpu(&metric::GPU_TEMPERATURE, false)
-            .filter(sensor)
-            .all(|point| point.value < 75.0)
-    );
-    let sm = |point: &&Point| point.attribute(&attribute::GPU_CLOCK_DOMAIN) == "sm";
-    assert!(
-        of_gpu(&metric::GPU_CLOCK_FREQUENCY, true)
-            .filter(sm)
-            .all(|point| point.value < 1.4e9)
-    );
-    assert!(
-        of_gpu(&metric::GPU_CLOCK_FREQUENCY, false)
-            .filter(sm)
-            .all(|point| point.value > 1.9e9)
-    );
+    let (sensor, domain) = (&attribute::GPU_TEMPERATURE_SENSOR, &attribute::GPU_CLOCK_DOMAIN);
+    for (metric, series, own, expected) in [
+        (
+            &metric::GPU_TEMPERATURE,
+            (sensor, "gpu"),
+            true,
+            86.0..f64::INFINITY,
+        ),
+        (&metric::GPU_TEMPERATURE, (sensor, "gpu"), false, 0.0..75.0),
+        (&metric::GPU_CLOCK_FREQUENCY, (domain, "sm"), true, 0.0..1.4e9),
+        (&metric::GPU_CLOCK_FREQUENCY, (domain, "sm"), false, 1.9e9..3e9),
+    ] {
+        let mut points = of_gpu(metric, own).filter(|point| point.attribute(series.0) == series.1);
+        let is_expected = points.all(|point| expected.contains(&point.value));
+        assert!(is_expected, "{} of the GPU: {own}", metric.name);
+    }
     let thermal = |point: &&Point| point.attribute(&attribute::GPU_THROTTLE_REASON) == "hw_thermal_slowdown";
     let total = |own| {
         let times = of_gpu(&metric::GPU_THROTTLE_TIME, own).filter(thermal);
@@ -186,37 +173,21 @@ fn a_lost_gpu_ends_its_series_and_its_run_restarts_from_the_last_checkpoint() {
     let start = truth.start_unix_nanos.saturating_add(Duration::from_millis(1500));
     let within = |point: &&Point| (start..end).contains(&point.time);
     let of_gpu = |point: &&Point| point.attribute(&attribute::GPU_ID) == id;
-    let power: Vec<_> = sent
-        .of(&metric::GPU_POWER)
-        .filter(of_gpu)
-        .filter(within)
-        .collect();
-    assert_eq!(power.len(), 0, "a lost GPU gives no reading");
-    let ended = sent.points.iter().filter(of_gpu).filter(|point| point.is_ended);
-    assert!(
-        ended
-            .filter(|point| point.metric == metric::GPU_POWER.name)
-            .count()
-            > 0
-    );
-    let lost = |point: &&Point| point.attribute(&attribute::GPU_FAULT) == "lost" && point.value == 1.0;
-    assert!(
-        sent.of(&metric::GPU_FAULT_ACTIVE)
-            .filter(of_gpu)
-            .filter(lost)
-            .count()
-            > 0
-    );
+    let power = || sent.of(&metric::GPU_POWER).filter(of_gpu);
+    assert_eq!(power().filter(within).count(), 0, "a lost GPU gives no reading");
+    let mut ended = sent.points.iter().filter(of_gpu).filter(|point| point.is_ended);
+    assert!(ended.any(|point| point.metric == metric::GPU_POWER.name));
+    let mut faults = sent.of(&metric::GPU_FAULT_ACTIVE).filter(of_gpu);
+    assert!(faults.any(|point| point.attribute(&attribute::GPU_FAULT) == "lost" && point.value == 1.0));
     assert_restarted(&sent, truth, 51);
-    let back = |point: &&Point| point.time > end;
-    assert!(sent.of(&metric::GPU_POWER).filter(of_gpu).filter(back).count() > 0);
+    assert!(power().any(|point| point.time > end));
 }
 
 /// Asserts that the run has restarted once, and that its second attempt begins with this step.
 fn assert_restarted(sent: &Sent, truth: &Truth, first_step: u64) {
     let of_attempt = |attempt: &'static str| {
-        let steps = sent.spans_of(&span::TRAIN_STEP);
-        steps.filter(move |span| span.rank() == 0 && span.resource[attribute::TRAIN_ATTEMPT.name] == attempt)
+        let steps = sent.spans_of_rank(&span::TRAIN_STEP, 0);
+        steps.filter(move |span| span.resource[attribute::TRAIN_ATTEMPT.name] == attempt)
     };
     let last_before = of_attempt("0").last().expect("a first attempt");
     assert_eq!(last_before.step() + 1, truth.first_step);
@@ -228,12 +199,9 @@ fn assert_restarted(sent: &Sent, truth: &Truth, first_step: u64) {
     assert_eq!(loads.len(), 4);
     assert!(loads.iter().all(|load| load.step() + 1 == first_step));
     assert_eq!(sent.spans_of(&span::RUN_INIT).count(), 8);
-    let one = |span: &&crate::read::SpanItem| span.step() == first_step;
-    let traces: BTreeSet<_> = sent
-        .spans_of(&span::TRAIN_STEP)
-        .filter(one)
-        .map(|span| &span.trace)
-        .collect();
+    let one = |span: &&SpanItem| span.step() == first_step;
+    let steps = sent.spans_of(&span::TRAIN_STEP).filter(one);
+    let traces: BTreeSet<_> = steps.map(|span| &span.trace).collect();
     assert_eq!(traces.len(), 2, "an attempt has traces of its own");
 }
 
@@ -257,17 +225,12 @@ fn gpus_during(sent: &Sent, truth: &Truth) -> (Vec<f64>, Vec<f64>) {
 fn a_stalled_run_ends_no_step_for_a_minute_with_idle_gpus_and_resumes() {
     let sent = run(100, &["stalled-run@60"]);
     let truth = only(&sent);
-    let steps: Vec<_> = sent
-        .spans_of(&span::TRAIN_STEP)
-        .filter(|span| span.rank() == 0)
-        .collect();
+    let steps: Vec<_> = sent.spans_of_rank(&span::TRAIN_STEP, 0).collect();
     assert_eq!(steps.len(), 100);
     let gap = steps[59].start.secs_since(steps[58].end);
     assert!((50.0..75.0).contains(&gap), "{gap}");
-    assert_eq!(
-        truth.start_unix_nanos.0 / 1_000_000_000,
-        steps[58].end.0 / 1_000_000_000
-    );
+    let [start, end] = [truth.start_unix_nanos, steps[58].end].map(|time| time.0 / 1_000_000_000);
+    assert_eq!(start, end);
     let (utilization, power) = gpus_during(&sent, truth);
     assert!(utilization.len() > 150 && utilization.iter().all(|share| *share == 0.0));
     assert!(power.iter().all(|watts| *watts < 100.0));
@@ -286,21 +249,13 @@ fn a_hanging_collective_keeps_gpus_busy_at_low_power_until_the_restart() {
 #[test]
 fn one_checkpoint_is_ten_times_as_slow() {
     let sent = run(260, &["slow-checkpoint@120"]);
-    let saves: Vec<f64> = sent
-        .spans_of(&span::TRAIN_CHECKPOINT_SAVE)
-        .filter(|span| span.rank() == 0)
-        .map(|span| span.seconds())
-        .collect();
+    let saves = sent.spans_of_rank(&span::TRAIN_CHECKPOINT_SAVE, 0);
+    let saves: Vec<f64> = saves.map(SpanItem::seconds).collect();
     assert_eq!(saves.len(), 5);
-    let usual = saves[0];
     for (number, seconds) in saves.iter().enumerate() {
-        let times = seconds / usual;
-        let is_slow = number == 2;
-        assert_eq!(
-            (7.0..13.0).contains(&times),
-            is_slow,
-            "checkpoint {number}: {times}"
-        );
+        let times = seconds / saves[0];
+        let is_slow = (7.0..13.0).contains(&times);
+        assert_eq!(is_slow, number == 2, "checkpoint {number}: {times}");
     }
     assert_eq!((only(&sent).first_step, only(&sent).last_step), (150, Some(150)));
 }
@@ -324,10 +279,8 @@ fn a_leak_grows_step_by_step_on_one_rank() {
 fn a_rank_without_telemetry_is_silent_and_its_gpu_is_not() {
     let sent = run(220, &["telemetry-loss@60:rank=1"]);
     let steps = |rank| {
-        let of_rank = sent
-            .spans_of(&span::TRAIN_STEP)
-            .filter(move |span| span.rank() == rank);
-        of_rank.map(|span| span.step()).collect::<Vec<_>>()
+        let of_rank = sent.spans_of_rank(&span::TRAIN_STEP, rank);
+        of_rank.map(SpanItem::step).collect::<Vec<_>>()
     };
     let expected: Vec<u64> = (1..60).chain(180..=220).collect();
     assert_eq!(steps(1), expected);
@@ -355,21 +308,14 @@ fn faults_without_a_step_are_sequential_and_avoid_rank_zero() {
 #[test]
 fn every_fault_is_injected_and_its_verdict_is_registered() {
     for row in FaultRow::all() {
-        let run = if row.workload == Some(Workload::Rl) {
-            run_rl
-        } else {
-            run
-        };
-        let sent = run(row.step + 60, &[row.name]);
+        let workload = row.workload.unwrap_or(Workload::Sft);
+        let sent = run_of(workload, row.step + 60, &[row.name]);
         assert_eq!(only(&sent).fault, row);
         let pulsetrain_semconv::AttributeKind::Enum(kinds) = attribute::TRAIN_VERDICT_KIND.kind else {
             panic!("an enum")
         };
-        assert!(
-            row.verdict.is_none_or(|kind| kinds.contains(&kind)),
-            "{:?}",
-            row.verdict
-        );
+        let is_registered = row.verdict.is_none_or(|kind| kinds.contains(&kind));
+        assert!(is_registered, "{:?}", row.verdict);
     }
 }
 
@@ -423,29 +369,24 @@ fn values_of_training_change_while_their_fault_lasts() {
             256.0..=256.0,
         ),
     ];
-    for (cases, run) in [(&sft[..], run as fn(u64, &[&str]) -> Sent), (&rl, run_rl)] {
+    for (cases, workload) in [(&sft[..], Workload::Sft), (&rl, Workload::Rl)] {
         let faults = together(cases.iter().map(|(name, ..)| *name));
-        let faults: Vec<&str> = faults.iter().map(String::as_str).collect();
-        assert_values(&run(300, &faults), cases);
+        assert_values(&run_of(workload, 300, &faults), cases);
     }
 }
 
 #[test]
 fn held_back_checkpoints_resume_after_the_fault() {
     let sent = run(760, &["checkpoints-held-back@60"]);
-    let saves: Vec<u64> = sent
-        .spans_of(&span::TRAIN_CHECKPOINT_SAVE)
-        .filter(|span| span.rank() == 0)
-        .map(|span| span.step())
-        .collect();
-    assert_eq!(saves, [50, 700, 750]);
+    let saves = sent.spans_of_rank(&span::TRAIN_CHECKPOINT_SAVE, 0);
+    assert_eq!(saves.map(SpanItem::step).collect::<Vec<_>>(), [50, 700, 750]);
 }
 
 #[test]
 fn a_killed_run_ends_at_its_step() {
     let sent = run(200, &["killed@60"]);
-    let steps = sent.spans_of(&span::TRAIN_STEP).filter(|span| span.rank() == 0);
-    assert_eq!(steps.map(|span| span.step()).max(), Some(59));
+    let steps = sent.spans_of_rank(&span::TRAIN_STEP, 0);
+    assert_eq!(steps.map(SpanItem::step).max(), Some(59));
     assert_eq!(only(&sent).last_step, None, "it lasts");
 }
 
@@ -462,11 +403,8 @@ fn a_missing_rank_sends_nothing_before_its_first_step() {
 
 /// The last value of a series while a fault of rank 1 lasts: of its GPU, or of another one.
 fn of_gpu(sent: &Sent, metric: &Metric, (attribute, value): (&Attribute, &str), own: bool) -> f64 {
-    let truths = sent.truth.iter();
-    let end = truths
-        .filter_map(|truth| truth.end_unix_nanos)
-        .max()
-        .expect("it ends");
+    let ends = sent.truth.iter().filter_map(|truth| truth.end_unix_nanos);
+    let end = ends.max().expect("it ends");
     let Subject::Gpu { id, .. } = &sent.truth[0].subject else {
         panic!("{:?}", sent.truth)
     };
@@ -486,58 +424,35 @@ fn gpu_faults_affect_only_their_gpu() {
     let link = (&attribute::GPU_LINK_INDEX, "7");
     let current = (&attribute::GPU_LINK_READING, "current");
     let (active, time) = (&metric::GPU_FAULT_ACTIVE, &metric::GPU_THROTTLE_TIME);
+    let (ecc_errors, replays) = (&metric::GPU_ECC_ERRORS, &metric::GPU_PCIE_REPLAYS);
+    let (width, generation) = (&metric::GPU_PCIE_WIDTH, &metric::GPU_PCIE_GENERATION);
+    let power_brake = throttled("hw_power_brake_slowdown");
     let cases = [
         ("row-remap-pending", active, fault("row_remap_pending"), 1.0..=1.0),
         ("row-remap-failed", active, fault("row_remap_failure"), 1.0..=1.0),
         ("fabric-degraded", active, fault("fabric_degraded"), 1.0..=1.0),
         ("recovery-action", &metric::GPU_RECOVERY_ACTION, reset, 1.0..=1.0),
-        (
-            "ecc-corrected",
-            &metric::GPU_ECC_ERRORS,
-            ecc("corrected"),
-            900.0..=1600.0,
-        ),
-        (
-            "ecc-uncorrected",
-            &metric::GPU_ECC_ERRORS,
-            ecc("uncorrected"),
-            2.0..=5.0,
-        ),
+        ("ecc-corrected", ecc_errors, ecc("corrected"), 900.0..=1600.0),
+        ("ecc-uncorrected", ecc_errors, ecc("uncorrected"), 2.0..=5.0),
         ("nvlink-down", &metric::GPU_NVLINK_UP, link, 0.0..=0.0),
         ("nvlink-errors", &metric::GPU_NVLINK_ERRORS, link, 30.0..=70.0),
-        (
-            "pcie-replays",
-            &metric::GPU_PCIE_REPLAYS,
-            fault(""),
-            1800.0..=3200.0,
-        ),
-        ("pcie-downgraded", &metric::GPU_PCIE_WIDTH, current, 8.0..=8.0),
-        (
-            "pcie-downgraded",
-            &metric::GPU_PCIE_GENERATION,
-            current,
-            4.0..=4.0,
-        ),
+        ("pcie-replays", replays, fault(""), 1800.0..=3200.0),
+        ("pcie-downgraded", width, current, 8.0..=8.0),
+        ("pcie-downgraded", generation, current, 4.0..=4.0),
         (
             "gpu-memory-full",
             &metric::GPU_MEMORY_USED,
             fault(""),
             84e9..=86e9,
         ),
-        (
-            "power-brake",
-            time,
-            throttled("hw_power_brake_slowdown"),
-            100.0..=200.0,
-        ),
+        ("power-brake", time, power_brake, 100.0..=200.0),
         ("power-cap", time, throttled("sw_power_cap"), 60.0..=160.0),
     ];
     // A GPU under the power brake does not reach its power limit.
     let (capped, others) = cases.split_last().expect("there are cases");
     for cases in [others, std::slice::from_ref(capped)] {
         let faults = together(cases.iter().map(|(name, ..)| *name));
-        let faults: Vec<&str> = faults.iter().map(String::as_str).collect();
-        let sent = run(300, &faults);
+        let sent = run_of(Workload::Sft, 300, &faults);
         for (name, metric, series, sick) in cases {
             let [own, other] = [true, false].map(|own| of_gpu(&sent, metric, *series, own));
             assert!(sick.contains(&own), "{name}: {own}");
@@ -551,19 +466,15 @@ fn gpu_faults_affect_only_their_gpu() {
 fn the_readme_describes_every_fault() {
     let row = |row: &FaultRow| {
         let rank = if row.has_rank() { "[:rank=R]" } else { "" };
-        let workload = row
-            .workload
-            .map(|workload| format!(" ({workload})"))
-            .unwrap_or_default();
+        let workload = row.workload.map(|workload| format!(" ({workload})"));
+        let workload = workload.unwrap_or_default();
         let lasts = match row.lasts {
             0 => "to the end".to_owned(),
             1 => "1 step".to_owned(),
             steps => format!("{steps} steps"),
         };
-        let verdict = row
-            .verdict
-            .map(|verdict| format!("`{verdict}`"))
-            .unwrap_or_default();
+        let verdict = row.verdict.map(|verdict| format!("`{verdict}`"));
+        let verdict = verdict.unwrap_or_default();
         format!(
             "| `{}{rank}`{workload} | {} | {lasts} | {} | {verdict} |\n",
             row.name, row.step, row.shows

@@ -6,7 +6,7 @@ use pulsetrain_demo::{Demo, DemoConfig, SeriesCounter, Workload};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{attribute, metric, span};
 
-use crate::read::sent;
+use crate::read::{SpanItem, sent};
 
 fn config(steps: u64) -> DemoConfig {
     DemoConfig {
@@ -43,7 +43,7 @@ fn equal_seeds_yield_equal_bytes_and_different_seeds_differ() {
 
 #[test]
 fn all_ranks_of_a_step_share_a_trace_and_end_together() {
-    let sent = sent(config(60), &[]);
+    let sent = sent(config(60));
     for step in 1..=60 {
         let of_step: Vec<_> = sent
             .spans_of(&span::TRAIN_STEP)
@@ -61,7 +61,7 @@ fn all_ranks_of_a_step_share_a_trace_and_end_together() {
 
 #[test]
 fn phases_are_children_of_their_step_and_lie_in_it() {
-    let sent = sent(config(10), &[]);
+    let sent = sent(config(10));
     for root in sent.spans_of(&span::TRAIN_STEP) {
         let children: Vec<_> = sent.spans.iter().filter(|span| span.parent == root.id).collect();
         let names: Vec<_> = children.iter().map(|span| span.name.as_str()).collect();
@@ -78,18 +78,12 @@ fn phases_are_children_of_their_step_and_lie_in_it() {
 
 #[test]
 fn steps_vary_by_a_few_percent_and_the_loss_falls() {
-    let sent = sent(config(400), &[]);
-    let mut durations: Vec<f64> = sent
-        .spans_of(&span::TRAIN_STEP)
-        .filter(|span| span.rank() == 0 && span.step() > 10)
-        .map(|span| span.seconds())
-        .collect();
+    let sent = sent(config(400));
+    let steps = sent.spans_of_rank(&span::TRAIN_STEP, 0);
+    let later = steps.filter(|span| span.step() > 10);
+    let mut durations: Vec<f64> = later.map(SpanItem::seconds).collect();
     durations.sort_by(f64::total_cmp);
-    let (low, middle, high) = (
-        durations[durations.len() / 10],
-        durations[durations.len() / 2],
-        durations[durations.len() * 9 / 10],
-    );
+    let [low, middle, high] = [1, 5, 9].map(|tenths| durations[durations.len() * tenths / 10]);
     assert!((middle - 0.5).abs() < 0.05, "{middle}");
     assert!(high / low < 1.15, "{low} to {high}");
     let losses: Vec<f64> = sent.of(&metric::TRAIN_LOSS).map(|point| point.value).collect();
@@ -100,7 +94,7 @@ fn steps_vary_by_a_few_percent_and_the_loss_falls() {
 
 #[test]
 fn run_lifecycle_emits_its_spans() {
-    let sent = sent(config(200), &[]);
+    let sent = sent(config(200));
     let count = |span| sent.spans_of(span).count();
     assert_eq!(count(&span::RUN_INIT), 4);
     assert_eq!(count(&span::RUN_COMPILE), 4);
@@ -117,7 +111,7 @@ fn run_lifecycle_emits_its_spans() {
 
 #[test]
 fn constant_metrics_are_resent_every_minute() {
-    let sent = sent(config(300), &[]);
+    let sent = sent(config(300));
     let times: Vec<UnixNanos> = sent.of(&metric::RUN_DEVICES).map(|point| point.time).collect();
     assert_eq!(times.len(), 3);
     for pair in times.windows(2) {
@@ -132,7 +126,7 @@ fn gpus_of_every_host_carry_their_rank() {
         ranks: 12,
         ..config(10)
     };
-    let sent = sent(config, &[]);
+    let sent = sent(config);
     let mut seen = BTreeSet::new();
     for point in sent.of(&metric::GPU_POWER) {
         let host = point.resource[attribute::HOST_NAME.name].clone();
@@ -158,12 +152,9 @@ fn healthy_reinforcement_learning_rarely_waits_and_syncs_weights() {
         workload: Workload::Rl,
         ..config(100)
     };
-    let sent = sent(config, &[]);
-    let waits: f64 = sent
-        .spans_of(&span::PERF_DISPATCH_WAIT)
-        .map(|span| span.seconds())
-        .sum();
-    let steps: f64 = sent.spans_of(&span::TRAIN_STEP).map(|span| span.seconds()).sum();
+    let sent = sent(config);
+    let seconds = |span| -> f64 { sent.spans_of(span).map(SpanItem::seconds).sum() };
+    let (waits, steps) = (seconds(&span::PERF_DISPATCH_WAIT), seconds(&span::TRAIN_STEP));
     assert!(waits < 0.05 * steps, "{waits} of {steps}");
     assert_eq!(sent.spans_of(&span::RL_WEIGHT_SYNC).count(), 400);
     assert_eq!(sent.spans_of(&span::RL_ROLLOUT).count(), 100);
@@ -181,7 +172,7 @@ fn series_are_counted_once_regardless_of_their_points() {
         series.series()
     };
     assert_eq!(series(20), series(40));
-    let sent = sent(config(20), &[]);
+    let sent = sent(config(20));
     let own: BTreeSet<_> = sent
         .points
         .iter()

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_demo::{Demo, DemoConfig, Fault, Truth};
+use pulsetrain_demo::{Demo, DemoConfig, Truth};
 use pulsetrain_otlp::{
     Signal, UnixNanos,
     view::{
@@ -47,13 +47,8 @@ pub(crate) struct SpanItem {
     pub(crate) parent: Vec<u8>,
 }
 
-/// Runs a job with faults to its end, and returns its telemetry.
-pub(crate) fn sent(config: DemoConfig, faults: &[&str]) -> Sent {
-    let mut config = config;
-    config.faults = faults
-        .iter()
-        .map(|fault| fault.parse::<Fault>().expect("a fault of the table"))
-        .collect();
+/// Runs a job to its end, and returns its telemetry.
+pub(crate) fn sent(config: DemoConfig) -> Sent {
     let mut demo = Demo::new(config).expect("a job that can be simulated");
     let (mut sent, mut last) = (Sent::default(), UnixNanos::UNKNOWN);
     while let Some((time, batches)) = demo.next_batches() {
@@ -166,6 +161,11 @@ impl Sent {
     pub(crate) fn spans_of<'a>(&'a self, span: &Span) -> impl Iterator<Item = &'a SpanItem> {
         let name = span.name;
         self.spans.iter().filter(move |span| span.name == name)
+    }
+
+    /// The spans of a name on one rank.
+    pub(crate) fn spans_of_rank<'a>(&'a self, span: &Span, rank: i64) -> impl Iterator<Item = &'a SpanItem> {
+        self.spans_of(span).filter(move |span| span.rank() == rank)
     }
 }
 

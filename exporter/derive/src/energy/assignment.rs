@@ -60,10 +60,10 @@ impl<'a> GpuAssignment<'a> {
         origin: &Origin,
         window: Window,
     ) -> Option<Self> {
-        let wide = Window {
-            start: window.start.saturating_sub(SLACK),
-            end: window.end.saturating_add(SLACK),
-        };
+        let wide = Window::new(
+            window.start.saturating_sub(SLACK),
+            window.end.saturating_add(SLACK),
+        );
         let claimed: Vec<_> = gpus
             .on_host(origin.host.as_deref())
             .filter_map(|gpu| Some((gpu, claim(gpu, origin, wide)?)))

@@ -22,10 +22,7 @@ impl AttributedIntervals {
             .take_while(|interval| interval.start < window.end)
         {
             if interval.start > start {
-                parts.push(Window {
-                    start,
-                    end: interval.start,
-                });
+                parts.push(Window::new(start, interval.start));
             }
             start = interval.end;
         }
@@ -62,10 +59,7 @@ mod tests {
     use super::*;
 
     fn window(start: u64, end: u64) -> Window {
-        Window {
-            start: UnixNanos(start),
-            end: UnixNanos(end),
-        }
+        Window::new(UnixNanos(start), UnixNanos(end))
     }
 
     #[test]

@@ -111,10 +111,7 @@ impl EnergyCounter {
 
     /// Limits the time of the update to a value: the reading before it had another value.
     fn limit_update(&mut self, place: usize) {
-        let before = place
-            .checked_sub(1)
-            .and_then(|before| self.values.get(before))
-            .copied();
+        let before = self.before(place).copied();
         if let (Some(before), Some(value)) = (before, self.values.get_mut(place)) {
             value.updated_after = value.updated_after.max(before.last_read);
         }
@@ -154,11 +151,7 @@ impl EnergyCounter {
     /// Returns until when later readings do not change the energy, or `None` without readings.
     pub(super) fn newest(&self) -> Option<UnixNanos> {
         let newest = self.values.back()?;
-        let before = self
-            .values
-            .len()
-            .checked_sub(2)
-            .and_then(|before| self.values.get(before));
+        let before = self.before(self.values.len() - 1);
         let before = before.filter(|before| newest.is_uncertain(before));
         Some(before.unwrap_or(newest).first_read)
     }
@@ -186,7 +179,7 @@ impl EnergyCounter {
     /// Returns the mean power between the readings around a moment, or `None` if it does not lie between two.
     pub(super) fn power_at(&self, unix_nanos: UnixNanos) -> Option<f64> {
         let place = self.values.partition_point(|value| value.first_read < unix_nanos);
-        let (before, after) = (self.values.get(place.checked_sub(1)?)?, self.values.get(place)?);
+        let (before, after) = (self.before(place)?, self.values.get(place)?);
         let joules = after.joules - before.joules;
         (joules >= 0.0).then(|| joules / secs(before.first_read, after.first_read))
     }
@@ -214,11 +207,7 @@ impl EnergyCounter {
                 break;
             }
             let until = self.next(place).map_or(value.last_read, |next| next.first_read);
-            let read = Window {
-                start: value.first_read,
-                end: until,
-            };
-            let Some(part) = read.overlap(window) else {
+            let Some(part) = Window::new(value.first_read, until).overlap(window) else {
                 continue;
             };
             match parts
@@ -277,18 +266,21 @@ impl EnergyCounter {
         (!self.is_reset(place + 1)).then_some(next)
     }
 
+    /// Returns the value before one.
+    fn before(&self, place: usize) -> Option<&CounterValue> {
+        self.values.get(place.checked_sub(1)?)
+    }
+
     /// Returns whether the counter was reset before a value.
     fn is_reset(&self, place: usize) -> bool {
-        let before = place.checked_sub(1).and_then(|before| self.values.get(before));
-        before.is_some_and(|before| self.values[place].joules < before.joules)
+        self.before(place)
+            .is_some_and(|before| self.values[place].joules < before.joules)
     }
 
     /// Records the mean power between a value and the one before it.
     fn note_power(&mut self, place: usize) {
-        let values = place
-            .checked_sub(1)
-            .and_then(|before| Some((self.values.get(before)?, self.values.get(place)?)));
-        let Some((old, new)) = values else { return };
+        let values = self.before(place).zip(self.values.get(place));
+        let Some((&old, &new)) = values else { return };
         let watts = (new.joules - old.joules) / secs(old.updated_after, new.first_read);
         if watts < 0.0 || !watts.is_finite() {
             return;

@@ -303,10 +303,7 @@ impl Gpu {
             run: Arc::clone(run),
             rank: origin.rank,
             world_size: origin.world_size,
-            claimed: Window {
-                start: unix_nanos,
-                end: unix_nanos,
-            },
+            claimed: Window::new(unix_nanos, unix_nanos),
             by,
         });
     }

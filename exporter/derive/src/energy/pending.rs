@@ -74,10 +74,10 @@ impl SpanFacts {
             return None;
         }
         let mut facts = Self {
-            window: Window {
-                start: UnixNanos(span.start_time_unix_nano),
-                end: UnixNanos(span.end_time_unix_nano),
-            },
+            window: Window::new(
+                UnixNanos(span.start_time_unix_nano),
+                UnixNanos(span.end_time_unix_nano),
+            ),
             number: None,
             tokens: None,
         };
@@ -119,10 +119,7 @@ impl Step {
         let end = UnixNanos(point.time_unix_nano);
         Self {
             origin: origin.clone(),
-            window: Window {
-                start: end.minus_secs(duration_secs),
-                end,
-            },
+            window: Window::new(end.minus_secs(duration_secs), end),
             number: None,
             tokens: None,
             source: StepSource::Point { resource, batch },

@@ -95,12 +95,6 @@ impl Readings {
         }
     }
 
-    /// Returns the time of the newest reading, or `None` if there are no readings.
-    #[cfg(test)]
-    pub(super) fn newest(&self) -> Option<UnixNanos> {
-        self.0.back().map(|reading| reading.unix_nanos)
-    }
-
     /// Returns the growth of a counter in `window`. An interval in which it fell was a reset and is not covered.
     pub(super) fn growth(&self, window: Window) -> Measured {
         let mut measured = Measured::default();
@@ -183,10 +177,7 @@ impl Readings {
 }
 
 fn interval(before: Reading, after: Reading) -> Window {
-    Window {
-        start: before.unix_nanos,
-        end: after.unix_nanos,
-    }
+    Window::new(before.unix_nanos, after.unix_nanos)
 }
 
 #[cfg(test)]
@@ -203,10 +194,7 @@ mod tests {
     }
 
     fn window(start: u64, end: u64) -> Window {
-        Window {
-            start: UnixNanos(start * SECOND),
-            end: UnixNanos(end * SECOND),
-        }
+        Window::new(UnixNanos(start * SECOND), UnixNanos(end * SECOND))
     }
 
     #[test]
@@ -247,7 +235,7 @@ mod tests {
         assert_eq!(counter.growth(window(15, 30)).nanos, 15 * SECOND);
         assert_eq!(counter.growth(window(0, 10)).nanos, 0);
         counter.expire(UnixNanos::UNKNOWN, 2);
-        assert_eq!(counter.newest(), Some(UnixNanos(30 * SECOND)));
+        assert_eq!(counter.0.back().unwrap().unix_nanos, UnixNanos(30 * SECOND));
         assert_eq!(counter.growth(window(15, 30)).nanos, 10 * SECOND);
     }
 }

@@ -53,12 +53,9 @@ impl StepReporters {
     pub(super) fn note_point(&mut self, origin: &Origin, now: Instant, count: u64, sum: f64) -> Option<f64> {
         let reporter = self.reporter(origin, now, ReportedBy::Points(now))?;
         let last = reporter.last_point.replace((count, sum));
-        let (last_count, last_sum) = match last {
-            Some((last_count, _)) if last_count > count => (0, 0.0),
-            Some(last) => last,
-            // The steps before the first point are unknown.
-            None => (0, 0.0),
-        };
+        // The steps before the first point are unknown.
+        let last = last.filter(|(last_count, _)| *last_count <= count);
+        let (last_count, last_sum) = last.unwrap_or_default();
         let duration = sum - last_sum;
         (count == last_count + 1 && duration >= 0.0 && duration.is_finite()).then_some(duration)
     }

@@ -55,10 +55,7 @@ mod tests {
     fn learned(windows: impl IntoIterator<Item = (u64, u64)>) -> u64 {
         let mut resolution = Resolution::default();
         for (start, end) in windows {
-            resolution.observe(Window {
-                start: UnixNanos(start),
-                end: UnixNanos(end),
-            });
+            resolution.observe(Window::new(UnixNanos(start), UnixNanos(end)));
         }
         resolution.nanos()
     }

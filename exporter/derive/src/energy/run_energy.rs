@@ -131,10 +131,7 @@ impl RunEnergy {
 
     fn advance(&mut self, counter: &EnergyCounter, unix_nanos: UnixNanos) {
         if unix_nanos > self.until {
-            let added = Window {
-                start: self.until,
-                end: unix_nanos,
-            };
+            let added = Window::new(self.until, unix_nanos);
             self.total += counter.energy(added, 0).amount;
             self.until = unix_nanos;
         }

@@ -186,10 +186,7 @@ fn peak(gpus: &[&Gpu], window: Window) -> Option<f64> {
     }
     borders.sort_unstable();
     borders.dedup();
-    let parts = borders.windows(2).map(|pair| Window {
-        start: pair[0],
-        end: pair[1],
-    });
+    let parts = borders.windows(2).map(|pair| Window::new(pair[0], pair[1]));
     parts
         .filter_map(|part| sum_of_all(gpus.iter().map(|gpu| power(gpu, part))))
         .reduce(f64::max)

@@ -10,6 +10,10 @@ pub(super) struct Window {
 }
 
 impl Window {
+    pub(super) fn new(start: UnixNanos, end: UnixNanos) -> Self {
+        Self { start, end }
+    }
+
     /// Returns the length in nanoseconds.
     pub(super) fn nanos(self) -> u64 {
         self.end.nanos_since(self.start)

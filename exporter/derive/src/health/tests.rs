@@ -2,7 +2,12 @@
 
 mod opened;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+    sync::Arc,
+    time::Duration,
+};
 
 use pulsetrain_otlp::{
     Signal, UnixNanos,
@@ -16,7 +21,7 @@ use super::{Health, align::MAX_RANKS};
 use crate::{
     signals::{Derivation, Signals, SignalsConfig, SignalsStage},
     steps::{RankInfo, StepFacts},
-    test_trainer::{Bench, START, Seen, Trainer, at},
+    test_trainer::{Bench, SECOND, START, Seen, Trainer, at},
 };
 
 fn bench(config: SignalsConfig) -> Bench {
@@ -46,44 +51,51 @@ fn step(bench: &mut Bench, ranks: &mut [Trainer], number: i64, end: u64, slow_ra
     }
 }
 
-fn instances(bench: &Bench, metric: &'static pulsetrain_semconv::Metric) -> Vec<String> {
-    let mut instances: Vec<String> = bench
-        .points(metric)
-        .into_iter()
-        .map(|point| point.instance)
-        .collect();
-    instances.sort();
-    instances.dedup();
-    instances
+/// Returns this number of ranks of the run `r`.
+fn ranks(count: i64) -> Vec<Trainer> {
+    (0..count).map(|rank| Trainer::new("r", rank, count)).collect()
+}
+
+/// Passes these steps, each of which ends at the second of its number.
+fn steps(bench: &mut Bench, ranks: &mut [Trainer], numbers: RangeInclusive<i64>, slow_rank: usize) {
+    for number in numbers {
+        step(bench, ranks, number, at(number as f64), slow_rank);
+    }
+}
+
+fn instances(bench: &Bench, metric: &'static pulsetrain_semconv::Metric) -> BTreeSet<String> {
+    let points = bench.points(metric).into_iter();
+    points.map(|point| point.instance).collect()
+}
+
+/// Returns whether one of the attributes ends with a text.
+fn has(attributes: &[String], text: &str) -> bool {
+    attributes.iter().any(|attribute| attribute.ends_with(text))
+}
+
+/// Asserts that an attribute ends with each of these texts.
+#[track_caller]
+fn assert_has_all(attributes: &[String], texts: &[&str]) {
+    for text in texts {
+        assert!(has(attributes, text), "{text}: {attributes:?}");
+    }
 }
 
 #[test]
 fn straggler_is_reported_with_its_rank_and_statistics_with_the_run() {
     let mut bench = bench(SignalsConfig::default());
-    let mut ranks: Vec<Trainer> = (0..3).map(|rank| Trainer::new("r", rank, 3)).collect();
-    (1..=40).for_each(|number| step(&mut bench, &mut ranks, number, at(number as f64), 2));
+    steps(&mut bench, &mut ranks(3), 1..=40, 2);
     bench.finish();
 
-    assert_eq!(
-        instances(&bench, &metric::TRAIN_STRAGGLER_SCORE),
-        ["r/0", "r/1", "r/2"]
-    );
-    assert_eq!(
-        instances(&bench, &metric::PERF_DATA_WAIT_RATIO),
-        ["r/0", "r/1", "r/2"]
-    );
-    assert!(
-        bench
-            .points(&metric::PERF_DATA_WAIT_RATIO)
-            .iter()
-            .all(|point| (point.value - 0.05).abs() < 1e-6)
-    );
-    assert_eq!(instances(&bench, &metric::TRAIN_RANK_STEP_TIME), ["r"]);
-    let ranks: Vec<_> = bench
-        .points(&metric::TRAIN_RANKS)
-        .into_iter()
-        .map(|point| (point.attributes, point.value))
-        .collect();
+    let of_ranks: BTreeSet<String> = ["r/0", "r/1", "r/2"].map(str::to_owned).into();
+    assert_eq!(instances(&bench, &metric::TRAIN_STRAGGLER_SCORE), of_ranks);
+    assert_eq!(instances(&bench, &metric::PERF_DATA_WAIT_RATIO), of_ranks);
+    let shares = bench.values(&metric::PERF_DATA_WAIT_RATIO);
+    assert!(shares.iter().all(|share| (share - 0.05).abs() < 1e-6));
+    let of_run: BTreeSet<String> = ["r".to_owned()].into();
+    assert_eq!(instances(&bench, &metric::TRAIN_RANK_STEP_TIME), of_run);
+    let ranks = bench.points(&metric::TRAIN_RANKS).into_iter();
+    let ranks: Vec<_> = ranks.map(|point| (point.attributes, point.value)).collect();
     let expected = [
         ("train.rank_state=reporting", 3.0),
         ("train.rank_state=missing", 0.0),
@@ -98,55 +110,34 @@ fn straggler_is_reported_with_its_rank_and_statistics_with_the_run() {
     let (instance, time, reason, attributes) = &verdicts[0];
     assert_eq!((instance.as_str(), *time), ("r/2", at(20.0)));
     assert!(reason.starts_with("Rank 2 is slower"), "{reason}");
-    for expected in [
-        "kind=straggler",
-        "state=open",
-        "subject=rank 2",
-        "train.rank=2",
-        "train.step=20",
-    ] {
-        assert!(
-            attributes.iter().any(|found| found.ends_with(expected)),
-            "{expected}: {attributes:?}"
-        );
-    }
+    assert_has_all(attributes, &["kind=straggler", "state=open", "train.step=20"]);
+    assert_has_all(attributes, &["subject=rank 2", "train.rank=2"]);
     let open = bench.points(&metric::TRAIN_VERDICTS);
-    assert_eq!(
-        (open.len(), open[0].instance.as_str(), open[0].value),
-        (1, "r/2", 1.0)
-    );
+    let expected = (1, "r/2", 1.0);
+    assert_eq!((open.len(), open[0].instance.as_str(), open[0].value), expected);
 }
 
 #[test]
 fn open_verdicts_and_wall_time_totals_are_resent_every_minute() {
     let mut bench = bench(SignalsConfig::default());
-    let mut ranks: Vec<Trainer> = (0..3).map(|rank| Trainer::new("r", rank, 3)).collect();
-    (1..=200).for_each(|number| step(&mut bench, &mut ranks, number, at(number as f64), 2));
+    steps(&mut bench, &mut ranks(3), 1..=200, 2);
     bench.finish();
     let open = bench.values(&metric::TRAIN_VERDICTS);
     assert!(open.len() >= 3, "{open:?}");
     assert!(open.iter().all(|value| *value == 1.0), "{open:?}");
     assert_eq!(bench.events(&event::TRAIN_VERDICT).len(), 1);
-    let stalled: Vec<(u64, f64)> = bench
-        .points(&metric::TRAIN_WALL_TIME)
-        .into_iter()
-        .filter(|point| {
-            point
-                .attributes
-                .iter()
-                .any(|attribute| attribute.ends_with("=stall"))
-        })
-        .map(|point| (point.time, point.value))
-        .collect();
+    let mut stalled = bench.points(&metric::TRAIN_WALL_TIME);
+    stalled.retain(|point| has(&point.attributes, "=stall"));
     assert!(stalled.len() >= 3, "{stalled:?}");
-    assert_eq!(stalled[0], (at(0.0), 0.0), "begins with the run");
+    let first = (stalled[0].time, stalled[0].value);
+    assert_eq!(first, (at(0.0), 0.0), "begins with the run");
 }
 
 #[test]
 fn series_of_a_run_end_when_its_last_rank_ends() {
     let mut bench = bench(SignalsConfig::default());
-    let mut ranks: Vec<Trainer> = (0..2).map(|rank| Trainer::new("r", rank, 2)).collect();
-    (1..=40).for_each(|number| step(&mut bench, &mut ranks, number, at(number as f64), 1));
+    let mut ranks = ranks(2);
+    steps(&mut bench, &mut ranks, 1..=40, 1);
     let ended = |bench: &Bench, instance: &str| -> Vec<bool> {
         let series = bench.series().into_iter();
         series
@@ -218,20 +209,11 @@ fn ids_of_ranks_are_bounded_in_a_run() {
 #[test]
 fn missing_ranks_are_counted() {
     let mut bench = bench(SignalsConfig::default());
-    let mut ranks: Vec<Trainer> = (0..3).map(|rank| Trainer::new("r", rank, 4)).collect();
-    (1..=30).for_each(|number| step(&mut bench, &mut ranks, number, at(number as f64), 9));
+    steps(&mut bench, &mut ranks(4)[..3], 1..=30, 9);
     bench.finish();
-    let ranks: Vec<f64> = bench
-        .points(&metric::TRAIN_RANKS)
-        .iter()
-        .map(|point| point.value)
-        .collect();
-    assert_eq!(ranks, [3.0, 1.0]);
-    assert_eq!(
-        bench.points(&metric::TRAIN_STRAGGLER_SCORE).len(),
-        90,
-        "those that report are compared"
-    );
+    assert_eq!(bench.values(&metric::TRAIN_RANKS), [3.0, 1.0]);
+    let scores = bench.points(&metric::TRAIN_STRAGGLER_SCORE);
+    assert_eq!(scores.len(), 90, "those that report are compared");
 }
 
 #[test]
@@ -249,31 +231,18 @@ fn wall_time_accumulates_across_attempts() {
     bench.finish();
     let points = bench.points(&metric::TRAIN_WALL_TIME);
     assert!(points.iter().all(|point| point.instance == "r"));
-    let last = |bucket: &str| {
-        let of_bucket = points
-            .iter()
-            .filter(|point| point.attributes[0].ends_with(bucket));
-        of_bucket.map(|point| point.value).fold(0.0, f64::max)
+    let last = |use_of: &str| {
+        let of_use = points.iter().filter(|point| has(&point.attributes, use_of));
+        of_use.map(|point| point.value).fold(0.0, f64::max)
     };
-    let uses = ["productive", "overhead", "idle", "wasted"].map(last);
+    let uses = ["=productive", "=overhead", "=idle", "=wasted"].map(last);
     // 20 steps and 14 new ones; two initializations; 35 s until the restart and 6 repeated steps.
     assert_eq!(uses, [34.0, 10.0, 0.0, 35.0]);
-    let of = |cause: &str| {
-        points
-            .iter()
-            .filter(|point| point.attributes.iter().any(|text| text.ends_with(cause)))
-            .map(|point| point.value)
-            .fold(0.0, f64::max)
-    };
-    assert_eq!(
-        (of("training_prep"), of("wasted_progress_from_disruption")),
-        (10.0, 6.0)
-    );
+    let causes = ["training_prep", "wasted_progress_from_disruption"].map(last);
+    assert_eq!(causes, [10.0, 6.0]);
     let goodput = bench.points(&metric::TRAIN_GOODPUT);
-    assert_eq!(
-        goodput.last().map(|point| (point.instance.as_str(), point.value)),
-        Some(("r", 34.0 / 85.0))
-    );
+    let last = goodput.last().map(|point| (point.instance.as_str(), point.value));
+    assert_eq!(last, Some(("r", 34.0 / 85.0)));
 }
 
 #[test]
@@ -286,16 +255,15 @@ fn trainer_that_records_every_tenth_step_has_the_goodput_of_all_its_steps() {
         bench.pass(&mut rank);
     }
     bench.finish();
-    let goodput = bench.points(&metric::TRAIN_GOODPUT);
-    let goodput = goodput.last().map_or(0.0, |point| point.value);
-    assert!((goodput - 0.75).abs() < 1e-6, "{goodput}");
+    let goodput = bench.values(&metric::TRAIN_GOODPUT);
+    assert!((goodput[goodput.len() - 1] - 0.75).abs() < 1e-6, "{goodput:?}");
 }
 
 #[test]
 fn rank_that_repeats_a_step_does_not_silence_the_others() {
     let mut bench = bench(SignalsConfig::default());
-    let mut ranks: Vec<Trainer> = (0..3).map(|rank| Trainer::new("r", rank, 3)).collect();
-    (1..=20).for_each(|number| step(&mut bench, &mut ranks, number, at(number as f64), 9));
+    let mut ranks = ranks(3);
+    steps(&mut bench, &mut ranks, 1..=20, 9);
     bench.wait(Duration::from_secs(2));
     ranks[2].step_span(20, at(21.0), 1.0, &phases(1.0));
     bench.pass(&mut ranks[2]);
@@ -342,7 +310,8 @@ fn recordings_of_restarted_ranks_are_compared_in_every_attempt() {
     assert_eq!(of_first_attempt.count(), 3 * 40);
 }
 
-fn xid(count: i64, time: u64, run: Option<&str>) -> Batch {
+/// Passes the number of XID errors of a GPU, which a run may claim.
+fn pass_xids(bench: &mut Bench, count: i64, secs: f64, run: Option<&str>) {
     let mut attributes = vec![
         (&attribute::GPU_ID, Value::Text("GPU-1")),
         (&attribute::GPU_XID_CODE, Value::Int(94)),
@@ -354,7 +323,7 @@ fn xid(count: i64, time: u64, run: Option<&str>) -> Batch {
     let mut writer = MetricsWriter::default();
     let point = PointParts {
         start_unix_nanos: UnixNanos(START),
-        time_unix_nanos: UnixNanos(time),
+        time_unix_nanos: UnixNanos(at(secs)),
         attributes: &attributes,
     };
     writer.number(&metric::GPU_XID_ERRORS, point, NumberValue::Int(count));
@@ -362,7 +331,8 @@ fn xid(count: i64, time: u64, run: Option<&str>) -> Batch {
     let encoded = writer
         .finish(&Envelope::new(&resource, "gpu", "1", ""))
         .expect("a point");
-    Batch::new(Signal::Metrics, encoded.items, encoded.bytes)
+    let batch = Batch::new(Signal::Metrics, encoded.items, encoded.bytes);
+    bench.stage.pass(batch, bench.now, &mut bench.out);
 }
 
 #[test]
@@ -372,26 +342,14 @@ fn gpu_verdict_has_the_gpu_resource_and_names_its_run() {
     rank.step_span(1, at(1.0), 1.0, &[]);
     bench.pass(&mut rank);
     for (count, secs) in [(0, 2.0), (1, 3.0), (1, 30.0)] {
-        bench
-            .stage
-            .pass(xid(count, at(secs), Some("r")), bench.now, &mut bench.out);
+        pass_xids(&mut bench, count, secs, Some("r"));
     }
     let verdicts = bench.events(&event::TRAIN_VERDICT);
     assert_eq!(verdicts.len(), 1, "{verdicts:?}");
     let (instance, time, _, attributes) = &verdicts[0];
     assert_eq!((instance.as_str(), *time), ("node-7", at(3.0)));
-    for expected in [
-        "kind=gpu_xid",
-        "gpu.id=GPU-1",
-        "train.run.id=r",
-        "train.rank=1",
-        "subject=GPU-1",
-    ] {
-        assert!(
-            attributes.iter().any(|found| found.ends_with(expected)),
-            "{expected}: {attributes:?}"
-        );
-    }
+    assert_has_all(attributes, &["kind=gpu_xid", "gpu.id=GPU-1", "subject=GPU-1"]);
+    assert_has_all(attributes, &["train.run.id=r", "train.rank=1"]);
 }
 
 /// Returns the last value of each series of `train.verdicts`, by instance and attributes.
@@ -418,9 +376,7 @@ fn gpu_verdict_keeps_its_series_when_the_rank_becomes_known_later() {
         (1, 400.0, Some("r")),
     ];
     for (count, secs, run) in readings {
-        bench
-            .stage
-            .pass(xid(count, at(secs), run), bench.now, &mut bench.out);
+        pass_xids(&mut bench, count, secs, run);
     }
     assert_eq!(bench.events(&event::TRAIN_VERDICT).len(), 2, "it opens and ends");
     let open = open_verdicts(&bench);
@@ -435,10 +391,8 @@ fn open_verdict_of_a_rank_that_restarts_moves_to_the_new_attempt() {
         let mut ranks: Vec<Trainer> = (0..3)
             .map(|rank| Trainer::of_instance(&format!("r/{rank}/{attempt}"), "r", (rank, 3), attempt))
             .collect();
-        (first..=last).for_each(|number| {
-            let slow = if number <= slow_until { 2 } else { 9 };
-            step(bench, &mut ranks, number, at(number as f64), slow);
-        });
+        steps(bench, &mut ranks, first..=slow_until, 2);
+        steps(bench, &mut ranks, slow_until + 1..=last, 9);
         ranks
     };
     let mut ranks = restart(1, &mut bench, 1, 40, 40);
@@ -451,7 +405,7 @@ fn open_verdict_of_a_rank_that_restarts_moves_to_the_new_attempt() {
     let open: Vec<_> = open.map(|((instance, _), value)| (instance, value)).collect();
     let expected = [("r/2/1".to_owned(), 0.0), ("r/2/2".to_owned(), 1.0)];
     assert_eq!(open, expected, "the verdict is open, once");
-    (122..=160).for_each(|number| step(&mut bench, &mut second, number, at(number as f64), 9));
+    steps(&mut bench, &mut second, 122..=160, 9);
     let open = open_verdicts(&bench);
     assert!(open.values().all(|value| *value == 0.0), "{open:?}");
 }
@@ -467,59 +421,59 @@ fn unclaimed_gpu_belongs_to_the_only_run() {
             bench.pass(&mut rank).wait(Duration::from_secs(2));
         }
         for (count, secs) in [(0, 2.0), (1, 3.0), (1, 30.0)] {
-            bench
-                .stage
-                .pass(xid(count, at(secs), None), bench.now, &mut bench.out);
+            pass_xids(&mut bench, count, secs, None);
         }
         assert_eq!(bench.events(&event::TRAIN_VERDICT).len(), expected, "{runs:?}");
     }
 }
 
-#[test]
-fn step_from_the_future_does_not_move_the_time_of_other_runs() {
+/// Passes 20 steps of a second each, the last of which ends now. Returns the bench, the rank, and the time.
+fn live_run(planned_steps: Option<f64>) -> (Bench, Trainer, u64) {
     let mut bench = bench(SignalsConfig::default());
     let unix_now = clock::unix_now().as_nanos() as u64;
     let mut rank = Trainer::new("r", 0, 1);
+    if let Some(steps) = planned_steps {
+        rank.record(&metric::TRAIN_PLANNED_STEPS, unix_now - 30 * SECOND, steps);
+    }
     for number in 1..=20 {
-        rank.step_span(number, unix_now - (20 - number as u64) * 1_000_000_000, 1.0, &[]);
+        rank.step_span(number, unix_now - (20 - number as u64) * SECOND, 1.0, &[]);
     }
     bench.pass(&mut rank);
-    let mut other = Trainer::new("s", 0, 1);
-    other.step_span(1, unix_now + 24 * 3_600_000_000_000, 1.0, &[]);
-    bench.pass(&mut other);
-    assert_eq!(bench.events(&event::TRAIN_VERDICT), [], "no day has passed");
+    (bench, rank, unix_now)
+}
+
+fn wait_a_minute(bench: &mut Bench) {
     for _ in 0..12 {
         bench.wait(Duration::from_secs(5));
     }
+}
+
+#[test]
+fn step_from_the_future_does_not_move_the_time_of_other_runs() {
+    let (mut bench, _, unix_now) = live_run(None);
+    let mut other = Trainer::new("s", 0, 1);
+    other.step_span(1, unix_now + 24 * 3600 * SECOND, 1.0, &[]);
+    bench.pass(&mut other);
+    assert_eq!(bench.events(&event::TRAIN_VERDICT), [], "no day has passed");
+    wait_a_minute(&mut bench);
     let verdicts = bench.events(&event::TRAIN_VERDICT);
     let stalls: Vec<_> = verdicts
         .iter()
-        .map(|(instance, time, ..)| (instance.as_str(), (time - unix_now) / 1_000_000_000))
+        .map(|(instance, time, ..)| (instance.as_str(), (time - unix_now) / SECOND))
         .collect();
     assert_eq!(stalls, [("r", 30)]);
 }
 
 #[test]
 fn live_run_without_any_telemetry_is_stalled() {
-    let mut bench = bench(SignalsConfig::default());
-    let unix_now = clock::unix_now().as_nanos() as u64;
-    let mut rank = Trainer::new("r", 0, 1);
-    for number in 1..=20 {
-        rank.step_span(number, unix_now - (20 - number as u64) * 1_000_000_000, 1.0, &[]);
-    }
-    bench.pass(&mut rank);
-    for _ in 0..12 {
-        bench.wait(Duration::from_secs(5));
-    }
+    let (mut bench, mut rank, unix_now) = live_run(None);
+    wait_a_minute(&mut bench);
     let verdicts = bench.events(&event::TRAIN_VERDICT);
     assert_eq!(verdicts.len(), 1, "{verdicts:?}");
-    assert!(
-        verdicts[0].3.iter().any(|text| text.ends_with("kind=stalled")),
-        "{verdicts:?}"
-    );
-    assert_eq!((verdicts[0].1 - unix_now) / 1_000_000_000, 30);
-    rank.step_span(21, unix_now + 70_000_000_000, 1.0, &[]);
-    rank.step_span(22, unix_now + 71_000_000_000, 1.0, &[]);
+    assert_has_all(&verdicts[0].3, &["kind=stalled"]);
+    assert_eq!((verdicts[0].1 - unix_now) / SECOND, 30);
+    rank.step_span(21, unix_now + 70 * SECOND, 1.0, &[]);
+    rank.step_span(22, unix_now + 71 * SECOND, 1.0, &[]);
     bench.pass(&mut rank);
     assert_eq!(bench.events(&event::TRAIN_VERDICT).len(), 2, "the run continues");
 }
@@ -528,34 +482,20 @@ fn live_run_without_any_telemetry_is_stalled() {
 fn stalls(bench: &Bench) -> Vec<(String, bool)> {
     let events = bench.events(&event::TRAIN_VERDICT).into_iter();
     events
-        .filter(|(.., attributes)| attributes.iter().any(|text| text.ends_with("kind=stalled")))
-        .map(|(_, _, body, attributes)| (body, attributes.iter().any(|text| text.ends_with("state=open"))))
+        .filter(|(.., attributes)| has(attributes, "kind=stalled"))
+        .map(|(_, _, body, attributes)| (body, has(&attributes, "state=open")))
         .collect()
 }
 
 #[test]
 fn reason_of_a_stall_states_that_the_run_may_have_ended() {
     for planned in [Some(1000.0), None] {
-        let mut bench = bench(SignalsConfig::default());
-        let unix_now = clock::unix_now().as_nanos() as u64;
-        let mut rank = Trainer::new("r", 0, 1);
-        if let Some(steps) = planned {
-            rank.record(&metric::TRAIN_PLANNED_STEPS, unix_now - 30_000_000_000, steps);
-        }
-        for number in 1..=20 {
-            rank.step_span(number, unix_now - (20 - number as u64) * 1_000_000_000, 1.0, &[]);
-        }
-        bench.pass(&mut rank);
-        for _ in 0..12 {
-            bench.wait(Duration::from_secs(5));
-        }
+        let (mut bench, ..) = live_run(planned);
+        wait_a_minute(&mut bench);
         let stalls = stalls(&bench);
         assert_eq!(stalls.len(), 1, "{stalls:?}");
-        assert_eq!(
-            stalls[0].0.contains("train.planned_steps"),
-            planned.is_none(),
-            "{stalls:?}"
-        );
+        let has_advice = stalls[0].0.contains("train.planned_steps");
+        assert_eq!(has_advice, planned.is_none(), "{stalls:?}");
     }
 }
 
@@ -578,19 +518,14 @@ fn end_of_a_recording_is_not_a_stall_but_a_pause_inside_is() {
             bench.pass(&mut other);
         }
         for more in 1..=200 {
-            let time = at((40 + pause + more) as f64);
-            bench
-                .stage
-                .pass(xid(0, time, Some("r")), bench.now, &mut bench.out);
+            pass_xids(&mut bench, 0, (40 + pause + more) as f64, Some("r"));
         }
         bench.finish();
         let stalls: Vec<bool> = stalls(&bench).into_iter().map(|(_, is_open)| is_open).collect();
         let expected: &[bool] = if pause > 0 { &[true, false] } else { &[] };
         assert_eq!(stalls, expected, "a pause of {pause} s");
         let stalled = bench.points(&metric::TRAIN_WALL_TIME).into_iter();
-        let stalled = stalled.filter(|point| {
-            point.instance == "r" && point.attributes.iter().any(|text| text.ends_with("=stall"))
-        });
+        let stalled = stalled.filter(|point| point.instance == "r" && has(&point.attributes, "=stall"));
         let stalled = stalled.map(|point| point.value).fold(0.0, f64::max);
         assert_eq!(stalled, pause as f64, "a pause of {pause} s");
     }

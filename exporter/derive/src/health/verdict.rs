@@ -265,6 +265,22 @@ impl Board {
     }
 }
 
+#[cfg(test)]
+impl Kind {
+    /// Returns the changes of a verdict that is open from one time to another.
+    pub(crate) fn lasts(self, from: u64, to: u64) -> [(Self, bool, u64); 2] {
+        [(self, true, from), (self, false, to)]
+    }
+}
+
+#[cfg(test)]
+impl Board {
+    /// Takes what `of` returns for the changes since the last call.
+    pub(crate) fn map_changes<T>(&mut self, of: impl Fn(Change) -> T) -> Vec<T> {
+        self.take_changes().into_iter().map(of).collect()
+    }
+}
+
 /// Formats a duration: `0.25 s`, `42 s`, `7 min`, `3.5 h`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span(pub(crate) f64);

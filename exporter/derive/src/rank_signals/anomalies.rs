@@ -124,8 +124,7 @@ impl History {
 
 impl Derivation for Anomalies {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 1] = [&metric::TRAIN_ANOMALIES];
-        &SENDS
+        &[&metric::TRAIN_ANOMALIES]
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {

@@ -165,8 +165,7 @@ fn work_secs(step: &StepFacts) -> Option<f64> {
 
 impl Derivation for Bottleneck {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 1] = [&metric::PERF_BOTTLENECK];
-        &SENDS
+        &[&metric::PERF_BOTTLENECK]
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {

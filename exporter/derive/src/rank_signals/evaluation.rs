@@ -105,13 +105,11 @@ impl Evaluations {
 
 impl Derivation for Evaluation {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 2] = [&metric::EVAL_GAP, &metric::EVAL_THROUGHPUT_TOKENS];
-        &SENDS
+        &[&metric::EVAL_GAP, &metric::EVAL_THROUGHPUT_TOKENS]
     }
 
     fn points(&self) -> &'static [&'static Metric] {
-        const WANTED: [&Metric; 3] = [&metric::EVAL_LOSS, &metric::EVAL_TOKENS, &metric::EVAL_DURATION];
-        &WANTED
+        &[&metric::EVAL_LOSS, &metric::EVAL_TOKENS, &metric::EVAL_DURATION]
     }
 
     fn on_point(&mut self, point: &PointFacts<'_>, _: &mut Signals) {

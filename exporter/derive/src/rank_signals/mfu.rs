@@ -82,11 +82,7 @@ impl Mfu {
         attributes: Repeated<'_, KeyValue<'_>>,
         out: &mut Signals,
     ) {
-        let mut gpu = GpuLabels::default();
-        attributes
-            .iter()
-            .map_while(Result::ok)
-            .for_each(|entry| gpu.read(&entry));
+        let gpu = GpuLabels::of(attributes);
         let Some(peaks) = gpu.name.and_then(peak_flops::of) else {
             return;
         };
@@ -117,38 +113,39 @@ struct GpuLabels<'a> {
 }
 
 impl<'a> GpuLabels<'a> {
-    fn read(&mut self, entry: &KeyValue<'a>) {
-        let value = entry.value.unwrap_or_default();
-        if entry.key == attribute::GPU_NAME.name {
-            self.name = text(value);
-        } else if entry.key == attribute::GPU_ID.name {
-            self.id = text(value);
-        } else if entry.key == attribute::GPU_INDEX.name {
-            self.index = integer(value);
-        } else if entry.key == attribute::GPU_PRECISION.name {
-            self.precision = text(value);
+    fn of(attributes: Repeated<'a, KeyValue<'a>>) -> Self {
+        let mut gpu = Self::default();
+        for entry in attributes.iter().map_while(Result::ok) {
+            let value = entry.value.unwrap_or_default();
+            if entry.key == attribute::GPU_NAME.name {
+                gpu.name = text(value);
+            } else if entry.key == attribute::GPU_ID.name {
+                gpu.id = text(value);
+            } else if entry.key == attribute::GPU_INDEX.name {
+                gpu.index = integer(value);
+            } else if entry.key == attribute::GPU_PRECISION.name {
+                gpu.precision = text(value);
+            }
         }
+        gpu
     }
 }
 
 impl Derivation for Mfu {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 3] = [
+        &[
             &metric::TRAIN_MFU,
             &metric::TRAIN_SMOOTHED_MFU,
             &metric::GPU_PEAK_FLOPS,
-        ];
-        &SENDS
+        ]
     }
 
     fn points(&self) -> &'static [&'static Metric] {
-        const WANTED: [&Metric; 2] = [&metric::GPU_PEAK_FLOPS, &metric::GPU_INFO];
-        &WANTED
+        &[&metric::GPU_PEAK_FLOPS, &metric::GPU_INFO]
     }
 
     fn events(&self) -> &'static [&'static Event] {
-        const WANTED: [&Event; 1] = [&event::RUN_GPU_MODEL];
-        &WANTED
+        &[&event::RUN_GPU_MODEL]
     }
 
     fn on_point(&mut self, point: &PointFacts<'_>, out: &mut Signals) {
@@ -161,9 +158,7 @@ impl Derivation for Mfu {
             self.record_gpu(&origin, (point.resource, point.time), point.attributes, out);
             return;
         }
-        let mut gpu = GpuLabels::default();
-        let entries = point.attributes.iter().map_while(Result::ok);
-        entries.for_each(|entry| gpu.read(&entry));
+        let gpu = GpuLabels::of(point.attributes);
         if let Some(id) = gpu.id.filter(|_| self.given.len() < MAX_OWNERS)
             && !self.given.contains(id)
         {

@@ -25,8 +25,7 @@ pub(super) struct Progress(HashMap<RankId, VecDeque<(UnixNanos, f64)>>);
 
 impl Derivation for Progress {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 2] = [&metric::TRAIN_PROGRESS, &metric::TRAIN_ETA];
-        &SENDS
+        &[&metric::TRAIN_PROGRESS, &metric::TRAIN_ETA]
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {

@@ -15,47 +15,30 @@ use crate::{
     steps::{RankId, StepFacts},
 };
 
-/// Derives smoothed values.
-#[derive(Debug, Default)]
-pub(super) struct Smoothed(HashMap<RankId, Averages>);
+const SENDS: [&Metric; 3] = [
+    &metric::TRAIN_SMOOTHED_LOSS,
+    &metric::TRAIN_SMOOTHED_THROUGHPUT,
+    &metric::TRAIN_SMOOTHED_STEP_TIME,
+];
 
+/// Derives smoothed values: the averages of each rank are in the order of [`SENDS`].
 #[derive(Debug, Default)]
-struct Averages {
-    loss: Ema,
-    throughput: Ema,
-    step_time: Ema,
-}
+pub(super) struct Smoothed(HashMap<RankId, [Ema; SENDS.len()]>);
 
 impl Derivation for Smoothed {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 3] = [
-            &metric::TRAIN_SMOOTHED_LOSS,
-            &metric::TRAIN_SMOOTHED_THROUGHPUT,
-            &metric::TRAIN_SMOOTHED_STEP_TIME,
-        ];
         &SENDS
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
+        let values = [
+            step.value(&metric::TRAIN_LOSS),
+            throughput::tokens_per_sec(step),
+            step.step_secs(),
+        ];
         let averages = self.0.entry(step.rank.id).or_default();
         let rank = out.of(&step.rank.resource);
-        for (metric, average, value) in [
-            (
-                &metric::TRAIN_SMOOTHED_LOSS,
-                &mut averages.loss,
-                step.value(&metric::TRAIN_LOSS),
-            ),
-            (
-                &metric::TRAIN_SMOOTHED_THROUGHPUT,
-                &mut averages.throughput,
-                throughput::tokens_per_sec(step),
-            ),
-            (
-                &metric::TRAIN_SMOOTHED_STEP_TIME,
-                &mut averages.step_time,
-                step.step_secs(),
-            ),
-        ] {
+        for ((metric, average), value) in SENDS.into_iter().zip(averages).zip(values) {
             if let Some(smoothed) = value.and_then(|value| average.add(value)) {
                 rank.gauge(metric, step.end, smoothed);
             }

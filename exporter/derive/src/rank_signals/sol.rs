@@ -19,8 +19,7 @@ pub(super) struct Sol;
 
 impl Derivation for Sol {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 1] = [&metric::TRAIN_SOL];
-        &SENDS
+        &[&metric::TRAIN_SOL]
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {

@@ -17,8 +17,7 @@ pub(super) struct StepsDone;
 
 impl Derivation for StepsDone {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 2] = [&metric::TRAIN_STEPS, &metric::TRAIN_LAST_STEP_TIME];
-        &SENDS
+        &[&metric::TRAIN_STEPS, &metric::TRAIN_LAST_STEP_TIME]
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {

@@ -24,14 +24,13 @@ pub(super) struct Throughput;
 
 impl Derivation for Throughput {
     fn sends(&self) -> &'static [&'static Metric] {
-        const SENDS: [&Metric; 5] = [
+        &[
             &metric::TRAIN_THROUGHPUT_TOKENS,
             &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
             &metric::TRAIN_THROUGHPUT_SAMPLES,
             &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
             &metric::TRAIN_FLOPS_PER_STEP,
-        ];
-        &SENDS
+        ]
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {

@@ -14,19 +14,30 @@ use super::SignalsConfig;
 use crate::{
     origin::Origin,
     signals::SignalsStage,
-    steps::{Phase, assembler::resource_bytes},
+    steps::{Phase, StepFacts, assembler::resource_bytes},
     test_trainer::{Bench, Seen, Trainer, at, time},
 };
 
 const WAIT: Duration = Duration::from_secs(1);
 
 fn bench() -> (Bench, Seen) {
-    let seen = Seen::default();
-    (Bench::new(vec![Box::new(seen.clone())]), seen)
+    bench_with(SignalsConfig::default())
+}
+
+fn bench_with(config: SignalsConfig) -> (Bench, Seen) {
+    let (mut bench, seen) = (Bench::new(Vec::new()), Seen::default());
+    bench.stage = SignalsStage::with(config, vec![Box::new(seen.clone())]);
+    (bench, seen)
 }
 
 fn numbers(seen: &Seen) -> Vec<i64> {
     seen.steps().iter().map(|step| step.number).collect()
+}
+
+/// Returns the steps, and whether each is repeated.
+fn repeated(seen: &Seen) -> Vec<(i64, bool)> {
+    let steps = seen.steps();
+    steps.iter().map(|step| (step.number, step.is_repeated)).collect()
 }
 
 #[test]
@@ -37,12 +48,8 @@ fn spans_and_metrics_of_a_step_are_merged() {
         let end = at(step as f64);
         rank.step(step, end, 1.0).record(&metric::TRAIN_LOSS, end, 2.0);
         rank.record(&metric::TRAIN_TOKENS, end, 4096.0);
-        rank.step_span(
-            step,
-            end,
-            1.0,
-            &[(&span::PERF_DATA, 0.25), (&span::PERF_FORWARD, 0.5)],
-        );
+        let phases = [(&span::PERF_DATA, 0.25), (&span::PERF_FORWARD, 0.5)];
+        rank.step_span(step, end, 1.0, &phases);
         bench.pass(&mut rank);
     }
     assert_eq!(numbers(&seen), [1, 2], "the newest step may get more");
@@ -53,11 +60,8 @@ fn spans_and_metrics_of_a_step_are_merged() {
         assert_eq!((step.number, step.covered), (number, (number > 1).then_some(1)));
         assert_eq!(step.start, Some(time(number as f64 - 1.0)));
         assert_eq!((step.end, step.duration_secs()), (time(number as f64), Some(1.0)));
-        assert_eq!(
-            (step.phase(Phase::Data), step.phase(Phase::Forward)),
-            (Some(0.25), Some(0.5))
-        );
-        assert_eq!(step.phase(Phase::Backward), None);
+        let phases = [Phase::Data, Phase::Forward, Phase::Backward].map(|phase| step.phase(phase));
+        assert_eq!(phases, [Some(0.25), Some(0.5), None]);
         assert_eq!(step.value(&metric::TRAIN_LOSS), Some(2.0));
         assert_eq!(step.value(&metric::TRAIN_TOKENS), Some(4096.0));
         assert!(!step.is_repeated);
@@ -124,19 +128,14 @@ fn redone_step_is_marked_repeated_and_late_data_of_a_closed_step_is_not() {
     // An evaluation of step 3, recorded with its number.
     rank.record(&metric::TRAIN_GLOBAL_STEP, at(12.0), 3.0);
     bench.pass(&mut rank).finish();
-    let steps: Vec<_> = seen
-        .steps()
-        .iter()
-        .map(|step| (step.number, step.is_repeated))
-        .collect();
-    assert_eq!(steps, [(1, false), (2, false), (3, false), (2, true), (3, true)]);
+    let expected = [(1, false), (2, false), (3, false), (2, true), (3, true)];
+    assert_eq!(repeated(&seen), expected);
 }
 
 #[test]
 fn steps_before_and_after_a_restart_stay_separate_in_one_batch() {
     for (with_points, with_spans) in [(true, false), (false, true), (true, true)] {
-        let (mut bench, seen) = bench();
-        bench.stage = SignalsStage::with(SignalsConfig::offline(), vec![Box::new(seen.clone())]);
+        let (mut bench, seen) = bench_with(SignalsConfig::offline());
         let mut rank = Trainer::new("r", 0, 1);
         let first = (1..=10).map(|number| (number, number as f64));
         let second = (5..=15).map(|number| (number, 100.0 + number as f64));
@@ -168,32 +167,15 @@ fn steps_before_and_after_a_restart_stay_separate_in_one_batch() {
 fn lower_step_number_at_a_later_time_is_a_repeated_step() {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
-    for (step, secs) in [
-        (1, 1.0),
-        (2, 2.0),
-        (3, 3.0),
-        (2, 10.0),
-        (1, 2.5),
-        (3, 11.0),
-        (4, 12.0),
-    ] {
-        rank.record(&metric::TRAIN_GLOBAL_STEP, at(secs), step as f64);
+    let (numbers, ends) = ([1, 2, 3, 2, 1, 3, 4], [1.0, 2.0, 3.0, 10.0, 2.5, 11.0, 12.0]);
+    for (step, secs) in numbers.into_iter().zip(ends) {
+        rank.record(&metric::TRAIN_GLOBAL_STEP, at(secs), f64::from(step));
         bench.pass(&mut rank).wait(WAIT);
     }
     bench.finish();
-    let steps = seen.steps();
-    let steps: Vec<_> = steps.iter().map(|step| (step.number, step.is_repeated)).collect();
-    assert_eq!(
-        steps,
-        [
-            (1, false),
-            (2, false),
-            (3, false),
-            (2, true),
-            (3, true),
-            (4, false)
-        ]
-    );
+    let first = [(1, false), (2, false), (3, false)];
+    let second = [(2, true), (3, true), (4, false)];
+    assert_eq!(repeated(&seen), [first, second].concat());
 }
 
 #[test]
@@ -217,24 +199,18 @@ fn steps_are_tracked_separately_for_each_rank_and_attempt() {
         bench.pass(&mut trainer);
     }
     bench.finish();
-    let who: Vec<_> = seen
-        .steps()
-        .iter()
-        .map(|step| (step.rank.rank, step.rank.attempt))
-        .collect();
-    assert_eq!(who, [(0, 1), (1, 1), (0, 2)]);
-    assert_eq!(seen.steps()[0].rank.world_size, Some(2));
+    let steps = seen.steps();
+    let who = steps.iter().map(|step| (step.rank.rank, step.rank.attempt));
+    assert_eq!(who.collect::<Vec<_>>(), [(0, 1), (1, 1), (0, 2)]);
+    assert_eq!(steps[0].rank.world_size, Some(2));
 }
 
 #[test]
 fn excess_open_steps_close_early() {
-    let seen = Seen::default();
-    let config = SignalsConfig {
+    let (mut bench, seen) = bench_with(SignalsConfig {
         max_open: 10,
         ..SignalsConfig::offline()
-    };
-    let mut bench = Bench::new(Vec::new());
-    bench.stage = SignalsStage::with(config, vec![Box::new(seen.clone())]);
+    });
     let mut rank = Trainer::new("r", 0, 1);
     for step in 1..=30 {
         rank.step(step, at(step as f64), 1.0);
@@ -254,24 +230,18 @@ fn malformed_batch_passes_through_unchanged() {
 
 #[test]
 fn longest_silent_rank_is_evicted_at_the_limit() {
-    let seen = Seen::default();
-    let config = SignalsConfig {
+    let (mut bench, seen) = bench_with(SignalsConfig {
         max_ranks: 2,
         ..SignalsConfig::default()
-    };
-    let mut bench = Bench::new(Vec::new());
-    bench.stage = SignalsStage::with(config, vec![Box::new(seen.clone())]);
+    });
     for (rank, secs) in [(0, 1.0), (1, 2.0), (0, 3.0), (2, 4.0)] {
         let mut trainer = Trainer::new("r", rank, 3);
         trainer.step(secs as i64, at(secs), 1.0);
         bench.pass(&mut trainer);
     }
     bench.finish();
-    let who: Vec<_> = seen
-        .steps()
-        .iter()
-        .map(|step| (step.rank.rank, step.number))
-        .collect();
+    let steps = seen.steps();
+    let who: Vec<_> = steps.iter().map(|step| (step.rank.rank, step.number)).collect();
     assert_eq!(who, [(0, 1), (0, 3), (2, 4)], "rank 1 was silent since 2 s");
 }
 
@@ -322,7 +292,7 @@ fn facts(steps: i64, sizes: &[(bool, i64)]) -> Vec<Facts> {
         bench.pass(&mut rank);
     }
     bench.finish();
-    let of = |step: &crate::steps::StepFacts| {
+    let of = |step: &StepFacts| {
         (
             step.number,
             step.end.0,
@@ -373,13 +343,9 @@ fn spans_exported_after_the_metrics_of_their_step_still_become_steps() {
     let steps = seen.steps();
     assert_eq!(numbers(&seen), (1..=181).collect::<Vec<_>>());
     assert!(steps.iter().all(|step| step.start.is_some() && !step.is_repeated));
-    let with_loss = steps
-        .iter()
-        .filter(|step| step.value(&metric::TRAIN_LOSS).is_some());
-    assert_eq!(
-        with_loss.map(|step| step.number).collect::<Vec<_>>(),
-        [61, 121, 181]
-    );
+    let has_loss = |step: &&StepFacts| step.value(&metric::TRAIN_LOSS).is_some();
+    let with_loss: Vec<_> = steps.iter().filter(has_loss).map(|step| step.number).collect();
+    assert_eq!(with_loss, [61, 121, 181]);
 }
 
 #[test]
@@ -420,17 +386,11 @@ fn metrics_exported_once_a_minute_cover_the_steps_since_the_previous_export() {
     assert_eq!(numbers(&seen), (1..=180).collect::<Vec<_>>(), "no step twice");
     assert!(steps.iter().all(|step| !step.is_repeated));
     assert!(steps[1..].iter().all(|step| step.done == Some(1)));
-    let tokens = steps
-        .iter()
-        .filter(|step| step.value(&metric::TRAIN_TOKENS).is_some());
-    let tokens: Vec<_> = tokens
-        .map(|step| (step.number, step.covered, step.covered_secs()))
-        .collect();
-    assert_eq!(
-        tokens,
-        [(121, Some(60), Some(60.0))],
-        "the first total may count what came before"
-    );
+    let has_tokens = |step: &&StepFacts| step.value(&metric::TRAIN_TOKENS).is_some();
+    let of_step = |step: &StepFacts| (step.number, step.covered, step.covered_secs());
+    let tokens: Vec<_> = steps.iter().filter(has_tokens).map(of_step).collect();
+    let expected = [(121, Some(60), Some(60.0))];
+    assert_eq!(tokens, expected, "the first total may count what came before");
 }
 
 /// The run of one source stops, so its stall grows with the batches of the other source.

@@ -116,9 +116,7 @@ impl Assembler {
         if let Some(rank) = self.ranks.get_mut(&id) {
             rank.restart();
         }
-        while self.ranks.get(&id).is_some_and(|rank| rank.len() > 0) {
-            self.close_first(id, &mut closed);
-        }
+        self.close_steps_of(id, &mut closed);
         self.before_restart = closed;
     }
 
@@ -135,9 +133,7 @@ impl Assembler {
 
     /// Closes the steps of a rank. Nothing is added to them any more.
     pub(crate) fn close_rank(&mut self, rank: RankId, out: &mut Vec<StepFacts>) {
-        while self.ranks.get(&rank).is_some_and(|rank| rank.len() > 0) {
-            self.close_first(rank, out);
-        }
+        self.close_steps_of(rank, out);
         self.drop_closed_deadlines();
     }
 
@@ -146,11 +142,15 @@ impl Assembler {
         let mut ranks: Vec<RankId> = self.ranks.keys().copied().collect();
         ranks.sort_unstable();
         for rank in ranks {
-            while self.ranks.get(&rank).is_some_and(|rank| rank.len() > 0) {
-                self.close_first(rank, out);
-            }
+            self.close_steps_of(rank, out);
         }
         self.deadlines.clear();
+    }
+
+    fn close_steps_of(&mut self, rank: RankId, out: &mut Vec<StepFacts>) {
+        while self.ranks.get(&rank).is_some_and(|rank| rank.len() > 0) {
+            self.close_first(rank, out);
+        }
     }
 
     /// Returns the rank of an encoded resource, or `None` if it names no run.
@@ -244,24 +244,19 @@ impl Assembler {
         self.constants.entry(Arc::clone(run)).or_default()
     }
 
-    fn constants(&self, rank: &RankSteps) -> Constants {
-        self.constants.get(&rank.info.run).copied().unwrap_or_default()
-    }
-
     fn close(&mut self, id: RankId, now: Instant, out: &mut Vec<StepFacts>) {
-        let Some(rank) = self.ranks.get(&id) else { return };
-        let (constants, before) = (self.constants(rank), rank.len());
-        if let Some(rank) = self.ranks.get_mut(&id) {
-            rank.close(now, &constants, out);
-            self.open -= before - rank.len();
-        }
+        self.close_with(id, |rank, constants| rank.close(now, constants, out));
     }
 
     fn close_first(&mut self, id: RankId, out: &mut Vec<StepFacts>) {
-        let Some(rank) = self.ranks.get(&id) else { return };
-        let (constants, before) = (self.constants(rank), rank.len());
+        self.close_with(id, |rank, constants| rank.close_first(constants, out));
+    }
+
+    fn close_with(&mut self, id: RankId, close: impl FnOnce(&mut RankSteps, &Constants)) {
         if let Some(rank) = self.ranks.get_mut(&id) {
-            rank.close_first(&constants, out);
+            let constants = self.constants.get(&rank.info.run).copied();
+            let before = rank.len();
+            close(rank, &constants.unwrap_or_default());
             self.open -= before - rank.len();
         }
     }

@@ -3,7 +3,7 @@
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::{Batch, clock::Instant};
 
-use super::{Phases, Values, group::Group};
+use super::{Phases, Values, assembler::handle, group::Group};
 
 /// An open step.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Draft {
     pub(crate) fn new(batch: &Batch, deadline: Instant) -> Self {
         Self {
             deadline,
-            batch: batch.with_contents(0, Vec::new()),
+            batch: handle(batch),
             span: None,
             points: None,
             observed: None,

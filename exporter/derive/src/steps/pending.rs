@@ -9,16 +9,17 @@
 //! the spans of earlier steps are still to arrive.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::{Batch, clock::Instant};
-
 use pulsetrain_semconv::Metric;
 
-use super::{Constants, Phase, RankInfo, StepFacts, draft::Draft, group::Group, growth::Growth};
+use super::{
+    Constants, Phase, RankInfo, StepFacts, assembler::handle, draft::Draft, group::Group, growth::Growth,
+};
 
 /// The maximum number of child spans of a rank without a known step.
 const MAX_ORPHANS: usize = 256;
@@ -36,8 +37,8 @@ pub(crate) struct RankSteps {
     pub(crate) growth: Growth,
     /// The newest event time.
     pub(crate) newest: UnixNanos,
-    /// The derived metrics that the trainer sends itself, one bit an ordinal.
-    suppressed: Vec<u64>,
+    /// The ordinals of the derived metrics that the trainer sends itself.
+    suppressed: BTreeSet<u16>,
     open: BTreeMap<i64, Draft>,
     /// Child spans whose step is unknown: trace, phase, seconds.
     orphans: Vec<([u8; 16], Phase, f64)>,
@@ -82,7 +83,7 @@ impl RankSteps {
             info,
             growth: Growth::default(),
             newest,
-            suppressed: Vec::new(),
+            suppressed: BTreeSet::new(),
             open: BTreeMap::new(),
             orphans: Vec::new(),
             traces: VecDeque::new(),
@@ -113,13 +114,7 @@ impl RankSteps {
 
     /// Records that the rank sends a derived metric itself. Returns whether that is new.
     pub(crate) fn suppress(&mut self, metric: &Metric) -> bool {
-        let (word, bit) = (usize::from(metric.ordinal) / 64, 1 << (metric.ordinal % 64));
-        if self.suppressed.len() <= word {
-            self.suppressed.resize(word + 1, 0);
-        }
-        let is_new = self.suppressed[word] & bit == 0;
-        self.suppressed[word] |= bit;
-        is_new
+        self.suppressed.insert(metric.ordinal)
     }
 
     /// Returns whether points belong to a repeated step after all open steps.
@@ -359,7 +354,7 @@ impl RankSteps {
             draft.add_points(&late);
         }
         if !draft.batch.can_share_batch_with(batch) {
-            draft.batch = batch.with_contents(0, Vec::new());
+            draft.batch = handle(batch);
         }
         Some((draft, !is_open))
     }

@@ -2,7 +2,7 @@
 
 use pulsetrain_semconv::{Metric, metric};
 
-/// The kept metrics. `Values` has at most 32.
+/// The kept metrics.
 pub(crate) const KEPT: [&Metric; 26] = [
     &metric::TRAIN_LOSS,
     &metric::TRAIN_GRAD_NORM,
@@ -33,66 +33,37 @@ pub(crate) const KEPT: [&Metric; 26] = [
 ];
 
 /// The values of one step. NaN is a value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Values {
-    present: u32,
-    values: [f64; KEPT.len()],
-}
-
-impl Default for Values {
-    fn default() -> Self {
-        Self {
-            present: 0,
-            values: [0.0; KEPT.len()],
-        }
-    }
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Values([Option<f64>; KEPT.len()]);
 
 impl Values {
-    /// Returns the index of a kept metric.
-    pub(crate) fn place(metric: &Metric) -> Option<usize> {
-        KEPT.iter().position(|kept| kept.ordinal == metric.ordinal)
-    }
-
     /// Returns the value of a metric, or `None` if it was not recorded with the step.
     ///
     /// A metric that is not in [`KEPT`] never has one.
     pub(crate) fn get(&self, metric: &'static Metric) -> Option<f64> {
-        let place = Self::place(metric)?;
-        (self.present & (1 << place) != 0).then(|| self.values[place])
+        let is_it = |kept: &&Metric| kept.ordinal == metric.ordinal;
+        self.0[KEPT.iter().position(is_it)?]
     }
 
     /// Sets the value of an index.
     pub(crate) fn set(&mut self, place: usize, value: f64) {
-        self.present |= 1 << place;
-        self.values[place] = value;
+        self.0[place] = Some(value);
     }
 
     /// Sets the value of an index unless it has one.
     pub(crate) fn set_missing(&mut self, place: usize, value: f64) {
-        if self.present & (1 << place) == 0 {
-            self.set(place, value);
-        }
+        self.0[place].get_or_insert(value);
     }
 
     /// Adds to the value of an index.
     pub(crate) fn add(&mut self, place: usize, value: f64) {
-        let before = if self.present & (1 << place) == 0 {
-            0.0
-        } else {
-            self.values[place]
-        };
-        self.set(place, before + value);
+        *self.0[place].get_or_insert(0.0) += value;
     }
 
     /// Merges the values of another part of the same step. The later part has precedence.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for place in 0..KEPT.len() {
-            if other.present & (1 << place) != 0 {
-                self.set(place, other.values[place]);
-            }
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = theirs.or(*mine);
         }
     }
 }
-
-const _: () = assert!(KEPT.len() <= 32, "one bit a value");

@@ -15,9 +15,8 @@ const OTHER: Rank = Rank { run: "other", ..ZERO };
 fn world(owners: &[Option<&Rank>]) -> World {
     let mut world = World::new(EnergyConfig::default());
     for (gpu, owner) in owners.iter().enumerate() {
-        let name = format!("GPU-{gpu}");
-        world.pass(energy(&name, *owner, SECOND, 5.0));
-        world.pass(energy(&name, *owner, 2 * SECOND, 5.0 + f64::from(100 << gpu)));
+        let counter = [(1, 5.0), (2, 5.0 + f64::from(100 << gpu))];
+        world.count(&format!("GPU-{gpu}"), *owner, &counter);
     }
     world.out.clear();
     world
@@ -75,16 +74,9 @@ fn log_without_a_host_name_finds_the_gpus_of_its_run() {
 #[test]
 fn gpu_shared_by_two_runs_has_power_but_no_joules() {
     let mut world = world(&[Some(&ZERO)]);
-    for (second, bytes) in [(1, 7.0), (2, 8.0)] {
+    for (time, bytes) in [(SECOND, 7.0), (2 * SECOND, 8.0)] {
         let memory = &metric::GPU_PROCESS_MEMORY;
-        world.pass(reading(
-            "GPU-0",
-            Some(&OTHER),
-            memory,
-            second * SECOND,
-            bytes,
-            &[],
-        ));
+        world.pass(reading("GPU-0", Some(&OTHER), memory, time, bytes, &[]));
     }
     for rank in [&ZERO, &OTHER] {
         let step = step(&mut world, rank);
@@ -102,21 +94,12 @@ fn gpu_claimed_by_two_runs_is_shared_until_the_next_process_poll() {
     for rank in [&ZERO, &OTHER] {
         world.pass(reading("GPU-0", Some(rank), memory, SECOND, 7.0, &[]));
     }
-    for second in 1..=5 {
-        world.pass(energy("GPU-0", None, second * SECOND, 100.0 * second as f64));
-    }
+    world.draw_100_watts(None, 1..=5);
     world.pass(ZERO.step(1, 3 * SECOND, 4 * SECOND));
     assert_eq!(world.step().status.as_deref(), Some("shared"));
     // The other has ended at the next poll.
     world.pass(reading("GPU-0", Some(&ZERO), memory, 6 * SECOND, 7.0, &[]));
-    for second in 6..=9 {
-        world.pass(energy(
-            "GPU-0",
-            Some(&ZERO),
-            second * SECOND,
-            100.0 * second as f64,
-        ));
-    }
+    world.draw_100_watts(Some(&ZERO), 6..=9);
     world.out.clear();
     world.pass(ZERO.step(2, 7 * SECOND, 8 * SECOND));
     assert_eq!(attribution(&world.step()), ("rank", 100.0));
@@ -125,22 +108,8 @@ fn gpu_claimed_by_two_runs_is_shared_until_the_next_process_poll() {
 #[test]
 fn consecutive_runs_share_no_energy() {
     let mut world = World::new(EnergyConfig::default());
-    for second in 1..=3 {
-        world.pass(energy(
-            "GPU-0",
-            Some(&ZERO),
-            second * SECOND,
-            100.0 * second as f64,
-        ));
-    }
-    for second in 4..=6 {
-        world.pass(energy(
-            "GPU-0",
-            Some(&OTHER),
-            second * SECOND,
-            100.0 * second as f64,
-        ));
-    }
+    world.draw_100_watts(Some(&ZERO), 1..=3);
+    world.draw_100_watts(Some(&OTHER), 4..=6);
     world.pass(OTHER.step(1, 9 * SECOND / 2, 11 * SECOND / 2));
     assert_eq!(attribution(&world.step()), ("rank", 100.0));
     world.out.clear();
@@ -167,32 +136,20 @@ fn joules_per_token_are_sent_after_all_ranks_reported_the_step() {
 fn steps_of_points_are_derived_without_spans() {
     let mut world = World::new(EnergyConfig::default());
     world.pass(power_limit("GPU-0", Some(&ZERO), SECOND, 100.0));
-    world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
-    for (count, second) in [(1, 2), (2, 3)] {
-        world.pass(energy(
-            "GPU-0",
-            Some(&ZERO),
-            second * SECOND,
-            100.0 * count as f64,
-        ));
-        world.pass(ZERO.durations(count, count as f64, second * SECOND));
-    }
-    assert_eq!(world.histogram("gpu.step.energy"), None, "spans may come");
+    world.draw_100_watts(Some(&ZERO), 1..=2);
+    world.pass(ZERO.durations(1, 1.0, 2 * SECOND));
+    world.draw_100_watts(Some(&ZERO), 3..=3);
+    world.pass(ZERO.durations(2, 2.0, 3 * SECOND));
+    let derived = |world: &World| world.histogram("gpu.step.energy");
+    assert_eq!(derived(&world), None, "spans may come");
     world.wait(Duration::from_secs(5));
-    assert_eq!(world.histogram("gpu.step.energy"), Some((2, 200.0)));
-    world.pass(energy("GPU-0", Some(&ZERO), 4 * SECOND, 300.0));
+    assert_eq!(derived(&world), Some((2, 200.0)));
+    world.draw_100_watts(Some(&ZERO), 4..=4);
     world.pass(ZERO.durations(3, 2.5, 7 * SECOND / 2));
-    assert_eq!(
-        world.histogram("gpu.step.energy"),
-        Some((3, 250.0)),
-        "no span will come any more"
-    );
+    assert_eq!(derived(&world), Some((3, 250.0)), "no span will come any more");
     world.pass(ZERO.durations(9, 8.5, 4 * SECOND));
-    assert_eq!(
-        world.histogram("gpu.step.energy"),
-        Some((3, 250.0)),
-        "of six steps at once nobody knows where they were"
-    );
+    let unknown = "of six steps at once nobody knows where they were";
+    assert_eq!(derived(&world), Some((3, 250.0)), "{unknown}");
 }
 
 #[test]

@@ -115,10 +115,8 @@ fn total_error(load: &Load, end: u64, gpus: usize) -> f64 {
 #[test]
 fn steps_between_the_first_and_the_last_reading_add_up_exactly() {
     let mut world = World::new(EnergyConfig::default());
-    let counter = [0.0, 310.0, 311.0, 1999.0, 2700.0];
-    for (tick, joules) in (0..).zip(counter) {
-        world.pass(energy("GPU-0", Some(&ZERO), SECOND + tick * SECOND, joules));
-    }
+    let counter = [(1, 0.0), (2, 310.0), (3, 311.0), (4, 1999.0), (5, 2700.0)];
+    world.count("GPU-0", Some(&ZERO), &counter);
     let borders = [0, 17, 640, 1490, 2000, 2001, 3333, 4000].map(|millis| SECOND + millis * 1_000_000);
     for (number, pair) in (0..).zip(borders.windows(2)) {
         world.pass(ZERO.step(number, pair[0], pair[1]));
@@ -141,15 +139,9 @@ fn step_reports_mean_and_peak_power_busy_share_and_throttle_reasons() {
         world.pass(reading("GPU-0", claim, &metric::GPU_POWER, time, watts, &[]));
         world.pass(reading("GPU-0", claim, &metric::GPU_UTILIZATION, time, busy, &[]));
         let throttle = &metric::GPU_THROTTLE_TIME;
-        world.pass(reading(
-            "GPU-0",
-            claim,
-            throttle,
-            time,
-            capped,
-            &reason("sw_power_cap"),
-        ));
-        world.pass(reading("GPU-0", claim, throttle, time, idle, &reason("idle")));
+        for (name, secs) in [("sw_power_cap", capped), ("idle", idle)] {
+            world.pass(reading("GPU-0", claim, throttle, time, secs, &reason(name)));
+        }
         world.pass(energy("GPU-0", claim, time, joules));
     }
     world.pass(ZERO.step(7, SECOND, 3 * SECOND));
@@ -171,11 +163,8 @@ fn step_reports_mean_and_peak_power_busy_share_and_throttle_reasons() {
 #[test]
 fn peak_power_of_several_gpus_is_summed_at_one_instant() {
     let mut world = World::new(EnergyConfig::default());
-    for (gpu, counter) in [("GPU-0", [0.0, 700.0, 800.0]), ("GPU-1", [0.0, 100.0, 700.0])] {
-        for (second, joules) in (1..).zip(counter) {
-            world.pass(energy(gpu, Some(&ZERO), second * SECOND, joules));
-        }
-    }
+    world.count("GPU-0", Some(&ZERO), &[(1, 0.0), (2, 700.0), (3, 800.0)]);
+    world.count("GPU-1", Some(&ZERO), &[(1, 0.0), (2, 100.0), (3, 700.0)]);
     world.pass(ZERO.step(1, SECOND, 3 * SECOND));
     let peak = world.step().get(&attribute::GPU_STEP_PEAK_POWER).expect("a peak");
     assert!((peak - 800.0).abs() < 1e-3, "{peak} W, not 700 and 600");
@@ -188,18 +177,13 @@ fn module_energy_and_encoder_utilization_do_not_count_for_the_gpu() {
     let mut world = World::new(EnergyConfig::default());
     for (second, joules) in [(1, 0.0), (2, 100.0)] {
         let time = second * SECOND;
-        world.pass(energy("GPU-0", Some(&ZERO), time, joules));
+        let claim = Some(&ZERO);
+        world.pass(energy("GPU-0", claim, time, joules));
         let module = &metric::GPU_MODULE_ENERGY;
-        world.pass(reading("GPU-0", Some(&ZERO), module, time, 7.0 * joules, &[]));
+        world.pass(reading("GPU-0", claim, module, time, 7.0 * joules, &[]));
         let encoder = [(&attribute::GPU_TASK, Value::Text("encoder"))];
-        world.pass(reading(
-            "GPU-0",
-            Some(&ZERO),
-            &metric::GPU_UTILIZATION,
-            time,
-            1.0,
-            &encoder,
-        ));
+        let busy = &metric::GPU_UTILIZATION;
+        world.pass(reading("GPU-0", claim, busy, time, 1.0, &encoder));
     }
     world.pass(ZERO.step(1, SECOND, 2 * SECOND));
     assert_eq!(world.step().joules(), 100.0);
@@ -216,20 +200,11 @@ fn readings_from_before_the_module_had_its_own_metric_count_the_gpu_alone() {
         stability: Stability::Development,
     };
     let mut world = World::new(EnergyConfig::default());
-    for (second, joules) in [(1, 0.0), (2, 100.0)] {
-        let module = [(&SCOPE, Value::Text("module"))];
-        let whole = [(&SCOPE, Value::Text("gpu"))];
-        let time = second * SECOND;
-        let counter = &metric::GPU_ENERGY;
-        world.pass(reading("GPU-0", Some(&ZERO), counter, time, joules, &whole));
-        world.pass(reading(
-            "GPU-0",
-            Some(&ZERO),
-            counter,
-            time,
-            7.0 * joules,
-            &module,
-        ));
+    for (time, joules) in [(SECOND, 0.0), (2 * SECOND, 100.0)] {
+        for (scope, joules) in [("gpu", joules), ("module", 7.0 * joules)] {
+            let (counter, scope) = (&metric::GPU_ENERGY, [(&SCOPE, Value::Text(scope))]);
+            world.pass(reading("GPU-0", Some(&ZERO), counter, time, joules, &scope));
+        }
     }
     world.pass(ZERO.step(1, SECOND, 2 * SECOND));
     assert_eq!(world.step().joules(), 100.0);
@@ -238,17 +213,13 @@ fn readings_from_before_the_module_had_its_own_metric_count_the_gpu_alone() {
 #[test]
 fn counter_reset_leaves_the_step_partial() {
     let mut world = World::new(EnergyConfig::default());
-    for (second, joules) in [(1, 5000.0), (2, 5300.0), (3, 40.0), (4, 240.0)] {
-        world.pass(energy("GPU-0", Some(&ZERO), second * SECOND, joules));
-    }
+    let counter = [(1, 5000.0), (2, 5300.0), (3, 40.0), (4, 240.0)];
+    world.count("GPU-0", Some(&ZERO), &counter);
     world.pass(ZERO.step(1, SECOND, 4 * SECOND));
     assert_eq!(world.step().status.as_deref(), Some("partial"));
     assert_eq!(world.step().joules(), 500.0);
-    assert_eq!(
-        world.histogram("gpu.step.energy"),
-        None,
-        "a distribution of parts has no meaning"
-    );
+    let observed = world.histogram("gpu.step.energy");
+    assert_eq!(observed, None, "a distribution of parts has no meaning");
     world.out.clear();
     world.pass(energy("GPU-0", Some(&ZERO), 5 * SECOND, 300.0));
     world.pass(ZERO.step(2, 4 * SECOND, 5 * SECOND));
@@ -258,35 +229,19 @@ fn counter_reset_leaves_the_step_partial() {
 #[test]
 fn standard_hw_metric_names_are_accepted() {
     let mut world = World::new(EnergyConfig::default());
-    for (second, joules) in [(1, 0.0), (2, 250.0)] {
-        let id = [
-            (&attribute::HW_ID, Value::Text("GPU-0")),
-            (&attribute::HW_TYPE, Value::Text("gpu")),
-        ];
-        world.pass(reading(
-            "GPU-0",
-            Some(&ZERO),
-            &metric::HW_ENERGY,
-            second * SECOND,
-            joules,
-            &id,
-        ));
-        let cpu = [
-            (&attribute::HW_ID, Value::Text("cpu0")),
-            (&attribute::HW_TYPE, Value::Text("cpu")),
-        ];
-        world.pass(reading(
-            "cpu0",
-            Some(&ZERO),
-            &metric::HW_ENERGY,
-            second * SECOND,
-            9.0 * joules,
-            &cpu,
-        ));
+    for (time, joules) in [(SECOND, 0.0), (2 * SECOND, 250.0)] {
+        for (id, kind, joules) in [("GPU-0", "gpu", joules), ("cpu0", "cpu", 9.0 * joules)] {
+            let of_it = [
+                (&attribute::HW_ID, Value::Text(id)),
+                (&attribute::HW_TYPE, Value::Text(kind)),
+            ];
+            world.pass(reading(id, Some(&ZERO), &metric::HW_ENERGY, time, joules, &of_it));
+        }
     }
     world.pass(ZERO.step(1, SECOND, 2 * SECOND));
+    let step = world.step();
     assert_eq!(
-        (world.step().joules(), world.step().get(&attribute::GPU_STEP_GPUS)),
+        (step.joules(), step.get(&attribute::GPU_STEP_GPUS)),
         (250.0, Some(1.0))
     );
 }

@@ -4,11 +4,12 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use opentelemetry_proto::tonic::trace::v1::TracesData;
 use prost::Message;
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
 use pulsetrain_otlp::{Signal, write::Value};
@@ -20,8 +21,7 @@ use crate::world::{Rank, SECOND, World, ZERO, energy, reading, spans};
 /// Returns a world with a GPU of the rank that was read at 1 s and at 2 s.
 fn read_until_two(config: EnergyConfig) -> World {
     let mut world = World::new(config);
-    world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
-    world.pass(energy("GPU-0", Some(&ZERO), 2 * SECOND, 300.0));
+    world.count("GPU-0", Some(&ZERO), &[(1, 0.0), (2, 300.0)]);
     world.out.clear();
     world
 }
@@ -118,8 +118,7 @@ fn gpus_with_power_only_defer_no_step() {
     let step = ZERO.step(1, SECOND, 9 * SECOND);
     world.pass(step.clone());
     assert_eq!(world.out.pop(), Some(step));
-    world.pass(energy("GPU-0", None, SECOND, 0.0));
-    world.pass(energy("GPU-0", None, 2 * SECOND, 100.0));
+    world.draw_100_watts(None, 1..=2);
     world.out.clear();
     world.pass(ZERO.step(2, SECOND, 2 * SECOND));
     assert_eq!(world.step().joules(), 100.0, "the log's GPU is not one more");
@@ -139,14 +138,9 @@ fn derived_metrics_are_not_derived_again() {
 #[test]
 fn only_steps_are_deferred_and_other_records_pass() {
     let mut world = read_until_two(EnergyConfig::default());
-    let step = ZERO.step_with(
-        4,
-        3 * SECOND,
-        4 * SECOND,
-        &[(&attribute::TRAIN_LOSS, Value::Double(2.5))],
-    );
-    let mut data =
-        opentelemetry_proto::tonic::trace::v1::TracesData::decode(step.bytes().clone()).expect("spans");
+    let loss = [(&attribute::TRAIN_LOSS, Value::Double(2.5))];
+    let step = ZERO.step_with(4, 3 * SECOND, 4 * SECOND, &loss);
+    let mut data = TracesData::decode(step.bytes().clone()).expect("spans");
     data.resource_spans[0].schema_url = "of the resource".to_owned();
     let scope = &mut data.resource_spans[0].scope_spans[0];
     scope.schema_url = "of the scope".to_owned();
@@ -162,13 +156,9 @@ fn only_steps_are_deferred_and_other_records_pass() {
     assert!(world.out[0].bytes().ends_with(&[0x9a, 0x06, 0x02, b'o', b'k']));
     assert_eq!(spans(&world.out[0])[0].name, "perf.forward");
     world.pass(energy("GPU-0", Some(&ZERO), 4 * SECOND, 900.0));
-    let held = world
-        .out
-        .iter()
-        .rfind(|batch| batch.signal() == Signal::Traces)
-        .expect("the step");
-    let held =
-        opentelemetry_proto::tonic::trace::v1::TracesData::decode(held.bytes().clone()).expect("spans");
+    let mut batches = world.out.iter();
+    let held = batches.rfind(|batch| batch.signal() == Signal::Traces);
+    let held = TracesData::decode(held.expect("the step").bytes().clone()).expect("spans");
     let (resource, before) = (&held.resource_spans[0], &data.resource_spans[0]);
     assert_eq!(
         (&resource.resource, &resource.schema_url),
@@ -203,7 +193,7 @@ fn ack_is_not_settled_while_a_step_of_its_batch_is_pending() {
 
 #[test]
 fn every_item_passes_exactly_once_plus_derived_items() {
-    let added = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let added = Arc::<AtomicU64>::default();
     let count = Arc::clone(&added);
     let mut world = read_until_two(EnergyConfig::default());
     world.stage = EnergyStage::new(EnergyConfig::default()).watched(move |batch: &Batch| {
@@ -242,11 +232,8 @@ fn malformed_batches_pass_unchanged() {
 fn derived_values_are_replayed_with_their_step() {
     let mut world = read_until_two(EnergyConfig::default());
     let step = |number: u64| {
-        ZERO.step(
-            number as i64,
-            SECOND + number * SECOND / 4,
-            SECOND + (number + 1) * SECOND / 4,
-        )
+        let start = SECOND + number * SECOND / 4;
+        ZERO.step(number as i64, start, start + SECOND / 4)
     };
     let watched = [1, 2].map(|number| Arc::new(Ack::new(drop).numbered(number)));
     world.pass(step(1).with_ack(Arc::clone(&watched[0])));
@@ -288,14 +275,7 @@ fn replayed_steps_use_the_readings_from_before_the_kill() {
         world
     };
     let mut world = remembering();
-    for second in 0..4 {
-        world.pass(energy(
-            "GPU-0",
-            Some(&ZERO),
-            second * SECOND,
-            100.0 * second as f64,
-        ));
-    }
+    world.draw_100_watts(Some(&ZERO), 0..=3);
     drop(world);
     let deadline = clock::later(clock::now(), Duration::from_secs(20));
     while kept(&path) < 4 {

@@ -1,6 +1,6 @@
 //! Simulated input: GPUs that report their counters, and ranks that report their steps.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use opentelemetry_proto::tonic::{
     common::v1::{KeyValue, any_value},
@@ -180,6 +180,20 @@ impl World {
 
     pub(crate) fn pass(&mut self, batch: Batch) {
         self.stage.pass(batch, self.now, &mut self.out);
+    }
+
+    /// Passes the energy counter of a GPU: pairs of a second and joules.
+    pub(crate) fn count(&mut self, gpu: &str, owner: Option<&Rank>, counter: &[(u64, f64)]) {
+        for (second, joules) in counter {
+            self.pass(energy(gpu, owner, second * SECOND, *joules));
+        }
+    }
+
+    /// Passes the counter of `GPU-0`, which draws 100 W, at each of these seconds.
+    pub(crate) fn draw_100_watts(&mut self, owner: Option<&Rank>, seconds: RangeInclusive<u64>) {
+        for second in seconds {
+            self.pass(energy("GPU-0", owner, second * SECOND, 100.0 * second as f64));
+        }
     }
 
     /// Advances time and releases due batches.

@@ -13,7 +13,7 @@ use pulsetrain_semconv::attribute::GPU_ENGINE_INDEX;
 use super::{
     ffi,
     probe::Pass,
-    row::{Read, Row, error_for, reason},
+    row::{Read, Row, refuse_all},
 };
 use crate::reading::{Labels, Readings, Sample};
 
@@ -51,6 +51,7 @@ impl<'nvml> Counters<'nvml> {
         {
             return Vec::new();
         }
+        let places = rows.iter().map(|(place, _)| *place);
         let time_unix_nanos = clock::unix_nanos();
         let sample = match sample(pass, self.before.is_some()) {
             Ok(sample) => PreviousSample {
@@ -61,7 +62,7 @@ impl<'nvml> Counters<'nvml> {
             Err(error) => {
                 self.before = None;
                 self.integrals.clear();
-                return refuse_all(rows, error);
+                return refuse_all(places, error);
             }
         };
         let Some(before) = self.before.take() else {
@@ -85,7 +86,7 @@ impl<'nvml> Counters<'nvml> {
                 .collect(),
             Err(error) => {
                 self.integrals.clear();
-                refuse_all(rows, error)
+                refuse_all(places, error)
             }
         };
         self.before = Some(sample);
@@ -151,15 +152,6 @@ fn sample<'nvml>(pass: &Pass<'_, 'nvml>, supported: bool) -> Result<GpmSample<'n
         None if supported || pass.device.gpm_support()? => pass.device.gpm_sample(),
         None => Err(NvmlError::NotSupported),
     }
-}
-
-/// Fails all rows: the first with the error, which may concern more than the counters, the others with its reason.
-fn refuse_all(rows: &[(usize, &'static Row)], error: NvmlError) -> Vec<(usize, Result<(), NvmlError>)> {
-    let reason = reason(&error);
-    let mut first = Some(error);
-    rows.iter()
-        .map(|(place, _)| (*place, Err(first.take().unwrap_or_else(|| error_for(reason)))))
-        .collect()
 }
 
 fn counter(row: &Row) -> Option<(u32, Labels, f64)> {

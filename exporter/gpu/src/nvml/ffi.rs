@@ -119,35 +119,21 @@ pub(crate) fn field_count(field: &FieldCell) -> Result<u64, NvmlError> {
 
 /// The utilization of the JPEG engines in percent.
 pub(crate) fn jpg_utilization(device: &Device<'_>) -> Result<u32, NvmlError> {
-    let mut period = 0;
-    utilization(
-        device,
-        device.nvml().lib().nvmlDeviceGetJpgUtilization.as_ref(),
-        &mut period,
-    )
+    utilization(device, device.nvml().lib().nvmlDeviceGetJpgUtilization.as_ref())
 }
 
 /// The utilization of the optical flow engines in percent.
 pub(crate) fn ofa_utilization(device: &Device<'_>) -> Result<u32, NvmlError> {
-    let mut period = 0;
-    utilization(
-        device,
-        device.nvml().lib().nvmlDeviceGetOfaUtilization.as_ref(),
-        &mut period,
-    )
+    utilization(device, device.nvml().lib().nvmlDeviceGetOfaUtilization.as_ref())
 }
 
 type Utilization = unsafe extern "C" fn(c::nvmlDevice_t, *mut u32, *mut u32) -> c::nvmlReturn_t;
 
-fn utilization<E>(
-    device: &Device<'_>,
-    function: Result<&Utilization, E>,
-    period: &mut u32,
-) -> Result<u32, NvmlError> {
+fn utilization<E>(device: &Device<'_>, function: Result<&Utilization, E>) -> Result<u32, NvmlError> {
     let function = function.map_err(|_| NvmlError::FunctionNotFound)?;
-    let mut value = 0;
+    let (mut value, mut period) = (0, 0);
     // SAFETY: see the header of this file.
-    nvml_try(unsafe { function(device.handle(), &mut value, period) })?;
+    nvml_try(unsafe { function(device.handle(), &mut value, &mut period) })?;
     Ok(value)
 }
 

@@ -15,7 +15,7 @@ use pulsetrain_semconv::attribute::{GPU_LINK_INDEX, GPU_POWER_SMOOTHING_PROFILE}
 
 use super::{
     ffi::{self, FieldCell},
-    row::{Field, FieldValue, Row, Scope, error_for, reason},
+    row::{Field, FieldValue, Row, Scope, error_for, reason, refuse_all},
 };
 use crate::{
     Reason,
@@ -135,7 +135,7 @@ impl Fields {
         self.prepare(nvml.field_id_scheme(), device, rows, &mut answers);
         for (cells, asked) in self.cells.chunks_mut(BATCH).zip(self.asked.chunks(BATCH)) {
             if let Err(error) = ffi::field_values(device, cells) {
-                answers.extend(refuse_all(asked, error));
+                answers.extend(refuse_all(asked.iter().map(|asked| asked.place), error));
                 continue;
             }
             for (cell, asked) in cells.iter().zip(asked) {
@@ -260,19 +260,6 @@ fn known(cell: &FieldCell, is_value: impl Fn(f64) -> bool) -> Result<f64, NvmlEr
     Some(ffi::field_answer(cell)?)
         .filter(|value| is_value(*value))
         .ok_or(NvmlError::NoData)
-}
-
-/// Fails all rows of a call: the first with the error, which may concern more than the fields, the others with its reason.
-fn refuse_all(asked: &[AskedField], error: NvmlError) -> Vec<(usize, Result<(), NvmlError>)> {
-    let reason = reason(&error);
-    let mut first = Some(error);
-    let again = |asked: &AskedField| {
-        (
-            asked.place,
-            Err(first.take().unwrap_or_else(|| error_for(reason))),
-        )
-    };
-    asked.iter().map(again).collect()
 }
 
 /// Merges the answers of each row: success if one link has a value, else the last error. The answers of a row with links are

@@ -3,20 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use nvml_wrapper::{Device, Nvml};
-use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::clock::{self, Instant};
 
 use super::{
     device,
     events::Registered,
-    probe::{INFREQUENT_INTERVAL, Outcome, Pass, Probe, outcome_of},
+    probe::{Outcome, Pass, Probe, outcome_of},
     row::reason,
     rows,
 };
 use crate::{
     Gpu, GpuConfig, GpuTrouble, MigInstance, Reason,
     driver::GpuTick,
-    reading::{Entity, Readings},
+    reading::{Entity, INFREQUENT_INTERVAL, Readings},
 };
 
 /// The interval at which a GPU that does not answer is checked again.
@@ -74,7 +73,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         let (now, time_unix_nanos) = (clock::now(), clock::unix_nanos());
         let mut readings = Readings::default();
         if self.is_still_lost(now) {
-            return Ok(self.tick(readings, time_unix_nanos));
+            return Ok(GpuTick::new(&self.gpu, Some(readings.all), time_unix_nanos));
         }
         let trouble = match self.read_all(nvml, config, now, &mut readings) {
             Outcome::Gone => return Err(Outcome::Gone),
@@ -91,7 +90,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
             self.update_gpu(|gpu| gpu.unavailable = unavailable);
         }
         self.update_gpu(|gpu| gpu.trouble = trouble);
-        Ok(self.tick(readings, time_unix_nanos))
+        Ok(GpuTick::new(&self.gpu, Some(readings.all), time_unix_nanos))
     }
 
     /// Makes all rows due that have an answer, constants included, because the series of the GPU have ended.
@@ -225,15 +224,6 @@ impl<'nvml> MonitoredGpu<'nvml> {
         change(&mut changed);
         if changed != *self.gpu {
             self.gpu = Arc::new(changed);
-        }
-    }
-
-    fn tick(&self, readings: Readings, time_unix_nanos: UnixNanos) -> GpuTick {
-        GpuTick {
-            gpu: Arc::clone(&self.gpu),
-            readings: Some(readings.all),
-            time_unix_nanos,
-            driver: None,
         }
     }
 }

@@ -18,10 +18,11 @@ use super::{
     row::{Cadence, Measured, QueryContext, QueryError, Read, Row, Seen, reason},
     rows,
 };
-use crate::{GpuConfig, GpuProcess, Reason, Unavailable, reading::Readings};
+use crate::{
+    GpuConfig, GpuProcess, Reason, Unavailable,
+    reading::{INFREQUENT_INTERVAL, Readings},
+};
 
-/// The interval of queries for values that change seldom.
-pub(super) const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest delay before a row without an answer is retried.
 const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
 /// The first delay before a failed row is retried: the failure may be transient.
@@ -145,15 +146,15 @@ impl<'nvml> Probe<'nvml> {
             .collect();
         let mut tally = Tally::default();
         self.read_fields(&due, pass, out, &mut tally);
-        if let Some(outcome) = tally.outcome() {
+        if let Some(outcome) = tally.fatal {
             return outcome;
         }
         self.read_calls(&due, pass, out, &mut tally);
-        if let Some(outcome) = tally.outcome() {
+        if let Some(outcome) = tally.fatal {
             return outcome;
         }
         self.read_counters(&due, pass, out, &mut tally);
-        tally.outcome().unwrap_or_else(|| tally.at_end())
+        tally.fatal.unwrap_or_else(|| tally.at_end())
     }
 
     /// Clears the failures of rows and makes these rows due: the GPU failed, not the rows.
@@ -200,9 +201,7 @@ impl<'nvml> Probe<'nvml> {
     fn read_calls(&mut self, due: &[usize], pass: &Pass<'_, 'nvml>, out: &mut Readings, tally: &mut Tally) {
         let entity = out.entity;
         for place in due {
-            let Read::Call(call) = self.rows[*place].row.read else {
-                continue;
-            };
+            let row = self.rows[*place].row;
             let asked = QueryContext {
                 device: pass.device,
                 processes: pass.processes,
@@ -210,11 +209,13 @@ impl<'nvml> Probe<'nvml> {
                 fans: self.fans,
                 fields_latency: self.fields.latency(),
             };
-            out.cadence = self.rows[*place].row.cadence;
-            let answer = call(&asked, out);
+            out.cadence = row.cadence;
+            let Some(answer) = row.query(&asked, out) else {
+                continue;
+            };
             out.entity = entity;
             self.settle(*place, pass.now, answer, tally);
-            if tally.outcome().is_some() {
+            if tally.fatal.is_some() {
                 return;
             }
         }
@@ -342,6 +343,7 @@ fn is_turned_off(row: &Row, config: &GpuConfig) -> bool {
 struct Tally {
     answered: u32,
     failed: u32,
+    /// The outcome that ends the pass early.
     fatal: Option<Outcome>,
 }
 
@@ -356,11 +358,6 @@ impl Tally {
             },
             Err(QueryError::Because(_)) => {}
         }
-    }
-
-    /// Returns the outcome that ends the pass early, or `None`.
-    fn outcome(&self) -> Option<Outcome> {
-        self.fatal
     }
 
     fn at_end(&self) -> Outcome {

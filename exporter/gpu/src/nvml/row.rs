@@ -7,7 +7,7 @@ use pulsetrain_semconv::Metric;
 
 use crate::{
     GpuProcess, Reason,
-    reading::{Fixed, Readings},
+    reading::{Fixed, Labels, Readings},
 };
 
 pub(crate) use crate::reading::Cadence;
@@ -47,6 +47,8 @@ pub(crate) enum Read {
     Field(Field),
     /// By a call of its own.
     Call(fn(&QueryContext<'_, '_>, &mut Readings) -> Result<(), QueryError>),
+    /// By a call of its own that returns the current value of the series with these labels.
+    Value(Fixed, fn(&QueryContext<'_, '_>) -> Result<f64, QueryError>),
     /// As one of the performance counters between two passes.
     Counter {
         /// The counter, by its number in `nvml.h`.
@@ -172,6 +174,33 @@ impl Row {
         Self::of(metric, call, cadence, absent, Read::Call(read))
     }
 
+    /// Creates a row whose call returns the current value of one series.
+    pub(crate) const fn value(
+        metric: &'static Metric,
+        labels: Fixed,
+        call: &'static str,
+        cadence: Cadence,
+        absent: &'static str,
+        read: fn(&QueryContext<'_, '_>) -> Result<f64, QueryError>,
+    ) -> Self {
+        Self::of(metric, call, cadence, absent, Read::Value(labels, read))
+    }
+
+    /// Queries the driver if the row has its own call.
+    pub(crate) fn query(
+        &self,
+        gpu: &QueryContext<'_, '_>,
+        out: &mut Readings,
+    ) -> Option<Result<(), QueryError>> {
+        match self.read {
+            Read::Call(read) => Some(read(gpu, out)),
+            Read::Value(labels, read) => {
+                Some(read(gpu).map(|value| out.now(self.metric, Labels::fixed(labels), value)))
+            }
+            _ => None,
+        }
+    }
+
     /// Creates a row that reads a field.
     pub(crate) const fn field(
         metric: &'static Metric,
@@ -208,7 +237,8 @@ impl Row {
         Self::of(metric, call, Cadence::Tick, absent, counter)
     }
 
-    const fn of(
+    /// Creates a row by the kind of its query.
+    pub(crate) const fn of(
         metric: &'static Metric,
         call: &'static str,
         cadence: Cadence,
@@ -291,6 +321,18 @@ pub(crate) fn reason(error: &NvmlError) -> Reason {
         NvmlError::NotFound | NvmlError::NoData => Reason::NoData,
         _ => Reason::DriverError,
     }
+}
+
+/// Fails all rows of a call, by their indexes: the first with the error, which may concern more than its row, the others with its
+/// reason.
+pub(crate) fn refuse_all(
+    places: impl Iterator<Item = usize>,
+    error: NvmlError,
+) -> Vec<(usize, Result<(), NvmlError>)> {
+    let reason = reason(&error);
+    let mut first = Some(error);
+    let again = |place| (place, Err(first.take().unwrap_or_else(|| error_for(reason))));
+    places.map(again).collect()
 }
 
 /// Returns an error with this reason, for rows that share the answer of another.

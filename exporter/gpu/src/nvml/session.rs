@@ -16,15 +16,12 @@ use nvml_wrapper::Nvml;
 use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::attribute::GPU_RECOVERY_ACTION;
 
-use super::{
-    probe::INFREQUENT_INTERVAL,
-    worker::{Reply, Worker},
-};
+use super::worker::{Reply, Worker};
 use crate::{
     Driver, Gpu, GpuConfig, GpuTrouble,
     companion::Companion,
     driver::{DriverEvent, EventSender, GpuTick, StopReason, Tick},
-    reading::Sample,
+    reading::{INFREQUENT_INTERVAL, Sample},
 };
 
 /// The folder in which the kernel lists the GPUs of the driver, including those that appeared after NVML was loaded.
@@ -303,18 +300,10 @@ impl Lane {
             .asked
             .map_or(Duration::ZERO, |asked| now.saturating_duration_since(asked));
         let is_silent = silence >= silent_after;
-        if is_silent && self.gpu.trouble != Some(GpuTrouble::Hangs) {
-            self.gpu = Arc::new(Gpu {
-                trouble: Some(GpuTrouble::Hangs),
-                ..(*self.gpu).clone()
-            });
+        if is_silent {
+            Gpu::set_trouble(&mut self.gpu, GpuTrouble::Hangs);
         }
-        GpuTick {
-            gpu: Arc::clone(&self.gpu),
-            readings: is_silent.then(Vec::new),
-            time_unix_nanos: clock::unix_nanos(),
-            driver: None,
-        }
+        GpuTick::new(&self.gpu, is_silent.then(Vec::new), clock::unix_nanos())
     }
 }
 

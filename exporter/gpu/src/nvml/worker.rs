@@ -59,22 +59,12 @@ impl Worker {
                             self.reply(Err(Outcome::Gone), began);
                             continue;
                         };
-                        if self.known.trouble != Some(trouble) {
-                            self.known = Arc::new(Gpu {
-                                trouble: Some(trouble),
-                                ..(*self.known).clone()
-                            });
-                        }
+                        Gpu::set_trouble(&mut self.known, trouble);
                         due = clock::later(clock::now(), self.open_again(trouble));
                     }
                 }
             }
-            let tick = GpuTick {
-                gpu: Arc::clone(&self.known),
-                readings: Some(Vec::new()),
-                time_unix_nanos: clock::unix_nanos(),
-                driver: None,
-            };
+            let tick = GpuTick::new(&self.known, Some(Vec::new()), clock::unix_nanos());
             self.reply(Ok(tick), began);
         }
     }

@@ -11,7 +11,7 @@ use pulsetrain_semconv::{Metric, attribute, event as events, metric};
 
 use super::{
     hw_semconv::HwMetric,
-    known::{GpuState, Own, Recorder},
+    known::{GpuState, ObservedSeries, Recorder, SubjectKind},
     store::{Key, Observation},
     subject::{attributes_of, written},
 };
@@ -209,14 +209,14 @@ fn grow(
     by: u64,
     recorder: &mut Recorder<'_>,
 ) {
-    let own = Own {
-        entity,
+    let own = ObservedSeries {
+        subject: SubjectKind::Own(entity),
         labels: Labels {
             fixed: &[],
             number: Some((&attribute::GPU_XID_CODE, i64::try_from(code).unwrap_or(i64::MAX))),
         },
         cadence: Cadence::Once,
-        ..Own::of_gpu(&metric::GPU_XID_ERRORS)
+        ..ObservedSeries::of_gpu(&metric::GPU_XID_ERRORS)
     };
     known.observe(own, [None; 2], Observation::Grows(by), recorder);
     if recorder.semconv != GpuSemconv::Gpu && !NO_HARDWARE_ERRORS.contains(&code) {
@@ -230,10 +230,10 @@ fn grow(
 }
 
 fn count(known: &mut GpuState, entity: Entity, kind: &'static str, by: u64, recorder: &mut Recorder<'_>) {
-    let own = Own {
-        entity,
+    let own = ObservedSeries {
+        subject: SubjectKind::Own(entity),
         cadence: Cadence::Once,
-        ..Own::of_gpu(&metric::GPU_DRIVER_EVENTS)
+        ..ObservedSeries::of_gpu(&metric::GPU_DRIVER_EVENTS)
     };
     let texts = [Some((&attribute::GPU_DRIVER_EVENT_TYPE, kind)), None];
     known.observe(own, texts, Observation::Grows(by), recorder);

@@ -1,24 +1,30 @@
 //! The health of a GPU in the four states of `hw.status`: the worst that the driver reports.
 
+use std::collections::BTreeSet;
+
 use pulsetrain_semconv::{attribute, metric};
 
 use super::{
     hw_semconv::{Component, HwMetric},
     store::Observation,
 };
-use crate::reading::{Reading, Sample};
+use crate::reading::{Reading, Sample, flag};
 
 /// The health of a GPU as the driver reports it.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     recovery: &'static str,
-    remap_failed: bool,
-    unrepairable: bool,
-    degraded: bool,
-    remap_pending: bool,
-    retirement_pending: bool,
-    too_many_errors: bool,
+    /// The active faults, as values of `gpu.fault`.
+    faults: BTreeSet<&'static str>,
 }
+
+/// The faults that predict a failure.
+const PREDICTING: [&str; 4] = [
+    "row_remap_pending",
+    "page_retirement_pending",
+    "sram_threshold_exceeded",
+    "unrepairable_memory",
+];
 
 impl Health {
     /// Updates the health from a reading, if the reading affects it.
@@ -34,16 +40,11 @@ impl Health {
         let (Some((_, fault)), Sample::Now(value)) = (reading.labels.fixed.first(), reading.value) else {
             return;
         };
-        let place = match *fault {
-            "row_remap_failure" => &mut self.remap_failed,
-            "unrepairable_memory" => &mut self.unrepairable,
-            "fabric_degraded" => &mut self.degraded,
-            "row_remap_pending" => &mut self.remap_pending,
-            "page_retirement_pending" => &mut self.retirement_pending,
-            "sram_threshold_exceeded" => &mut self.too_many_errors,
-            _ => return,
-        };
-        *place = value > 0.0;
+        if value > 0.0 {
+            self.faults.insert(*fault);
+        } else {
+            self.faults.remove(*fault);
+        }
     }
 
     /// Returns the states, with 1 for the current one.
@@ -58,7 +59,7 @@ impl Health {
                     Some((&attribute::HW_TYPE, "gpu")),
                     Some((&attribute::HW_STATE, name)),
                 ],
-                entry: Observation::Held(f64::from(u8::from(name == state))),
+                entry: Observation::Held(flag(name == state)),
             })
     }
 
@@ -67,11 +68,12 @@ impl Health {
             self.recovery,
             "gpu_reset" | "node_reboot" | "drain_and_reset" | "bus_reset" | "system_reboot"
         );
-        if lost || must_stop || self.remap_failed {
+        let has = |fault: &str| self.faults.contains(fault);
+        if lost || must_stop || has("row_remap_failure") {
             "failed"
-        } else if self.degraded || matches!(self.recovery, "drain_p2p" | "recover_imex_domain") {
+        } else if has("fabric_degraded") || matches!(self.recovery, "drain_p2p" | "recover_imex_domain") {
             "degraded"
-        } else if self.remap_pending || self.retirement_pending || self.too_many_errors || self.unrepairable {
+        } else if PREDICTING.into_iter().any(has) {
             "predicted_failure"
         } else {
             "ok"
@@ -88,16 +90,10 @@ mod tests {
         let well = Health::default();
         assert_eq!(well.state(false), "ok");
         assert_eq!(well.state(true), "failed");
-        let waiting = Health {
-            remap_pending: true,
-            ..Health::default()
-        };
-        assert_eq!(waiting.state(false), "predicted_failure");
-        let both = Health {
-            remap_pending: true,
-            recovery: "drain_p2p",
-            ..Health::default()
-        };
-        assert_eq!(both.state(false), "degraded");
+        let faults = BTreeSet::from(["row_remap_pending"]);
+        let mut health = Health { recovery: "", faults };
+        assert_eq!(health.state(false), "predicted_failure");
+        health.recovery = "drain_p2p";
+        assert_eq!(health.state(false), "degraded");
     }
 }

@@ -6,14 +6,7 @@ use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Attribute, AttributeKind, Metric, attribute, metric};
 
 use super::store::{Observation, ObservationContext, SeriesStore};
-use crate::{
-    GpuNotice,
-    imex::ImexReading,
-    reading::{Cadence, Labels},
-};
-
-/// The id of the subject that is not a GPU: the ids of GPUs begin with 1.
-const SUBJECT: u32 = 0;
+use crate::{GpuNotice, imex::ImexReading, reading::flag};
 
 /// The state of the recording of IMEX.
 #[derive(Debug, Default)]
@@ -66,18 +59,10 @@ fn observe(
     let carried = Arc::new([]) as super::subject::EntityAttributes;
     for name in states {
         let place = ObservationContext {
-            subject: SUBJECT,
-            carried: &carried,
-            metric,
-            labels: Labels::default(),
             texts: [Some((attribute, *name)), None],
-            time_unix_nanos: now_unix_nanos,
-            driver_unix_nanos: UnixNanos::UNKNOWN,
-            // Only the next reading can end the series, however late it is.
-            cadence: Cadence::Once,
+            ..ObservationContext::of_host(&carried, metric, now_unix_nanos)
         };
-        let holds = f64::from(u8::from(*name == state));
-        store.observe(place, Observation::Held(holds));
+        store.observe(place, Observation::Held(flag(*name == state)));
     }
 }
 

@@ -122,24 +122,24 @@ impl GpuState {
         self.record_facts(recorder);
     }
 
-    /// Records a value of a series of `gpu.*`.
+    /// Records a value of a series.
     pub(super) fn observe(
         &mut self,
-        own: Own,
+        series: ObservedSeries,
         texts: Texts,
         entry: Observation,
         recorder: &mut Recorder<'_>,
     ) {
-        let (subject, carried) = self.subject(SubjectKind::Own(own.entity), recorder);
+        let (subject, carried) = self.subject(series.subject, recorder);
         let place = ObservationContext {
             subject,
             carried: &carried,
-            metric: own.metric,
-            labels: own.labels,
+            metric: series.metric,
+            labels: series.labels,
             texts,
             time_unix_nanos: recorder.time_unix_nanos,
-            driver_unix_nanos: own.driver_unix_nanos,
-            cadence: own.cadence,
+            driver_unix_nanos: series.driver_unix_nanos,
+            cadence: series.cadence,
         };
         recorder.store.observe(place, entry);
     }
@@ -152,36 +152,31 @@ impl GpuState {
         driver_unix_nanos: UnixNanos,
         recorder: &mut Recorder<'_>,
     ) {
-        let (subject, carried) = self.subject(SubjectKind::Hw(hw.component), recorder);
-        let place = ObservationContext {
-            subject,
-            carried: &carried,
-            metric: hw.metric,
-            labels: Labels::default(),
-            texts: hw.texts,
-            time_unix_nanos: recorder.time_unix_nanos,
-            driver_unix_nanos,
+        let twin = ObservedSeries {
+            subject: SubjectKind::Hw(hw.component),
             cadence,
+            driver_unix_nanos,
+            ..ObservedSeries::of_gpu(hw.metric)
         };
-        recorder.store.observe(place, hw.entry);
+        self.observe(twin, hw.texts, hw.entry, recorder);
     }
 }
 
-/// A series of `gpu.*`.
+/// The series of an observation, without its texts.
 #[derive(Clone, Copy)]
-pub(super) struct Own {
-    pub(super) entity: Entity,
+pub(super) struct ObservedSeries {
+    pub(super) subject: SubjectKind,
     pub(super) metric: &'static Metric,
     pub(super) labels: Labels,
     pub(super) cadence: Cadence,
     pub(super) driver_unix_nanos: UnixNanos,
 }
 
-impl Own {
+impl ObservedSeries {
     /// Returns a series of the GPU without further attributes.
     pub(super) fn of_gpu(metric: &'static Metric) -> Self {
         Self {
-            entity: Entity::Gpu,
+            subject: SubjectKind::Own(Entity::Gpu),
             metric,
             labels: Labels::default(),
             cadence: Cadence::Tick,

@@ -9,13 +9,7 @@ use super::{
     store::{Observation, ObservationContext, SeriesStore},
     subject::EntityAttributes,
 };
-use crate::{
-    OwnedValue,
-    reading::{Cadence, Labels},
-};
-
-/// The id of the subject that is not a GPU: the ids of GPUs begin with 1.
-const SUBJECT: u32 = 0;
+use crate::OwnedValue;
 
 /// The passes of a source.
 pub(super) struct ScrapeStats(EntityAttributes);
@@ -29,17 +23,7 @@ impl ScrapeStats {
 
     /// Records a successful pass that began at this time.
     pub(super) fn record(&self, store: &mut SeriesStore, began_unix_nanos: UnixNanos, took: Duration) {
-        let place = |metric| ObservationContext {
-            subject: SUBJECT,
-            carried: &self.0,
-            metric,
-            labels: Labels::default(),
-            texts: [None; 2],
-            time_unix_nanos: began_unix_nanos,
-            driver_unix_nanos: UnixNanos::UNKNOWN,
-            // The time of the last success stays valid until the next one.
-            cadence: Cadence::Once,
-        };
+        let place = |metric| ObservationContext::of_host(&self.0, metric, began_unix_nanos);
         let secs = Duration::from_nanos(began_unix_nanos.0).as_secs_f64();
         store.observe(
             place(&metric::PULSETRAIN_SOURCE_DURATION),

@@ -218,7 +218,26 @@ impl SeriesStore {
     }
 }
 
-impl ObservationContext<'_> {
+impl<'a> ObservationContext<'a> {
+    /// Returns the context of a series of the host. It stays valid until the next reading, however late that is.
+    pub(super) fn of_host(
+        carried: &'a EntityAttributes,
+        metric: &'static Metric,
+        time_unix_nanos: UnixNanos,
+    ) -> Self {
+        Self {
+            // The ids of GPUs begin with 1.
+            subject: 0,
+            carried,
+            metric,
+            labels: Labels::default(),
+            texts: [None; 2],
+            time_unix_nanos,
+            driver_unix_nanos: UnixNanos::UNKNOWN,
+            cadence: Cadence::Once,
+        }
+    }
+
     /// Returns the time of the point: the driver's own if it is plausible, else the time of the reading.
     fn point_time(&self, last_unix_nanos: UnixNanos) -> UnixNanos {
         let ours = self.time_unix_nanos;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::write::Attribute;
 use pulsetrain_semconv::attribute;
 
 use crate::{Gpu, GpuAttribution, OwnedAttribute, OwnedValue, Subject, reading::Entity};
@@ -60,9 +60,5 @@ fn add_instance(id: u32, profile: &str, carried: &mut Vec<OwnedAttribute>) {
 pub(super) fn written(carried: &EntityAttributes) -> impl Iterator<Item = Attribute<'_>> {
     carried
         .iter()
-        .map(|(attribute, value)| (*attribute, as_value(value)))
-}
-
-fn as_value(value: &OwnedValue) -> Value<'_> {
-    value.as_value()
+        .map(|(attribute, value)| (*attribute, value.as_value()))
 }

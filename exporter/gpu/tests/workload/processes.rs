@@ -18,7 +18,7 @@ fn gpu_is_attributed_to_the_run_rank_and_cuda_device_of_its_process() {
     let mut known = machine.watched();
     known.until_known(&gpus);
     assert_eq!(
-        known.of(Subject::Gpu(&gpus[0])),
+        known.of_gpu(&gpus[0]),
         [
             "train.run.id=r",
             "train.rank=9",
@@ -29,7 +29,7 @@ fn gpu_is_attributed_to_the_run_rank_and_cuda_device_of_its_process() {
     );
     assert_eq!(
         known.of(Subject::Process(&gpus[0], &gpus[0].processes[0])),
-        known.of(Subject::Gpu(&gpus[0]))
+        known.of_gpu(&gpus[0])
     );
 }
 
@@ -49,9 +49,9 @@ fn attributes_that_differ_between_processes_are_not_set_on_the_gpu() {
                 .all(|process| !known.of(Subject::Process(&gpus[*place], process)).is_empty())
         })
     });
-    let of_run = known.of(Subject::Gpu(&gpus[0]));
+    let of_run = known.of_gpu(&gpus[0]);
     assert_eq!(of_run, ["train.run.id=r", "slurm.job.id=7", "device.id=cuda:0"]);
-    assert_eq!(known.of(Subject::Gpu(&gpus[1])), ["device.id=cuda:1"]);
+    assert_eq!(known.of_gpu(&gpus[1]), ["device.id=cuda:1"]);
     let second = known.of(Subject::Process(&gpus[0], &gpus[0].processes[1]));
     assert!(second.contains(&"train.rank=1".to_owned()), "{second:?}");
 }
@@ -67,7 +67,7 @@ fn gpu_has_no_run_id_until_all_its_processes_are_read() {
     let gpus = [gpu(0, &pids)];
     let mut known = machine.watched();
     known.until(&gpus, |known| {
-        let of_gpu = known.of(Subject::Gpu(&gpus[0]));
+        let of_gpu = known.of_gpu(&gpus[0]);
         assert!(!of_gpu.contains(&"train.run.id=r".to_owned()), "{of_gpu:?}");
         of_gpu.contains(&"slurm.job.id=7".to_owned())
     });
@@ -83,14 +83,14 @@ fn process_is_read_once_and_reread_when_its_pid_is_reused() {
     machine.runs(5, "PULSETRAIN_RUN_ID=second RANK=0");
     known.until_known(&busy);
     assert_eq!(
-        known.of(Subject::Gpu(&busy[0]))[0],
+        known.of_gpu(&busy[0])[0],
         "train.run.id=first",
         "it is not read again"
     );
     let idle = [gpu(0, &[])];
-    known.until(&idle, |known| known.of(Subject::Gpu(&idle[0])).is_empty());
+    known.until(&idle, |known| known.of_gpu(&idle[0]).is_empty());
     known.until(&busy, |known| {
-        known.of(Subject::Gpu(&busy[0])).first().map(String::as_str) == Some("train.run.id=second")
+        known.of_gpu(&busy[0]).first().map(String::as_str) == Some("train.run.id=second")
     });
 }
 
@@ -112,11 +112,7 @@ fn mig_instance_is_attributed_to_the_run_of_its_processes() {
         of(known, 0) == ["train.run.id=one", "device.id=cuda:0"]
             && of(known, 1) == ["train.run.id=two", "device.id=cuda:0"]
     });
-    assert_eq!(
-        known.of(Subject::Gpu(&gpus[0])),
-        [""; 0],
-        "the GPU is of two runs"
-    );
+    assert_eq!(known.of_gpu(&gpus[0]), [""; 0], "the GPU is of two runs");
 }
 
 #[test]
@@ -128,8 +124,8 @@ fn slurm_jobs_and_pods_are_detected_from_the_cgroup() {
     let gpus = [gpu(0, &[1]), gpu(1, &[2])];
     let mut known = machine.watched();
     known.until(&gpus, |known| {
-        known.of(Subject::Gpu(&gpus[0])).first().map(String::as_str) == Some("slurm.job.id=77")
-            && known.of(Subject::Gpu(&gpus[1])).first().map(String::as_str)
+        known.of_gpu(&gpus[0]).first().map(String::as_str) == Some("slurm.job.id=77")
+            && known.of_gpu(&gpus[1]).first().map(String::as_str)
                 == Some("k8s.pod.uid=1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c")
     });
 }
@@ -145,7 +141,7 @@ fn unreadable_process_is_reported_once_and_others_are_read() {
     known.until_known(&gpus);
     known.until(&gpus, |known| !known.notices().is_empty());
     assert_eq!(known.notices(), [WorkloadNotice::NoPermission { pid: 1 }]);
-    assert_eq!(known.of(Subject::Gpu(&gpus[1])), [""; 0]);
+    assert_eq!(known.of_gpu(&gpus[1]), [""; 0]);
 }
 
 #[test]
@@ -157,17 +153,15 @@ fn unreadable_process_contributes_only_its_cgroup_job() {
     machine.runs_in(3, "PULSETRAIN_RUN_ID=r RANK=0", job);
     let gpus = [gpu(0, &[1]), gpu(1, &[2, 3])];
     let mut known = machine.watched();
-    known.until(&gpus, |known| !known.of(Subject::Gpu(&gpus[0])).is_empty());
-    assert_eq!(known.of(Subject::Gpu(&gpus[0])), ["slurm.job.id=4242"]);
+    known.until(&gpus, |known| !known.of_gpu(&gpus[0]).is_empty());
+    assert_eq!(known.of_gpu(&gpus[0]), ["slurm.job.id=4242"]);
     let of_the_one_that_was_read = [
         "train.run.id=r",
         "slurm.job.id=4242",
         "train.rank=0",
         "device.id=cuda:1",
     ];
-    known.until(&gpus, |known| {
-        known.of(Subject::Gpu(&gpus[1])) == of_the_one_that_was_read
-    });
+    known.until(&gpus, |known| known.of_gpu(&gpus[1]) == of_the_one_that_was_read);
     assert!(
         !known.workloads.attributes_may_have_changed(),
         "all of it was news once"
@@ -183,7 +177,7 @@ fn pids_of_another_pid_namespace_match_no_local_process() {
     let mut known = machine.watched();
     known.until(&gpus, |known| !known.notices().is_empty());
     assert_eq!(known.notices(), [WorkloadNotice::OtherPidNamespace]);
-    assert_eq!(known.of(Subject::Gpu(&gpus[0])), [""; 0]);
+    assert_eq!(known.of_gpu(&gpus[0]), [""; 0]);
 }
 
 #[test]
@@ -197,11 +191,9 @@ fn local_process_with_an_open_cuda_device_matches_in_a_container() {
     let gpus = [gpu(0, &[7]), gpu(1, &[8])];
     let mut known = machine.watched();
     known.until(&gpus, |known| {
-        known
-            .of(Subject::Gpu(&gpus[0]))
-            .contains(&"train.run.id=ours".to_owned())
+        known.of_gpu(&gpus[0]).contains(&"train.run.id=ours".to_owned())
     });
-    assert_eq!(known.of(Subject::Gpu(&gpus[1])), [""; 0]);
+    assert_eq!(known.of_gpu(&gpus[1]), [""; 0]);
 }
 
 #[test]
@@ -223,20 +215,16 @@ fn launched_run_gets_its_visible_gpus_when_no_process_is_listed() {
     });
     let idle = [gpu(0, &[]), gpu(1, &[])];
     known.until(&idle, |known| {
-        known.of(Subject::Gpu(&idle[1])) == ["train.run.id=ours", "train.rank=3"]
+        known.of_gpu(&idle[1]) == ["train.run.id=ours", "train.rank=3"]
     });
-    assert_eq!(
-        known.of(Subject::Gpu(&idle[0])),
-        [""; 0],
-        "it was not given that one"
-    );
+    assert_eq!(known.of_gpu(&idle[0]), [""; 0], "it was not given that one");
     let elsewhere = [gpu(0, &[]), gpu(1, &[777])];
     known.until(&elsewhere, |known| {
-        known.of(Subject::Gpu(&elsewhere[1])) == ["train.run.id=ours", "train.rank=3"]
+        known.of_gpu(&elsewhere[1]) == ["train.run.id=ours", "train.rank=3"]
     });
     machine.runs(9, "PULSETRAIN_RUN_ID=other");
     let busy = [gpu(0, &[9]), gpu(1, &[])];
-    known.until(&busy, |known| known.of(Subject::Gpu(&busy[1])).is_empty());
+    known.until(&busy, |known| known.of_gpu(&busy[1]).is_empty());
     machine.ends(9);
 }
 

@@ -123,7 +123,12 @@ impl Attributed {
 
     /// Observes GPUs until the first is attributed.
     pub(crate) fn until_known(&mut self, gpus: &[Gpu]) {
-        self.until(gpus, |known| !known.of(Subject::Gpu(&gpus[0])).is_empty());
+        self.until(gpus, |known| !known.of_gpu(&gpus[0]).is_empty());
+    }
+
+    /// Returns the attributes of a GPU, as `name=value`.
+    pub(crate) fn of_gpu(&mut self, gpu: &Gpu) -> Vec<String> {
+        self.of(Subject::Gpu(gpu))
     }
 
     /// Returns the attributes of a subject, as `name=value`.

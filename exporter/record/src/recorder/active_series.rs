@@ -56,30 +56,28 @@ impl ActiveSeries {
 impl Recorder<'_> {
     /// Tracks the active series, which [`end_series`](Self::end_series) ends.
     pub fn tracking_series(mut self) -> Self {
-        self.active = Some(ActiveSeries::default());
+        self.current.active = Some(ActiveSeries::default());
         self
     }
 
     /// Returns whether the run has series that have not ended.
     pub fn has_series(&self) -> bool {
-        let of_ranks = self.ranks.values().map(|rank| &rank.active);
-        let mut all = of_ranks.chain([&self.active]).flatten();
+        let ranks = self.ranks.values().chain([&self.current]);
+        let mut all = ranks.filter_map(|rank| rank.active.as_ref());
         all.any(|active| !active.series.is_empty())
     }
 
     /// Clears the active series of the run without ending them: they have ended already.
     pub fn clear_active(&mut self) {
-        let of_ranks = self.ranks.values_mut().map(|rank| &mut rank.active);
-        let all = of_ranks.chain([&mut self.active]).flatten();
+        let all = self.all_ranks().filter_map(|rank| rank.active.as_mut());
         all.for_each(|active| *active = ActiveSeries::default());
     }
 
     /// Ends every series of the run, in all ranks, just after its last point, regardless of the time of the call.
     pub fn end_series(&mut self) {
-        let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER);
         self.end_own_series();
         for rank in self.ranks.values_mut() {
-            let (ended, beyond) = rank.end_series(time_unix_nanos);
+            let (ended, beyond) = rank.end_series(self.last_unix_nanos.saturating_add(AFTER));
             self.counts.points += ended;
             self.skipped.count_many(WITHOUT_END, beyond);
         }
@@ -88,10 +86,8 @@ impl Recorder<'_> {
     /// Ends every series of the current rank.
     pub(super) fn end_own_series(&mut self) {
         let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER);
-        if let Some(active) = &mut self.active {
-            let (ended, beyond) = active.end(time_unix_nanos, &mut self.metrics);
-            self.counts.points += ended;
-            self.skipped.count_many(WITHOUT_END, beyond);
-        }
+        let (ended, beyond) = self.current.end_series(time_unix_nanos);
+        self.counts.points += ended;
+        self.skipped.count_many(WITHOUT_END, beyond);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use pulsetrain_otlp::UnixNanos;
 
-use super::{Recorder, ranks::RankState, series::SeriesTable, state::StateTable};
+use super::{Recorder, state::StateTable};
 use crate::ids::StepIds;
 
 /// The two highest steps of an attempt.
@@ -51,7 +51,7 @@ pub struct AttemptState {
 impl Recorder<'_> {
     /// Adds a training step, before any of its values are recorded. Returns whether it starts a new attempt.
     pub fn note_step(&mut self, step: i64) -> bool {
-        let is_restart = self.highest_steps.note(step);
+        let is_restart = self.current.highest_steps.note(step);
         if is_restart {
             self.begin_attempt();
         }
@@ -60,15 +60,14 @@ impl Recorder<'_> {
 
     /// Handles the truncation of the log in place: the run was restarted unless its steps continue.
     pub fn expect_restart(&mut self) {
-        self.highest_steps.expect_restart();
-        for rank in self.ranks.values_mut() {
+        for rank in self.all_ranks() {
             rank.highest_steps.expect_restart();
         }
     }
 
     /// Returns the current attempt of each rank.
     pub fn attempts(&self) -> Vec<AttemptState> {
-        let own = (self.run.rank, self.run.attempt, self.highest_steps);
+        let own = (self.run.rank, self.run.attempt, self.current.highest_steps);
         let others = self.ranks.iter();
         let others = others.map(|(rank, state)| (*rank, state.attempt, state.highest_steps));
         let state = |(rank, attempt, steps)| AttemptState { rank, attempt, steps };
@@ -79,11 +78,11 @@ impl Recorder<'_> {
     pub fn restore_attempts(&mut self, attempts: &[AttemptState]) {
         for state in attempts {
             if state.rank == self.run.rank {
-                self.highest_steps = state.steps;
+                self.current.highest_steps = state.steps;
                 self.set_attempt(state.attempt);
                 continue;
             }
-            let mut rank = RankState::begin(&self.run, (state.rank, state.attempt), self.active.is_some());
+            let mut rank = self.begin_rank(state.rank, state.attempt);
             rank.highest_steps = state.steps;
             self.ranks.insert(state.rank, rank);
         }
@@ -92,10 +91,9 @@ impl Recorder<'_> {
     /// Sends the items of the attempt, ends its series, and begins the next attempt.
     fn begin_attempt(&mut self) {
         self.end_own_series();
-        self.flush_own();
-        self.series = SeriesTable::default();
-        self.states = StateTable::default();
-        self.sums_start_unix_nanos = UnixNanos::UNKNOWN;
+        self.current.flush(&mut self.listener);
+        self.current.states = StateTable::default();
+        self.current.restart_sums(UnixNanos::UNKNOWN);
         self.step_duration = None;
         self.set_attempt(self.run.attempt + 1);
     }
@@ -104,7 +102,7 @@ impl Recorder<'_> {
     fn set_attempt(&mut self, attempt: i64) {
         if attempt != self.run.attempt {
             self.run.attempt = attempt;
-            self.envelope = self.run.envelope();
+            self.current.envelope = self.run.envelope();
             self.step_ids = StepIds::of(&self.run);
         }
     }

@@ -31,8 +31,8 @@ impl Recorder<'_> {
         };
         let metric = &semconv::metric::TRAIN_CUSTOM_DISTRIBUTION;
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
-        self.metrics.distribution(metric, point, parts, bounds);
-        if let Some(active) = &mut self.active {
+        self.current.metrics.distribution(metric, point, parts, bounds);
+        if let Some(active) = &mut self.current.active {
             active.note(&EncodedSeries::new(metric, &attributes));
         }
         self.counts.points += 1;

@@ -20,6 +20,6 @@ impl Recorder<'_> {
                 span_id: span.span_id,
             },
         };
-        self.metrics.exemplar(&TRAIN_STEP_DURATION, &exemplar);
+        self.current.metrics.exemplar(&TRAIN_STEP_DURATION, &exemplar);
     }
 }

@@ -43,7 +43,7 @@ impl Recorder<'_> {
             Instrument::Gauge => (UnixNanos::UNKNOWN, value),
             Instrument::UpDownCounter => (self.start(time_unix_nanos), value),
             Instrument::Counter => {
-                let Some(total) = self.series.add(series, value) else {
+                let Some(total) = self.current.series.add(series, value) else {
                     return self.skipped.count(SkipReason::TooManySeries);
                 };
                 (self.start(time_unix_nanos), total)
@@ -51,26 +51,26 @@ impl Recorder<'_> {
             Instrument::Histogram => return self.observe(series, time_unix_nanos, value),
         };
         let value = number(metric, value);
-        self.metrics
-            .number_of(&series.encoded, start_unix_nanos, time_unix_nanos, value);
+        let metrics = &mut self.current.metrics;
+        metrics.number_of(&series.encoded, start_unix_nanos, time_unix_nanos, value);
         self.count_point(series);
     }
 
     /// Adds a value to a histogram.
     fn observe(&mut self, series: &mut PreparedSeries, time_unix_nanos: UnixNanos, value: f64) {
         let start_unix_nanos = self.start(time_unix_nanos);
-        let Some(histogram) = self.series.histogram(series) else {
+        let Some(histogram) = self.current.series.histogram(series) else {
             return self.skipped.count(SkipReason::TooManySeries);
         };
-        self.metrics
-            .observe(histogram, (start_unix_nanos, time_unix_nanos), value);
+        let metrics = &mut self.current.metrics;
+        metrics.observe(histogram, (start_unix_nanos, time_unix_nanos), value);
         self.note_step_duration(series.encoded.metric(), time_unix_nanos, value);
         self.count_point(series);
     }
 
     #[inline]
     fn count_point(&mut self, series: &PreparedSeries) {
-        if let Some(active) = &mut self.active {
+        if let Some(active) = &mut self.current.active {
             active.note(&series.encoded);
         }
         self.counts.points += 1;

@@ -31,40 +31,39 @@ impl Rank {
     }
 }
 
-/// The state that a recorder keeps for a rank that is not current.
+/// The state of a rank.
 pub(super) struct RankState {
+    /// The rank on its host. The run has that of the current rank.
     local_rank: Option<i64>,
-    envelope: Envelope,
-    metrics: MetricsWriter,
-    spans: SpansWriter,
-    logs: LogsWriter,
-    series: SeriesTable,
-    states: StateTable,
+    pub(super) envelope: Envelope,
+    pub(super) metrics: MetricsWriter,
+    pub(super) spans: SpansWriter,
+    pub(super) logs: LogsWriter,
+    pub(super) series: SeriesTable,
+    pub(super) states: StateTable,
+    /// `None` if the series are not ended with the run.
     pub(super) active: Option<ActiveSeries>,
+    /// The attempt. The run has that of the current rank.
     pub(super) attempt: i64,
+    /// The highest steps of the attempt.
     pub(super) highest_steps: HighestSteps,
-    sums_start_unix_nanos: UnixNanos,
+    /// The start time of sums; unknown until the first sum if the run has no start time.
+    pub(super) sums_start_unix_nanos: UnixNanos,
 }
 
 impl RankState {
-    /// Returns the initial state of a rank.
-    pub(super) fn begin(run: &Run, (rank, attempt): (i64, i64), tracks_series: bool) -> Self {
-        let run = Run {
-            rank,
-            local_rank: None,
-            attempt,
-            ..run.clone()
-        };
+    /// Returns the initial state of the rank of a run.
+    pub(super) fn in_envelope(run: &Run, envelope: Envelope) -> Self {
         Self {
-            local_rank: None,
-            envelope: run.envelope(),
+            local_rank: run.local_rank,
+            envelope,
             metrics: MetricsWriter::default(),
             spans: SpansWriter::default(),
             logs: LogsWriter::default(),
             series: SeriesTable::default(),
             states: StateTable::default(),
-            active: tracks_series.then(ActiveSeries::default),
-            attempt,
+            active: None,
+            attempt: run.attempt,
             highest_steps: HighestSteps::default(),
             sums_start_unix_nanos: run.start_unix_nanos,
         }
@@ -105,7 +104,7 @@ impl Recorder<'_> {
         let local_rank = matches!(rank, Some(Rank::OfHost(_))).then_some(number);
         if self.run.local_rank.is_none() && local_rank.is_some() {
             self.run.local_rank = local_rank;
-            self.envelope = self.run.envelope();
+            self.current.envelope = self.run.envelope();
         }
         true
     }
@@ -122,6 +121,25 @@ impl Recorder<'_> {
         }
     }
 
+    /// Iterates over the states of all ranks.
+    pub(super) fn all_ranks(&mut self) -> impl Iterator<Item = &mut RankState> {
+        [&mut self.current].into_iter().chain(self.ranks.values_mut())
+    }
+
+    /// Returns the initial state of another rank.
+    pub(super) fn begin_rank(&self, rank: i64, attempt: i64) -> RankState {
+        let run = Run {
+            rank,
+            local_rank: None,
+            attempt,
+            ..self.run.clone()
+        };
+        RankState {
+            active: self.current.active.as_ref().map(|_| ActiveSeries::default()),
+            ..RankState::in_envelope(&run, run.envelope())
+        }
+    }
+
     /// Swaps the state of the current rank with that of another rank. Returns `false` if the limit for ranks is reached.
     fn swap_rank_state(&mut self, rank: i64) -> bool {
         let is_known = self.ranks.contains_key(&rank);
@@ -130,21 +148,13 @@ impl Recorder<'_> {
         }
         self.step_duration = None;
         let begun = self.ranks.remove(&rank);
-        let new = (rank, self.run.attempt);
-        let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, new, self.active.is_some()));
-        std::mem::swap(&mut self.run.local_rank, &mut state.local_rank);
-        std::mem::swap(&mut self.envelope, &mut state.envelope);
-        std::mem::swap(&mut self.metrics, &mut state.metrics);
-        std::mem::swap(&mut self.spans, &mut state.spans);
-        std::mem::swap(&mut self.logs, &mut state.logs);
-        std::mem::swap(&mut self.series, &mut state.series);
-        std::mem::swap(&mut self.states, &mut state.states);
-        std::mem::swap(&mut self.active, &mut state.active);
-        std::mem::swap(&mut self.highest_steps, &mut state.highest_steps);
-        std::mem::swap(&mut self.sums_start_unix_nanos, &mut state.sums_start_unix_nanos);
-        let attempt = std::mem::replace(&mut state.attempt, self.run.attempt);
+        let state = begun.unwrap_or_else(|| self.begin_rank(rank, self.run.attempt));
+        let (local_rank, attempt) = (state.local_rank, state.attempt);
+        let mut before = std::mem::replace(&mut self.current, state);
+        before.local_rank = std::mem::replace(&mut self.run.local_rank, local_rank);
+        before.attempt = self.run.attempt;
         self.ranks
-            .insert(std::mem::replace(&mut self.run.rank, rank), state);
+            .insert(std::mem::replace(&mut self.run.rank, rank), before);
         if attempt != self.run.attempt {
             self.run.attempt = attempt;
             self.step_ids = StepIds::of(&self.run);

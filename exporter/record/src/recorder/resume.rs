@@ -1,6 +1,6 @@
 //! Resumes from the state of an earlier recorder.
 
-use super::{Recorder, series::SeriesTable};
+use super::Recorder;
 use crate::{Counts, ParseReport};
 
 impl Recorder<'_> {
@@ -26,10 +26,9 @@ impl Recorder<'_> {
     /// Resets sums and histograms: they count from the last recorded time, because their state before it is unknown.
     pub fn restart_sums(&mut self) {
         self.flush();
-        self.series = SeriesTable::default();
-        self.sums_start_unix_nanos = self.last_unix_nanos;
-        for rank in self.ranks.values_mut() {
-            rank.restart_sums(self.last_unix_nanos);
+        let start_unix_nanos = self.last_unix_nanos;
+        for rank in self.all_ranks() {
+            rank.restart_sums(start_unix_nanos);
         }
     }
 }

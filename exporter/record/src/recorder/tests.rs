@@ -3,7 +3,7 @@
 use opentelemetry_proto::tonic::metrics::v1::{self as proto, metric::Data};
 use prost::Message as _;
 use pulsetrain_otlp::{
-    UnixNanos,
+    Signal, UnixNanos,
     view::{Message, MetricData, MetricsData, NumberPoint, NumberValue},
 };
 use pulsetrain_semconv::{attribute, metric};
@@ -13,13 +13,11 @@ use super::*;
 /// Returns the batches of everything that `record` records.
 fn recorded(record: impl FnOnce(&mut Recorder<'_>)) -> (Vec<Encoded>, Counts, ParseReport) {
     let mut batches = Vec::new();
-    let mut recorder = Recorder::new(
-        Run {
-            id: "r".into(),
-            ..Run::default()
-        },
-        |batch| batches.push(batch),
-    );
+    let run = Run {
+        id: "r".into(),
+        ..Run::default()
+    };
+    let mut recorder = Recorder::new(run, |batch| batches.push(batch));
     record(&mut recorder);
     let (counts, skipped) = recorder.finish();
     (batches, counts, skipped)
@@ -28,28 +26,12 @@ fn recorded(record: impl FnOnce(&mut Recorder<'_>)) -> (Vec<Encoded>, Counts, Pa
 /// Returns the number points of a metric: their times, values and last attributes.
 fn points(batches: &[Encoded], name: &str) -> Vec<(u64, NumberValue, String)> {
     let mut found = Vec::new();
-    for batch in batches
-        .iter()
-        .filter(|batch| batch.signal == pulsetrain_otlp::Signal::Metrics)
-    {
+    for batch in batches.iter().filter(|batch| batch.signal == Signal::Metrics) {
         let data = MetricsData::decode(&batch.bytes).unwrap();
-        let scope = data
-            .resource_metrics
-            .iter()
-            .next()
-            .unwrap()
-            .unwrap()
-            .scope_metrics
-            .iter()
-            .next()
-            .unwrap()
-            .unwrap();
-        for metric in scope
-            .metrics
-            .iter()
-            .map(Result::unwrap)
-            .filter(|metric| metric.name == name)
-        {
+        let resource = data.resource_metrics.iter().next().unwrap().unwrap();
+        let scope = resource.scope_metrics.iter().next().unwrap().unwrap();
+        let metrics = scope.metrics.iter().map(Result::unwrap);
+        for metric in metrics.filter(|metric| metric.name == name) {
             let points = match metric.data() {
                 Some(MetricData::Gauge(gauge)) => gauge.data_points,
                 Some(MetricData::Sum(sum)) => sum.data_points,
@@ -59,6 +41,21 @@ fn points(batches: &[Encoded], name: &str) -> Vec<(u64, NumberValue, String)> {
         }
     }
     found
+}
+
+/// Returns the times and values of the number points of a metric.
+fn values(batches: &[Encoded], name: &str) -> Vec<(u64, NumberValue)> {
+    let points = points(batches, name).into_iter();
+    points.map(|(time, value, _)| (time, value)).collect()
+}
+
+fn counts(skipped: &ParseReport) -> Vec<(SkipReason, u64)> {
+    skipped.counts().collect()
+}
+
+fn record_phase(recorder: &mut Recorder<'_>, time: u64, phase: &str) {
+    let (metric, attribute) = (&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE);
+    recorder.record_state(metric, attribute, UnixNanos(time), phase, &[]);
 }
 
 fn describe(point: &NumberPoint<'_>) -> (u64, NumberValue, String) {
@@ -81,11 +78,8 @@ fn counter_is_exported_as_a_cumulative_sum() {
             recorder.record(&metric::TRAIN_TOKENS, UnixNanos(time), tokens, &[]);
         }
     });
-    let values: Vec<_> = points(&batches, "train.tokens")
-        .into_iter()
-        .map(|(time, value, _)| (time, value))
-        .collect();
-    assert_eq!(values, [(5, NumberValue::Int(100)), (6, NumberValue::Int(150))]);
+    let expected = [(5, NumberValue::Int(100)), (6, NumberValue::Int(150))];
+    assert_eq!(values(&batches, "train.tokens"), expected);
     assert_eq!(counts.points, 2);
 }
 
@@ -97,14 +91,8 @@ fn series_with_different_attributes_have_separate_sums() {
             recorder.record(&metric::TRAIN_ANOMALIES, UnixNanos(1), 1.0, &attributes);
         }
     });
-    let values: Vec<_> = points(&batches, "train.anomalies")
-        .into_iter()
-        .map(|(_, value, _)| value)
-        .collect();
-    assert_eq!(
-        values,
-        [NumberValue::Int(1), NumberValue::Int(1), NumberValue::Int(2)]
-    );
+    let expected = [1, 1, 2].map(|count| (1, NumberValue::Int(count)));
+    assert_eq!(values(&batches, "train.anomalies"), expected);
 }
 
 /// Time, value, trace and span.
@@ -112,24 +100,15 @@ type Exemplar = (u64, f64, [u8; 16], [u8; 8]);
 
 /// Returns the exemplars of step durations, point by point.
 fn exemplars(batches: &[Encoded]) -> Vec<Vec<Exemplar>> {
-    let metrics = batches
-        .iter()
-        .filter(|batch| batch.signal == pulsetrain_otlp::Signal::Metrics);
     let mut found = Vec::new();
-    for batch in metrics {
+    for batch in batches.iter().filter(|batch| batch.signal == Signal::Metrics) {
         let data = proto::MetricsData::decode(batch.bytes.as_slice()).expect("a batch is OTLP");
-        let scopes = data
-            .resource_metrics
-            .iter()
-            .flat_map(|resource| &resource.scope_metrics);
+        let resources = data.resource_metrics.iter();
+        let scopes = resources.flat_map(|resource| &resource.scope_metrics);
         for metric in scopes.flat_map(|scope| &scope.metrics) {
             if let Some(Data::Histogram(histogram)) = &metric.data {
-                found.extend(
-                    histogram
-                        .data_points
-                        .iter()
-                        .map(|point| point.exemplars.iter().map(of_exemplar).collect()),
-                );
+                let points = histogram.data_points.iter();
+                found.extend(points.map(|point| point.exemplars.iter().map(of_exemplar).collect()));
             }
         }
     }
@@ -198,10 +177,7 @@ fn nan_is_recorded_by_a_gauge_and_rejected_by_a_sum() {
     });
     assert!(points(&batches, "train.loss")[0].1.as_f64().is_nan());
     assert_eq!(points(&batches, "train.tokens"), []);
-    assert_eq!(
-        skipped.counts().collect::<Vec<_>>(),
-        [(SkipReason::NotSummable, 2)]
-    );
+    assert_eq!(counts(&skipped), [(SkipReason::NotSummable, 2)]);
 }
 
 #[test]
@@ -210,13 +186,7 @@ fn state_is_exported_on_change_and_again_after_a_minute() {
     let exported_at = |times: &[(u64, &str)]| {
         let (batches, ..) = recorded(|recorder| {
             for (time, phase) in times {
-                recorder.record_state(
-                    &metric::TRAIN_PHASE,
-                    &attribute::TRAIN_PHASE,
-                    UnixNanos(*time),
-                    phase,
-                    &[],
-                );
+                record_phase(recorder, *time, phase);
             }
         });
         let active = |(time, value, state)| (value == NumberValue::Int(1)).then_some((time, state));
@@ -240,13 +210,7 @@ fn state_is_exported_on_change_and_again_after_a_minute() {
 fn unregistered_state_is_exported_and_reset_to_zero_on_change() {
     let (batches, ..) = recorded(|recorder| {
         for (time, phase) in [(1, "annealing"), (2, "warmup")] {
-            recorder.record_state(
-                &metric::TRAIN_PHASE,
-                &attribute::TRAIN_PHASE,
-                UnixNanos(time),
-                phase,
-                &[],
-            );
+            record_phase(recorder, time, phase);
         }
     });
     let annealing: Vec<_> = points(&batches, "train.phase")
@@ -286,10 +250,7 @@ fn prepared_series_shares_its_sum_with_other_recording_paths_and_restarts() {
         recorder.restart_sums();
         recorder.record_prepared(&mut steps, UnixNanos(5), 1.0);
     });
-    let mut sums: Vec<_> = points(&batches, "train.steps")
-        .into_iter()
-        .map(|(time, value, _)| (time, value))
-        .collect();
+    let mut sums = values(&batches, "train.steps");
     sums.sort_by_key(|(time, _)| *time);
     let expected = [(1, 2), (2, 5), (3, 1), (4, 6), (5, 1)];
     assert_eq!(sums, expected.map(|(time, sum)| (time, NumberValue::Int(sum))));
@@ -303,10 +264,7 @@ fn custom_names_are_bounded_and_the_rest_is_counted() {
         }
     });
     assert_eq!(points(&batches, "train.custom").len(), 256);
-    assert_eq!(
-        skipped.counts().collect::<Vec<_>>(),
-        [(SkipReason::TooManyCustomNames, 44)]
-    );
+    assert_eq!(counts(&skipped), [(SkipReason::TooManyCustomNames, 44)]);
 }
 
 #[test]
@@ -318,26 +276,19 @@ fn batches_are_flushed_before_they_exceed_the_size_limit() {
         }
     });
     assert!(batches.len() > 2 && batches.iter().all(|batch| batch.bytes.len() < BATCH_BYTES + 1024));
-    assert_eq!(
-        batches.iter().map(|batch| u64::from(batch.items)).sum::<u64>(),
-        counts.points
-    );
+    let items: u64 = batches.iter().map(|batch| u64::from(batch.items)).sum();
+    assert_eq!(items, counts.points);
 }
 
 #[test]
 fn series_beyond_the_limit_are_counted_and_not_kept() {
     let mut recorder = Recorder::new(Run::default(), |_| {});
-    let names: Vec<String> = (0..series::MAX_SERIES + 3)
-        .map(|number| number.to_string())
-        .collect();
-    for name in &names {
-        let attributes = [(&attribute::DATA_NAME, Value::Text(name))];
+    for number in 0..series::MAX_SERIES + 3 {
+        let name = number.to_string();
+        let attributes = [(&attribute::DATA_NAME, Value::Text(&name))];
         recorder.record(&metric::TRAIN_TOKENS, UnixNanos(1), 2.0, &attributes);
     }
-    let (counts, skipped) = recorder.finish();
-    assert_eq!(counts.points, series::MAX_SERIES as u64);
-    assert_eq!(
-        skipped.counts().collect::<Vec<_>>(),
-        [(SkipReason::TooManySeries, 3)]
-    );
+    let (recorded, skipped) = recorder.finish();
+    assert_eq!(recorded.points, series::MAX_SERIES as u64);
+    assert_eq!(counts(&skipped), [(SkipReason::TooManySeries, 3)]);
 }

@@ -5,16 +5,13 @@ use std::f64::consts::TAU;
 use nvml_wrapper::{
     enum_wrappers::device::Sampling,
     enums::device::{SampleValue, UsedGpuMemory},
-    error::NvmlError,
 };
-use pulsetrain_tests::FakeNvml;
 
-use crate::fake_nvml::driver::connect;
+use crate::fake_nvml::driver::{error_of, start};
 
 #[test]
 fn fake_samples_are_the_readings_at_their_timestamps() {
-    let fake = FakeNvml::start("h100x8");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("h100x8", "");
     let device = nvml.device_by_index(0).unwrap();
     fake.at(1.25);
     let samples = device.samples(Sampling::Power, None).unwrap();
@@ -32,37 +29,26 @@ fn fake_samples_are_the_readings_at_their_timestamps() {
 
 #[test]
 fn sample_buffer_returns_samples_after_the_last_seen_timestamp() {
-    let fake = FakeNvml::start("h100x8");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("h100x8", "");
     let device = nvml.device_by_index(0).unwrap();
     fake.at(1.0);
     let first = device.samples(Sampling::GpuUtilization, None).unwrap();
     let last_seen = first.last().unwrap().timestamp;
-    assert!(matches!(
-        device.samples(Sampling::GpuUtilization, last_seen),
-        Err(NvmlError::NotFound)
-    ));
+    let none = device.samples(Sampling::GpuUtilization, last_seen);
+    assert_eq!(error_of(none), "NotFound");
     fake.at(1.5);
-    let times: Vec<_> = device.samples(Sampling::GpuUtilization, last_seen).unwrap();
-    let expected: Vec<_> = [1.1, 1.2, 1.3, 1.4, 1.5]
-        .map(|second| fake.unix_nanos(second) / 1_000)
-        .to_vec();
-    assert_eq!(
-        times.iter().map(|sample| sample.timestamp).collect::<Vec<_>>(),
-        expected
-    );
+    let samples = device.samples(Sampling::GpuUtilization, last_seen).unwrap();
+    let times: Vec<_> = samples.iter().map(|sample| sample.timestamp).collect();
+    let expected = [1.1, 1.2, 1.3, 1.4, 1.5].map(|second| fake.unix_nanos(second) / 1_000);
+    assert_eq!(times, expected);
 }
 
 #[test]
 fn full_sample_buffer_keeps_the_newest_samples() {
-    let fake = FakeNvml::start("h100x8");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("h100x8", "");
     fake.at(100.0);
-    let samples = nvml
-        .device_by_index(0)
-        .unwrap()
-        .samples(Sampling::Power, None)
-        .unwrap();
+    let device = nvml.device_by_index(0).unwrap();
+    let samples = device.samples(Sampling::Power, None).unwrap();
     assert_eq!(samples.len(), 120);
     assert_eq!(samples[0].timestamp * 1_000, fake.unix_nanos(88.1));
     assert_eq!(samples[119].timestamp * 1_000, fake.unix_nanos(100.0));
@@ -70,8 +56,7 @@ fn full_sample_buffer_keeps_the_newest_samples() {
 
 #[test]
 fn process_utilization_is_sampled_every_second_as_processes_start_and_stop() {
-    let fake = FakeNvml::start("unseen_processes");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("unseen_processes", "");
     let device = nvml.device_by_index(0).unwrap();
     fake.at(12.3);
     let busy = device.process_utilization_stats(None).unwrap();
@@ -81,10 +66,8 @@ fn process_utilization_is_sampled_every_second_as_processes_start_and_stop() {
         .collect();
     assert_eq!(shares, [(4_100_001, 55, 20), (4_100_003, 10, 2)]);
     assert_eq!(busy[0].timestamp * 1_000, fake.unix_nanos(12.0));
-    assert!(matches!(
-        device.process_utilization_stats(busy[0].timestamp),
-        Err(NvmlError::NotFound)
-    ));
+    let none = device.process_utilization_stats(busy[0].timestamp);
+    assert_eq!(error_of(none), "NotFound");
     let pids_at = |second| {
         fake.at(second);
         let processes = device.running_compute_processes().expect("processes");
@@ -99,8 +82,7 @@ fn process_utilization_is_sampled_every_second_as_processes_start_and_stop() {
 #[test]
 fn idle_process_is_listed_without_utilization_samples() {
     let idle = "gpus: {each: {\"0\": {processes: [{pid: 1, sm_percent: 0}, {pid: 2, sm_percent: 7}]}}}";
-    let fake = FakeNvml::with("h100x8", idle);
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("h100x8", idle);
     let device = nvml.device_by_index(0).unwrap();
     fake.at(2.0);
     assert_eq!(device.running_compute_processes().unwrap().len(), 2);
@@ -111,11 +93,8 @@ fn idle_process_is_listed_without_utilization_samples() {
 #[test]
 fn accounting_reports_past_usage_of_a_process_when_enabled() {
     let on = "gpus: {all: {readings: {mode.accounting: 1}}}";
-    let (fake, off) = (
-        FakeNvml::with("unseen_processes", on),
-        FakeNvml::start("unseen_processes"),
-    );
-    let (nvml, nvml_off) = (connect(&fake), connect(&off));
+    let (fake, nvml) = start("unseen_processes", on);
+    let (_off, nvml_off) = start("unseen_processes", "");
     let device = nvml.device_by_index(0).unwrap();
     fake.at(25.0);
     let stats = device.accounting_stats_for(4_100_001).unwrap();
@@ -124,10 +103,7 @@ fn accounting_reports_past_usage_of_a_process_when_enabled() {
         (Some(55), Some(42_949_672_960))
     );
     assert_eq!((stats.time, stats.is_running), (20_000, false));
-    assert!(matches!(device.accounting_stats_for(1), Err(NvmlError::NotFound)));
-    let refused = nvml_off
-        .device_by_index(0)
-        .unwrap()
-        .accounting_stats_for(4_100_002);
-    assert!(matches!(refused, Err(NvmlError::NotSupported)), "{refused:?}");
+    assert_eq!(error_of(device.accounting_stats_for(1)), "NotFound");
+    let device = nvml_off.device_by_index(0).unwrap();
+    assert_eq!(error_of(device.accounting_stats_for(4_100_002)), "NotSupported");
 }

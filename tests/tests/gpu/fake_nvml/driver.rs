@@ -7,6 +7,13 @@ use nvml_wrapper::{
 use nvml_wrapper_sys::bindings::{nvmlFieldValue_t, nvmlReturn_t, nvmlValue_t};
 use pulsetrain_tests::FakeNvml;
 
+/// Starts a fake driver with a scenario and changes to it, and connects to it.
+pub(crate) fn start(scenario: &str, changes: &str) -> (FakeNvml, Nvml) {
+    let fake = FakeNvml::with(scenario, changes);
+    let nvml = connect(&fake);
+    (fake, nvml)
+}
+
 /// Connects to a fake driver as the agent does to a real one.
 pub(crate) fn connect(fake: &FakeNvml) -> Nvml {
     try_connect(fake).expect("the wrapper connects to the fake driver")
@@ -16,6 +23,12 @@ pub(crate) fn connect(fake: &FakeNvml) -> Nvml {
 pub(crate) fn try_connect(fake: &FakeNvml) -> Result<Nvml, NvmlError> {
     let library = fake.library();
     Nvml::builder().lib_path(library.as_os_str()).init()
+}
+
+/// Returns the name of the error of a call.
+pub(crate) fn error_of<T>(result: Result<T, NvmlError>) -> String {
+    let error = result.err().expect("the call fails");
+    format!("{error:?}")
 }
 
 /// Returns the values of fields with their scopes, which the wrapper does not support.

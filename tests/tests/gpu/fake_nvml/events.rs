@@ -1,17 +1,15 @@
 //! Event sets: each receives the events after its registration, one per call, also identical ones.
 
-use nvml_wrapper::{EventSet, Nvml, bitmasks::event::EventTypes, enums::event::XidError, error::NvmlError};
-use pulsetrain_tests::FakeNvml;
+use nvml_wrapper::{EventSet, Nvml, bitmasks::event::EventTypes, enums::event::XidError};
 
-use crate::fake_nvml::driver::connect;
+use crate::fake_nvml::driver::{error_of, start};
 
 #[test]
 fn burst_of_one_xid_code_yields_one_event_per_occurrence() {
-    let fake = FakeNvml::start("xid_burst");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("xid_burst", "");
     let set = listen(&nvml, 0);
     fake.at(9.0);
-    assert!(matches!(set.wait(1), Err(NvmlError::Timeout)));
+    assert_eq!(error_of(set.wait(1)), "Timeout");
     fake.at(10.0005);
     assert_eq!(drain(&set), [94]);
     fake.at(19.0);
@@ -24,8 +22,7 @@ fn burst_of_one_xid_code_yields_one_event_per_occurrence() {
 
 #[test]
 fn queued_events_keep_their_own_xid_codes() {
-    let fake = FakeNvml::start("xid_burst");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("xid_burst", "");
     let set = listen(&nvml, 0);
     fake.at(20.0);
     let codes = drain(&set);
@@ -39,8 +36,7 @@ fn queued_events_keep_their_own_xid_codes() {
 
 #[test]
 fn event_set_receives_only_events_after_registration() {
-    let fake = FakeNvml::start("xid_burst");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("xid_burst", "");
     fake.at(15.0);
     let set = listen(&nvml, 0);
     assert_eq!(drain(&set), [0; 0]);
@@ -50,8 +46,7 @@ fn event_set_receives_only_events_after_registration() {
 
 #[test]
 fn event_set_with_a_lost_gpu_returns_gpu_lost() {
-    let fake = FakeNvml::start("gpu_lost");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("gpu_lost", "");
     let set = listen(&nvml, 3);
     fake.at(11.0);
     assert_eq!(drain_until_refused(&set), ([79].to_vec(), "GpuLost".to_owned()));

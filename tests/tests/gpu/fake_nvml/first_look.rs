@@ -4,18 +4,16 @@ use std::f64::consts::TAU;
 
 use nvml_wrapper::{
     enum_wrappers::device::{Clock, TemperatureSensor},
-    enums::device::{SampleValue, UsedGpuMemory},
-    error::NvmlError,
+    enums::device::UsedGpuMemory,
+    struct_wrappers::device::ProcessInfo,
     structs::device::FieldId,
 };
-use pulsetrain_tests::FakeNvml;
 
-use crate::fake_nvml::driver::{connect, scoped};
+use crate::fake_nvml::driver::{error_of, scoped, start};
 
 #[test]
 fn fake_gpus_are_found_by_index_uuid_and_pci_bus_id() {
-    let fake = FakeNvml::start("h100x8");
-    let nvml = connect(&fake);
+    let (_fake, nvml) = start("h100x8", "");
     assert_eq!(nvml.device_count().unwrap(), 8);
     assert_eq!(nvml.sys_driver_version().unwrap(), "570.86.15");
     for index in 0..8 {
@@ -31,30 +29,21 @@ fn fake_gpus_are_found_by_index_uuid_and_pci_bus_id() {
             index
         );
     }
-    assert!(matches!(nvml.device_by_index(8), Err(NvmlError::InvalidArg)));
-    assert!(matches!(
-        nvml.device_by_uuid("GPU-nobody"),
-        Err(NvmlError::NotFound)
-    ));
+    assert_eq!(error_of(nvml.device_by_index(8)), "InvalidArg");
+    assert_eq!(error_of(nvml.device_by_uuid("GPU-nobody")), "NotFound");
 }
 
 #[test]
 fn readings_follow_the_declared_functions_of_time() {
-    let fake = FakeNvml::start("h100x8");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("h100x8", "");
     let device = nvml.device_by_index(3).unwrap();
     // Multiples of a tenth of a second, at which the energy counter is updated.
     for second in [0.0, 2.5, 15.0, 31.2] {
         fake.at(second);
         let sine = (TAU * second / 20.0).sin();
-        assert_eq!(
-            device.utilization_rates().unwrap().gpu,
-            (60.0 + 40.0 * sine) as u32
-        );
-        assert_eq!(
-            device.power_usage().unwrap(),
-            (500_000.0 + 180_000.0 * sine) as u32
-        );
+        let (busy, milliwatts) = (60.0 + 40.0 * sine, 500_000.0 + 180_000.0 * sine);
+        assert_eq!(device.utilization_rates().unwrap().gpu, busy as u32);
+        assert_eq!(device.power_usage().unwrap(), milliwatts as u32);
         let joules = 500.0 * second + 200.0 * 20.0 / TAU * (1.0 - (TAU * second / 20.0).cos());
         let energy = device.total_energy_consumption().unwrap();
         assert!(
@@ -65,32 +54,24 @@ fn readings_follow_the_declared_functions_of_time() {
         let memory = device.memory_info().unwrap();
         assert_eq!(memory.used, (1_073_741_824.0 + 63_350_767_616.0 * risen) as u64);
         assert_eq!(memory.total, memory.used + memory.free + memory.reserved);
-        assert_eq!(
-            device.temperature(TemperatureSensor::Gpu).unwrap(),
-            (35.0 + second / 2.0) as u32
-        );
+        let temperature = device.temperature(TemperatureSensor::Gpu).unwrap();
+        assert_eq!(temperature, (35.0 + second / 2.0) as u32);
         assert_eq!(device.clock_info(Clock::SM).unwrap(), 1755);
     }
 }
 
 #[test]
 fn field_values_carry_their_type_and_time() {
-    let fake = FakeNvml::start("h100x8");
-    let nvml = connect(&fake);
+    let (fake, nvml) = start("h100x8", "");
     fake.at(10.0);
     let device = nvml.device_by_index(0).unwrap();
     let fields = [186, 82, 198, 999].map(FieldId);
     let values = device.field_values_for(&fields).unwrap();
     let read: Vec<_> = values.into_iter().map(|value| value.unwrap()).collect();
     let numbers: Vec<_> = read.iter().map(|sample| &sample.value).collect();
-    assert!(matches!(numbers[0], Ok(SampleValue::U32(500_000))), "{numbers:?}");
-    assert!(matches!(numbers[1], Ok(SampleValue::U32(50))), "{numbers:?}");
-    assert!(
-        // 30,002,000,000 modulo 2^32.
-        matches!(numbers[2], Ok(SampleValue::U32(4_232_196_224))),
-        "{numbers:?}"
-    );
-    assert!(matches!(numbers[3], Err(NvmlError::InvalidArg)), "{numbers:?}");
+    // The third is 30,002,000,000 modulo 2^32.
+    let expected = "[Ok(U32(500000)), Ok(U32(50)), Ok(U32(4232196224)), Err(InvalidArg)]";
+    assert_eq!(format!("{numbers:?}"), expected);
     for sample in &read[..3] {
         assert_eq!(sample.timestamp as u64 * 1_000, fake.unix_nanos(10.0));
     }
@@ -98,14 +79,10 @@ fn field_values_carry_their_type_and_time() {
 
 #[test]
 fn negative_field_value_has_the_signed_type_that_nvml_wrapper_rejects() {
-    let fake = FakeNvml::start("h100x8");
-    let nvml = connect(&fake);
+    let (_fake, nvml) = start("h100x8", "");
     let device = nvml.device_by_index(0).unwrap();
     let wrapped = device.field_values_for(&[FieldId(194)]).unwrap().remove(0);
-    assert!(
-        matches!(wrapped, Err(NvmlError::UnexpectedVariant(5))),
-        "{wrapped:?}"
-    );
+    assert_eq!(error_of(wrapped), "UnexpectedVariant(5)");
     let raw = scoped(&device, &[(194, 0)])[0];
     assert_eq!(raw.valueType, 5);
     // SAFETY: the type of the value is that of a signed number.
@@ -114,11 +91,10 @@ fn negative_field_value_has_the_signed_type_that_nvml_wrapper_rejects() {
 
 #[test]
 fn field_scope_selects_the_link_and_the_power_sensor() {
-    let fake = FakeNvml::with(
+    let (fake, nvml) = start(
         "h100x8",
         "gpus: {all: {readings: {power.module.average_mw: 620000}}}",
     );
-    let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
     fake.at(2.0);
     let asked = [
@@ -137,53 +113,35 @@ fn field_scope_selects_the_link_and_the_power_sensor() {
         .map(|value| (value.nvmlReturn, unsafe { value.value.ullVal }))
         .collect();
     let all_links = 17 * 2_000_100 + 4_000_700;
+    let module_and_memory = [(0, 620_000), (0, 70_000), (0, 0)];
     assert_eq!(
-        numbers,
-        [
-            (0, 2_000_100),
-            (0, 4_000_700),
-            (0, all_links),
-            (2, 0),
-            (0, 620_000),
-            (0, 70_000),
-            (0, 0)
-        ]
+        numbers[..4],
+        [(0, 2_000_100), (0, 4_000_700), (0, all_links), (2, 0)]
     );
+    assert_eq!(numbers[4..], module_and_memory);
 }
 
 #[test]
 fn process_list_contains_the_processes_of_that_gpu() {
-    let fake = FakeNvml::start("h100x8");
-    let nvml = connect(&fake);
-    let processes = nvml
-        .device_by_index(0)
-        .unwrap()
-        .running_compute_processes()
-        .unwrap();
-    let listed: Vec<_> = processes
-        .iter()
-        .map(|process| (process.pid, process.used_gpu_memory.clone()))
-        .collect();
-    assert_eq!(
-        listed,
-        [
-            (4101, UsedGpuMemory::Used(42_949_672_960)),
-            (4102, UsedGpuMemory::Used(1_073_741_824))
-        ]
-    );
-    assert!(
-        nvml.device_by_index(1)
-            .unwrap()
-            .running_compute_processes()
-            .unwrap()
-            .is_empty()
-    );
+    let (_fake, nvml) = start("h100x8", "");
+    let processes_of = |index| {
+        let device = nvml.device_by_index(index).expect("a device");
+        let processes = device.running_compute_processes().expect("processes");
+        let of_each = |process: ProcessInfo| (process.pid, process.used_gpu_memory);
+        processes.into_iter().map(of_each).collect::<Vec<_>>()
+    };
+    let expected = [
+        (4101, UsedGpuMemory::Used(42_949_672_960)),
+        (4102, UsedGpuMemory::Used(1_073_741_824)),
+    ];
+    assert_eq!(processes_of(0), expected);
+    assert!(processes_of(1).is_empty());
 }
 
 #[test]
 fn two_fake_drivers_have_independent_clocks() {
-    let (one, other) = (FakeNvml::start("h100x8"), FakeNvml::start("h100x8"));
-    let (nvml_one, nvml_other) = (connect(&one), connect(&other));
+    let (one, nvml_one) = start("h100x8", "");
+    let (_other, nvml_other) = start("h100x8", "");
     one.at(60.0);
     let temperature = |nvml: &nvml_wrapper::Nvml| {
         let device = nvml.device_by_index(0).expect("a device");

@@ -3,10 +3,9 @@
 
 use std::{sync::mpsc::sync_channel, thread, time::Duration};
 
-use nvml_wrapper::error::NvmlError;
 use pulsetrain_tests::FakeNvml;
 
-use crate::fake_nvml::driver::{connect, scoped, try_connect};
+use crate::fake_nvml::driver::{connect, error_of, scoped, start, try_connect};
 
 #[test]
 fn unopenable_gpu_is_counted_but_has_no_handle() {
@@ -18,8 +17,7 @@ fn unopenable_gpu_is_counted_but_has_no_handle() {
         ("OPERATING_SYSTEM", "OperatingSystem"),
     ] {
         let fault = format!("faults: [{{what: answers, error: {error}, gpus: [2]}}]\ngpus: {{count: 4}}");
-        let fake = FakeNvml::with("h100x8", &fault);
-        let nvml = connect(&fake);
+        let (_fake, nvml) = start("h100x8", &fault);
         assert_eq!(nvml.device_count().unwrap(), 4);
         let handles: Vec<_> = (0..4)
             .map(|index| nvml.device_by_index(index).map(|_| ()))
@@ -33,11 +31,10 @@ fn unopenable_gpu_is_counted_but_has_no_handle() {
 
 #[test]
 fn hung_gpu_blocks_opening_its_handle_but_not_other_gpus() {
-    let fake = FakeNvml::with(
+    let (fake, nvml) = start(
         "h100x8",
         "faults: [{what: hangs, from: 10, until: 70, gpus: [1]}]",
     );
-    let nvml = connect(&fake);
     fake.at(10.0);
     thread::scope(|scope| {
         let (answered, answer) = sync_channel(1);
@@ -60,7 +57,7 @@ fn driver_with_an_open_client_is_not_unloaded() {
         fake.at(15.0);
     }
     device.power_usage().unwrap();
-    assert!(matches!(try_connect(&free), Err(NvmlError::DriverNotLoaded)));
+    assert_eq!(error_of(try_connect(&free)), "DriverNotLoaded");
     for fake in [&held, &free] {
         fake.at(25.0);
     }
@@ -71,8 +68,7 @@ fn driver_with_an_open_client_is_not_unloaded() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how long a call takes is measured")]
 fn fields_have_the_configured_latency_and_report_it() {
-    let fake = FakeNvml::with("h100x8", "latency: {fields_us: {185: 20000}}");
-    let nvml = connect(&fake);
+    let (_fake, nvml) = start("h100x8", "latency: {fields_us: {185: 20000}}");
     let device = nvml.device_by_index(0).unwrap();
     let began = std::time::Instant::now();
     let answers = scoped(&device, &[(185, 0), (186, 0)]);

@@ -2,10 +2,9 @@
 
 use std::{fs, path::Path};
 
-use nvml_wrapper::error::NvmlError;
 use pulsetrain_tests::FakeNvml;
 
-use crate::fake_nvml::driver::{connect, try_connect};
+use crate::fake_nvml::driver::{error_of, start, try_connect};
 
 #[test]
 fn every_scenario_has_gpus_with_names_and_unique_ids() {
@@ -17,8 +16,7 @@ fn every_scenario_has_gpus_with_names_and_unique_ids() {
             continue;
         }
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let fake = FakeNvml::start(&name);
-        let nvml = connect(&fake);
+        let (_fake, nvml) = start(&name, "");
         let count = nvml.device_count().unwrap();
         assert!(count > 0, "{name} has no GPU");
         let mut ids: Vec<_> = (0..count)
@@ -42,9 +40,6 @@ fn invalid_scenario_fails_to_initialize_the_driver() {
         "gpus: {all: {colour: green}}",
     ] {
         let fake = FakeNvml::with("h100x8", nonsense);
-        assert!(
-            matches!(try_connect(&fake), Err(NvmlError::Unknown)),
-            "{nonsense} was taken"
-        );
+        assert_eq!(error_of(try_connect(&fake)), "Unknown", "{nonsense} was taken");
     }
 }

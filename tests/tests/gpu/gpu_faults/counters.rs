@@ -10,9 +10,9 @@ const FIRST: (&str, &str) = ("gpu.index", "0");
 fn reset_counter_gets_a_new_start_time_and_no_negative_rate() {
     let world = some_or_return!(World::start("counter_reset", "gpus: {count: 1}"));
     let joules = [FIRST];
-    let first = world.wait_both("gpu.energy", &joules, |value| value == 123_456.0);
+    let first = world.wait_value("gpu.energy", &joules, 123_456.0);
     world.fake.at(20.0);
-    let second = world.wait_both("gpu.energy", &joules, |value| value == 0.0);
+    let second = world.wait_value("gpu.energy", &joules, 0.0);
     assert!(second.start > first.start);
     world.fake.at(40.0);
     let third = world.wait_both("gpu.energy", &joules, |value| (value - 10_000.0).abs() < 0.01);
@@ -26,14 +26,14 @@ fn reset_counter_gets_a_new_start_time_and_no_negative_rate() {
 fn wrapped_counter_continues_in_prometheus_and_otlp() {
     let world = some_or_return!(World::start("counter_wrap", "gpus: {count: 1}"));
     let replays = [FIRST];
-    let first = world.wait_both("gpu.pcie.replays", &replays, |value| value == 3_294_967_296.0);
+    let first = world.wait_value("gpu.pcie.replays", &replays, 3_294_967_296.0);
     for (second, count) in [
         (9.0, 4_194_967_296.0),
         (11.0, 4_394_967_296.0),
         (50.0, 8_294_967_296.0),
     ] {
         world.fake.at(second);
-        let last = world.wait_both("gpu.pcie.replays", &replays, |value| value == count);
+        let last = world.wait_value("gpu.pcie.replays", &replays, count);
         assert_eq!(last.start, first.start);
     }
     assert_eq!(world.scraped("resets(gpu_pcie_replays_total[5m])"), Some(0.0));
@@ -44,18 +44,18 @@ fn thousand_xid_errors_of_one_code_are_all_counted() {
     let world = some_or_return!(World::start("xid_burst", "gpus: {count: 6}"));
     let of = |index, code| [("gpu.index", index), ("gpu.xid.code", code)];
     for (index, code) in [("0", "94"), ("0", "48"), ("5", "79")] {
-        world.wait_both("gpu.xid_errors", &of(index, code), |value| value == 0.0);
+        world.wait_value("gpu.xid_errors", &of(index, code), 0.0);
     }
     // Half of them in one batch and the rest in another, as from a busy driver.
     world.fake.at(10.4995);
-    world.wait_both("gpu.xid_errors", &of("0", "94"), |value| value == 500.0);
+    world.wait_value("gpu.xid_errors", &of("0", "94"), 500.0);
     world.fake.at(15.0);
-    world.wait_both("gpu.xid_errors", &of("0", "94"), |value| value == 1_000.0);
+    world.wait_value("gpu.xid_errors", &of("0", "94"), 1_000.0);
     world.fake.at(25.0);
-    world.wait_both("gpu.xid_errors", &of("0", "48"), |value| value == 1.0);
+    world.wait_value("gpu.xid_errors", &of("0", "48"), 1.0);
     world.fake.at(35.0);
-    world.wait_both("gpu.xid_errors", &of("5", "79"), |value| value == 1.0);
-    world.wait_both("gpu.xid_errors", &of("0", "94"), |value| value == 1_000.0);
+    world.wait_value("gpu.xid_errors", &of("5", "79"), 1.0);
+    world.wait_value("gpu.xid_errors", &of("0", "94"), 1_000.0);
     wait_until("every error is an event", || {
         world.points("gpu.xid", &[]).len() >= 1_002
     });

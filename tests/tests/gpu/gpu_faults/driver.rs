@@ -10,7 +10,7 @@ const FIRST: (&str, &str) = ("gpu.index", "0");
 fn series_resume_after_a_driver_reload_with_a_counter_reset() {
     let world = some_or_return!(World::start("driver_reload", "gpus: {count: 2}"));
     let joules = [FIRST];
-    let before = world.wait_both("gpu.energy", &joules, |value| value == 123_456.0);
+    let before = world.wait_value("gpu.energy", &joules, 123_456.0);
     world.fake.at(10.0);
     world.wait_ended("gpu.energy", &joules);
     world.wait_for_log("GPUs are not observed");
@@ -43,17 +43,15 @@ fn missing_driver_calls_are_reported_and_other_metrics_are_present() {
         "gpu.sm.active",
         "gpu.xid_errors",
     ] {
-        world.wait_both("gpu.metric.unavailable", &missing(metric), |value| value == 1.0);
+        world.wait_value("gpu.metric.unavailable", &missing(metric), 1.0);
         assert!(
             world.points(metric, &[FIRST]).is_empty(),
             "{metric} has a value and a reason"
         );
     }
     world.wait_both("gpu.memory.used", &[FIRST], |value| value > 1e9);
-    world.wait_both("gpu.power", &[FIRST, ("gpu.power.reading", "average")], |value| {
-        value == 500.0
-    });
-    world.wait_both("gpu.average_power", &[FIRST], |value| value == 500.0);
+    world.wait_value("gpu.power", &[FIRST, ("gpu.power.reading", "average")], 500.0);
+    world.wait_value("gpu.average_power", &[FIRST], 500.0);
     let printed = world.wait_for_log("gpu.sm.active");
     assert_eq!(printed.len(), 1, "one line: {printed:?}");
 }
@@ -69,18 +67,18 @@ fn unsupported_calls_are_reported_and_transient_failures_recover() {
         ]
     };
     let action = reason("gpu.recovery_action", "not_supported");
-    world.wait_both("gpu.metric.unavailable", &action, |value| value == 1.0);
+    world.wait_value("gpu.metric.unavailable", &action, 1.0);
     let rows = reason("gpu.remapped_rows", "not_supported");
-    world.wait_both("gpu.metric.unavailable", &rows, |value| value == 1.0);
+    world.wait_value("gpu.metric.unavailable", &rows, 1.0);
     let third = [("gpu.index", "2"), ("gpu.task", "general")];
-    world.wait_both("gpu.utilization", &third, |value| value == 0.6);
+    world.wait_value("gpu.utilization", &third, 0.6);
     world.fake.at(15.0);
     world.wait_ended("gpu.utilization", &third);
     world.fake.at(30.0);
-    world.wait_both("gpu.utilization", &third, |value| value == 0.6);
+    world.wait_value("gpu.utilization", &third, 0.6);
     // Field 82 is the memory temperature of all GPUs; the temperature of the chip is available.
     let heat = |sensor| [("gpu.index", "1"), ("gpu.temperature.sensor", sensor)];
-    world.wait_both("gpu.temperature", &heat("gpu"), |value| value == 50.0);
+    world.wait_value("gpu.temperature", &heat("gpu"), 50.0);
     assert!(world.points("gpu.temperature", &heat("memory")).is_empty());
 }
 

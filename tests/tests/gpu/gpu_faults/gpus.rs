@@ -10,22 +10,22 @@ fn lost_gpu_reports_a_fault_and_xid_ends_its_series_and_recovers() {
     let lost = [("gpu.index", "3"), ("gpu.fault", "lost")];
     let heat = |index| [("gpu.index", index), ("gpu.temperature.sensor", "memory")];
     let xid = [("gpu.index", "3"), ("gpu.xid.code", "79")];
-    world.wait_both("gpu.fault.active", &lost, |value| value == 0.0);
-    world.wait_both("gpu.xid_errors", &xid, |value| value == 0.0);
-    world.wait_both("gpu.temperature", &heat("3"), |value| value == 45.0);
+    world.wait_value("gpu.fault.active", &lost, 0.0);
+    world.wait_value("gpu.xid_errors", &xid, 0.0);
+    world.wait_value("gpu.temperature", &heat("3"), 45.0);
     world.fake.at(12.0);
-    world.wait_both("gpu.fault.active", &lost, |value| value == 1.0);
-    world.wait_both("gpu.xid_errors", &xid, |value| value == 1.0);
+    world.wait_value("gpu.fault.active", &lost, 1.0);
+    world.wait_value("gpu.xid_errors", &xid, 1.0);
     world.wait_ended("gpu.temperature", &heat("3"));
-    world.wait_both("gpu.temperature", &heat("2"), |value| value == 52.0);
+    world.wait_value("gpu.temperature", &heat("2"), 52.0);
     assert_eq!(
         world.points("gpu.xid", &xid).len(),
         1,
         "the error is an event, once"
     );
     world.fake.at(60.0);
-    world.wait_both("gpu.fault.active", &lost, |value| value == 0.0);
-    world.wait_both("gpu.temperature", &heat("3"), |value| value == 80.0);
+    world.wait_value("gpu.fault.active", &lost, 0.0);
+    world.wait_value("gpu.temperature", &heat("3"), 80.0);
     world.wait_for_log("no longer answers");
     world.wait_for_log("answers again");
 }

@@ -16,7 +16,7 @@ fn series_of_a_hung_driver_end_and_return() {
     let Some(world) = World::start("hang", "") else {
         return;
     };
-    world.wait_both("gpu.utilization", &BUSY, |value| value == 0.6);
+    world.wait_value("gpu.utilization", &BUSY, 0.6);
     world.fake.at(10.0);
     // The page first has the last values, and then none; it never blocks.
     let full = times_of_pages(world.page);
@@ -39,7 +39,7 @@ fn series_of_a_hung_driver_end_and_return() {
     );
     world.fake.at(75.0);
     // Three quarters of the sine's period: 60 % minus 40 %.
-    world.wait_both("gpu.utilization", &BUSY, |value| value == 0.2);
+    world.wait_value("gpu.utilization", &BUSY, 0.2);
     world.wait_for_log("the GPU driver answers again");
 }
 

@@ -35,9 +35,9 @@ fn driver_can_be_unloaded_after_a_release_and_is_read_again_after_loading() {
         return;
     };
     let busy = [FIRST, ("gpu.task", "general")];
-    world.wait_both("gpu.utilization", &busy, |value| value == 0.1);
+    world.wait_value("gpu.utilization", &busy, 0.1);
     world.fake.at(12.0);
-    world.wait_both("gpu.utilization", &busy, |value| value == 0.2);
+    world.wait_value("gpu.utilization", &busy, 0.2);
 
     let refused = ask(&world, "POST /gpu/release", "Origin: http://elsewhere\r\n");
     assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
@@ -55,5 +55,5 @@ fn driver_can_be_unloaded_after_a_release_and_is_read_again_after_loading() {
     assert!(resumed.starts_with("HTTP/1.1 200"), "{resumed}");
     world.wait_for_log("the NVIDIA kernel driver is not loaded");
     world.fake.at(50.0);
-    world.wait_both("gpu.utilization", &busy, |value| value == 0.3);
+    world.wait_value("gpu.utilization", &busy, 0.3);
 }

@@ -87,6 +87,11 @@ impl World {
         last
     }
 
+    /// As [`wait_both`](Self::wait_both), for one value.
+    pub(crate) fn wait_value(&self, name: &str, attributes: &[(&str, &str)], value: f64) -> Point {
+        self.wait_both(name, attributes, |found| found == value)
+    }
+
     /// Waits until the series has ended in the file and in Prometheus.
     pub(crate) fn wait_ended(&self, name: &str, attributes: &[(&str, &str)]) -> Point {
         let last = self.wait_last(name, attributes, "ended", |last| last.ends);

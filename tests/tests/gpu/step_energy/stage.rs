@@ -1,7 +1,7 @@
 //! The stage between the GPU source and a sink: the energy of each step is known exactly in advance.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use pulsetrain_otlp::{
     Signal, UnixNanos,
     write::{Envelope, SpanParts, SpansWriter, Value as Written},
 };
-use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
+use pulsetrain_pipeline::{Batch, CancellationToken, Pipeline, run_sources};
 use pulsetrain_semconv::{attribute, span};
 use pulsetrain_tests::{
     FakeNvml,
@@ -23,7 +23,10 @@ use pulsetrain_tests::{
 };
 use serde_json::Value;
 
-use crate::step_energy::power::{ALONE, joules};
+use crate::{
+    step_energy::power::{ALONE, joules},
+    watch::{JsonSink, lock},
+};
 
 /// The boundaries of the steps, in seconds of the scenario; their lengths are uneven and unrelated to the ticks.
 const BORDERS: [f64; 7] = [0.5, 0.617, 1.31, 1.313, 1.9, 2.24, 2.9];
@@ -37,7 +40,12 @@ fn step_energies_add_up_to_the_gpu_energy_within_their_error_bounds() {
         .build()
         .expect("a runtime");
     let sent = Arc::<Mutex<Vec<Value>>>::default();
-    let (sink, stop) = (Collected(Arc::clone(&sent)), CancellationToken::new());
+    let (collected, stop) = (Arc::clone(&sent), CancellationToken::new());
+    let sink = JsonSink(move |batch: &Batch, message: Value| {
+        if batch.signal() != Signal::Logs {
+            lock(&collected).push(message);
+        }
+    });
     let (pipeline, ingress, reading) = runtime.block_on(async {
         let stage = EnergyStage::new(EnergyConfig::default());
         let builder = Pipeline::builder().stage(Box::new(stage)).sink(Box::new(sink));
@@ -134,29 +142,6 @@ fn step(number: i64, start: u64, end: u64) -> Batch {
         .finish(&Envelope::new(&resource, "trainer", "1", ""))
         .expect("a span");
     Batch::new(encoded.signal, encoded.items, encoded.bytes)
-}
-
-/// A sink that keeps all batches as OTLP/JSON.
-struct Collected(Arc<Mutex<Vec<Value>>>);
-
-impl Sink for Collected {
-    fn name(&self) -> &str {
-        "collected"
-    }
-
-    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
-        let mut json = Vec::new();
-        pulsetrain_otlp::json::encode(batch.signal(), batch.bytes(), &mut json).expect("a batch is OTLP");
-        let message = serde_json::from_slice(&json).expect("OTLP/JSON is JSON");
-        if batch.signal() != Signal::Logs {
-            lock(&self.0).push(message);
-        }
-        Box::pin(std::future::ready(Delivery::Delivered))
-    }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the times of the readings of the energy counter.

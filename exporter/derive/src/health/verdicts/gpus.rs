@@ -382,10 +382,8 @@ mod tests {
         }
 
         fn changes(&mut self) -> Vec<(Kind, bool, u64)> {
-            let changes = self.board.take_changes().into_iter();
-            changes
-                .map(|change| (change.kind, change.is_open, change.time.0 / SECOND))
-                .collect()
+            self.board
+                .map_changes(|change| (change.kind, change.is_open, change.time.0 / SECOND))
         }
     }
 
@@ -394,69 +392,44 @@ mod tests {
         let mut world = World::new();
         for secs in 0..200 {
             let hot = (secs.clamp(50, 80) - 50) as f64;
-            world.read(
-                secs,
-                GpuReading::ThrottleTime("thermal_cap", Count::Total(7.0 + hot)),
-            );
-            world.read(
-                secs,
-                GpuReading::ThrottleTime("hw_thermal_slowdown", Count::Total(7.0 + hot)),
-            );
-            world.read(
-                secs,
-                GpuReading::Throttling("hw_thermal_slowdown", (50..80).contains(&secs)),
-            );
+            let time = Count::Total(7.0 + hot);
+            world.read(secs, GpuReading::ThrottleTime("thermal_cap", time));
+            world.read(secs, GpuReading::ThrottleTime("hw_thermal_slowdown", time));
+            let is_hot = (50..80).contains(&secs);
+            world.read(secs, GpuReading::Throttling("hw_thermal_slowdown", is_hot));
             world.read(secs, GpuReading::Utilization(1.0));
             assert_eq!(world.gpus.is_throttling(3), (51..141).contains(&secs), "{secs}");
         }
-        assert_eq!(
-            world.changes(),
-            [(Kind::GpuThrottled, true, 60), (Kind::GpuThrottled, false, 141)]
-        );
+        assert_eq!(world.changes(), Kind::GpuThrottled.lasts(60, 141));
     }
 
     #[test]
     fn throttling_is_judged_without_a_reading_of_the_utilization() {
         let mut world = World::new();
         for secs in 0..20 {
-            world.read(
-                secs,
-                GpuReading::ThrottleTime("thermal_cap", Count::Total(secs as f64)),
-            );
+            let time = Count::Total(secs as f64);
+            world.read(secs, GpuReading::ThrottleTime("thermal_cap", time));
         }
         world.gpus.on_time(UnixNanos(200 * SECOND), &mut world.board);
-        assert_eq!(
-            world.changes(),
-            [(Kind::GpuThrottled, true, 10), (Kind::GpuThrottled, false, 200)]
-        );
+        assert_eq!(world.changes(), Kind::GpuThrottled.lasts(10, 200));
     }
 
     #[test]
     fn xid_opens_a_verdict_unless_the_gpu_is_lost() {
         let mut world = World::new();
         for secs in 0..400 {
-            world.read(
-                secs,
-                GpuReading::Xids(94, Count::Total(f64::from(u8::from(secs >= 10)))),
-            );
-            world.read(
-                secs,
-                GpuReading::Xids(45, Count::Total(f64::from(u8::from(secs >= 20)))),
-            );
+            for (code, first) in [(94, 10), (45, 20)] {
+                let count = Count::Total(f64::from(u8::from(secs >= first)));
+                world.read(secs, GpuReading::Xids(code, count));
+            }
         }
-        assert_eq!(
-            world.changes(),
-            [(Kind::GpuXid, true, 10), (Kind::GpuXid, false, 310)]
-        );
+        assert_eq!(world.changes(), Kind::GpuXid.lasts(10, 310));
         world.read(500, GpuReading::Xids(79, Count::Total(0.0)));
         world.read(501, GpuReading::Xids(79, Count::Total(1.0)));
         world.read(502, GpuReading::Lost(true));
         world.read(600, GpuReading::Lost(true));
         world.read(601, GpuReading::Lost(false));
-        assert_eq!(
-            world.changes(),
-            [(Kind::GpuLost, true, 502), (Kind::GpuLost, false, 601)]
-        );
+        assert_eq!(world.changes(), Kind::GpuLost.lasts(502, 601));
     }
 
     #[test]
@@ -506,15 +479,10 @@ mod tests {
             // After 90 s the run hangs. For ten seconds it still seems to work.
             for reading in 0..readings {
                 let power = if reading < readings * 9 / 10 { 600.0 } else { 138.0 };
-                let reading_of_power = GpuReading::Power(power);
-                world.gpus.on_reading(
-                    &world.id,
-                    None,
-                    time(reading),
-                    reading_of_power,
-                    true,
-                    &mut world.board,
-                );
+                let (time, power) = (time(reading), GpuReading::Power(power));
+                world
+                    .gpus
+                    .on_reading(&world.id, None, time, power, true, &mut world.board);
             }
             let now = UnixNanos(130 * SECOND);
             for reading in [GpuReading::Power(138.0), GpuReading::Utilization(1.0)] {

@@ -158,10 +158,7 @@ mod tests {
                 leaks.on_rank_step(0, &step, &mut board);
             }
         }
-        let changes = board.take_changes().into_iter();
-        changes
-            .map(|change| (change.subject, change.is_open, change.time.0))
-            .collect()
+        board.map_changes(|change| (change.subject, change.is_open, change.time.0))
     }
 
     fn noise(rank: i64, number: i64) -> f64 {

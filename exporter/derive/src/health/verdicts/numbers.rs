@@ -231,10 +231,7 @@ mod tests {
             };
             numbers.on_step(&step, &mut board);
         }
-        let changes = board.take_changes().into_iter();
-        changes
-            .map(|change| (change.kind, change.is_open, change.time.0))
-            .collect()
+        board.map_changes(|change| (change.kind, change.is_open, change.time.0))
     }
 
     /// Noise of 3 % from a linear congruential generator.
@@ -246,10 +243,7 @@ mod tests {
     #[test]
     fn nan_opens_a_verdict_until_twenty_finite_steps() {
         let values = (0..60).map(|number| (if (10..12).contains(&number) { f64::NAN } else { 2.0 }, 1.0));
-        assert_eq!(
-            opened(values),
-            [(Kind::NonfiniteLoss, true, 10), (Kind::NonfiniteLoss, false, 31)]
-        );
+        assert_eq!(opened(values), Kind::NonfiniteLoss.lasts(10, 31));
     }
 
     #[test]
@@ -262,13 +256,7 @@ mod tests {
                 if in_spike { 20.0 } else { 1.0 } * noise(number),
             )
         });
-        assert_eq!(
-            opened(values),
-            [
-                (Kind::GradNormSpike, true, 100),
-                (Kind::GradNormSpike, false, 112)
-            ]
-        );
+        assert_eq!(opened(values), Kind::GradNormSpike.lasts(100, 112));
     }
 
     #[test]
@@ -295,14 +283,8 @@ mod tests {
                 };
                 (spike * usual * noise(number), 1.0)
             });
-            assert_eq!(
-                opened(values),
-                [
-                    (Kind::LossSpike, true, start + 2),
-                    (Kind::LossSpike, false, start + 15)
-                ],
-                "from step {start} on"
-            );
+            let spike = Kind::LossSpike.lasts(start + 2, start + 15);
+            assert_eq!(opened(values), spike, "from step {start} on");
         }
     }
 

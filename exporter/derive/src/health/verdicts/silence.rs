@@ -165,10 +165,7 @@ mod tests {
                 &mut board,
             );
         }
-        let changes = board.take_changes().into_iter();
-        changes
-            .map(|change| (change.subject, change.is_open, change.time.0 / 1_000_000_000))
-            .collect()
+        board.map_changes(|change| (change.subject, change.is_open, change.time.0 / 1_000_000_000))
     }
 
     #[test]

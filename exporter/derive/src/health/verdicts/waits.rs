@@ -145,10 +145,7 @@ mod tests {
     fn opened(steps: impl Iterator<Item = AlignedStep>) -> Vec<(Kind, bool, u64)> {
         let (mut waits, mut board) = (Waits::default(), Board::default());
         steps.for_each(|step| waits.on_step(&step, &mut board));
-        let changes = board.take_changes().into_iter();
-        changes
-            .map(|change| (change.kind, change.is_open, change.time.0 / 1_000_000_000))
-            .collect()
+        board.map_changes(|change| (change.kind, change.is_open, change.time.0 / 1_000_000_000))
     }
 
     #[test]
@@ -157,10 +154,7 @@ mod tests {
             let data = if (30..60).contains(&number) { 0.5 } else { 0.05 };
             step(number, |rank| rank.data = Some(data))
         });
-        assert_eq!(
-            opened(steps),
-            [(Kind::DataStarved, true, 40), (Kind::DataStarved, false, 71)]
-        );
+        assert_eq!(opened(steps), Kind::DataStarved.lasts(40, 71));
     }
 
     #[test]

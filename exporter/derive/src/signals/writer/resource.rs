@@ -1,6 +1,6 @@
 //! The derived series of one resource.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use pulsetrain_otlp::{
     UnixNanos,
@@ -37,8 +37,8 @@ pub(crate) struct ResourceSignals {
     states: Vec<State>,
     /// The series that have a point and no end.
     active: Vec<ActiveSeries>,
-    /// The metrics that the resource sends itself, one bit an ordinal.
-    suppressed: Vec<u64>,
+    /// The ordinals of the metrics that the resource sends itself.
+    suppressed: BTreeSet<u16>,
     pub(super) is_dirty: bool,
 }
 
@@ -78,7 +78,7 @@ impl ResourceSignals {
             sums: Vec::new(),
             states: Vec::new(),
             active: Vec::new(),
-            suppressed: Vec::new(),
+            suppressed: BTreeSet::new(),
             is_dirty: false,
         }
     }
@@ -90,17 +90,12 @@ impl ResourceSignals {
 
     /// Records that the resource sends this metric itself. It is not derived from now on.
     pub(crate) fn suppress(&mut self, metric: &Metric) {
-        let (word, bit) = bit_of(metric);
-        if self.suppressed.len() <= word {
-            self.suppressed.resize(word + 1, 0);
-        }
-        self.suppressed[word] |= bit;
+        self.suppressed.insert(metric.ordinal);
     }
 
     /// Returns whether the resource sends this metric itself.
     pub(crate) fn is_suppressed(&self, metric: &Metric) -> bool {
-        let (word, bit) = bit_of(metric);
-        self.suppressed.get(word).is_some_and(|bits| bits & bit != 0)
+        self.suppressed.contains(&metric.ordinal)
     }
 
     /// Sends a value of a gauge.
@@ -344,11 +339,6 @@ fn sum_of<'a>(
         }
     };
     sums.get_mut(place).map(|(_, total)| total)
-}
-
-fn bit_of(metric: &Metric) -> (usize, u64) {
-    let ordinal = usize::from(metric.ordinal);
-    (ordinal / 64, 1 << (ordinal % 64))
 }
 
 /// Returns a value in the type of its metric.

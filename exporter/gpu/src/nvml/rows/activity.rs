@@ -8,7 +8,7 @@ use super::super::{
     row::{Cadence::Tick, QueryContext, QueryError, Row},
     samples,
 };
-use crate::reading::{Fixed, Labels, Readings};
+use crate::reading::{Labels, Readings};
 
 /// The factor from percent to a share.
 const PERCENT: f64 = 0.01;
@@ -23,54 +23,48 @@ pub(super) static ROWS: &[Row] = &[
         SPLIT,
         |gpu, out| {
             let rates = gpu.device.utilization_rates()?;
-            put(out, &[(&GPU_TASK, "general")], rates.gpu);
-            let activity = f64::from(rates.memory) * PERCENT;
-            out.now(&metric::GPU_MEMORY_ACTIVITY, Labels::default(), activity);
+            let general = Labels::fixed(&[(&GPU_TASK, "general")]);
+            out.now(&metric::GPU_UTILIZATION, general, share(rates.gpu));
+            out.now(
+                &metric::GPU_MEMORY_ACTIVITY,
+                Labels::default(),
+                share(rates.memory),
+            );
             Ok(())
         },
     )
     .also(&[&metric::GPU_MEMORY_ACTIVITY]),
-    Row::call(
+    Row::value(
         &metric::GPU_UTILIZATION,
+        &[(&GPU_TASK, "encoder")],
         "nvmlDeviceGetEncoderUtilization",
         Tick,
         "there is no encoder",
-        |gpu, out| {
-            let busy = gpu.device.encoder_utilization()?.utilization;
-            put(out, &[(&GPU_TASK, "encoder")], busy);
-            Ok(())
-        },
+        |gpu| Ok(share(gpu.device.encoder_utilization()?.utilization)),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_UTILIZATION,
+        &[(&GPU_TASK, "decoder")],
         "nvmlDeviceGetDecoderUtilization",
         Tick,
         "there is no decoder",
-        |gpu, out| {
-            let busy = gpu.device.decoder_utilization()?.utilization;
-            put(out, &[(&GPU_TASK, "decoder")], busy);
-            Ok(())
-        },
+        |gpu| Ok(share(gpu.device.decoder_utilization()?.utilization)),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_UTILIZATION,
+        &[(&GPU_TASK, "jpeg")],
         "nvmlDeviceGetJpgUtilization",
         Tick,
         "there is no JPEG engine",
-        |gpu, out| {
-            put(out, &[(&GPU_TASK, "jpeg")], ffi::jpg_utilization(gpu.device)?);
-            Ok(())
-        },
+        |gpu| Ok(share(ffi::jpg_utilization(gpu.device)?)),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_UTILIZATION,
+        &[(&GPU_TASK, "ofa")],
         "nvmlDeviceGetOfaUtilization",
         Tick,
         "there is no optical flow engine",
-        |gpu, out| {
-            put(out, &[(&GPU_TASK, "ofa")], ffi::ofa_utilization(gpu.device)?);
-            Ok(())
-        },
+        |gpu| Ok(share(ffi::ofa_utilization(gpu.device)?)),
     ),
     Row::call(
         &metric::GPU_UTILIZATION_DISTRIBUTION,
@@ -81,9 +75,8 @@ pub(super) static ROWS: &[Row] = &[
     ),
 ];
 
-fn put(out: &mut Readings, task: Fixed, percent: u32) {
-    let share = f64::from(percent) * PERCENT;
-    out.now(&metric::GPU_UTILIZATION, Labels::fixed(task), share);
+fn share(percent: u32) -> f64 {
+    f64::from(percent) * PERCENT
 }
 
 fn drain_utilization(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {

@@ -23,7 +23,7 @@ use super::super::{
         FieldValue, QueryContext, QueryError, Row,
     },
 };
-use crate::reading::{Fixed, Labels, Readings};
+use crate::reading::{Fixed, Readings};
 
 /// The factor from megahertz to hertz.
 const MEGA: f64 = 1e6;
@@ -45,12 +45,6 @@ const REASONS: [(u64, Fixed); 11] = [
     (0x400, &[(&GPU_THROTTLE_REASON, "reliability")]),
 ];
 
-const CLOCK: &str = "nvmlDeviceGetClockInfo";
-const MAX_CLOCK: &str = "nvmlDeviceGetMaxClockInfo";
-const APPLICATIONS: &str = "nvmlDeviceGetApplicationsClock";
-const DEFAULT_APPLICATIONS: &str = "nvmlDeviceGetDefaultApplicationsClock";
-const BOOST: &str = "nvmlDeviceGetMaxCustomerBoostClock";
-
 const NO_CLOCK: &str = "the GPU does not report this clock";
 const NO_SETTING: &str = "clocks cannot be set for applications";
 const NO_COUNTER: &str = "the driver does not count the time for this reason";
@@ -58,29 +52,42 @@ const NO_COUNTER: &str = "the driver does not count the time for this reason";
 /// A row of the frequency of a clock.
 macro_rules! clock {
     ($domain:literal, $clock:ident) => {
-        Row::call(&metric::GPU_CLOCK_FREQUENCY, CLOCK, Tick, NO_CLOCK, |gpu, out| {
-            let hertz = f64::from(gpu.device.clock_info(Clock::$clock)?) * MEGA;
-            let labels = Labels::fixed(&[(&GPU_CLOCK_DOMAIN, $domain)]);
-            out.now(&metric::GPU_CLOCK_FREQUENCY, labels, hertz);
-            Ok(())
-        })
+        Row::value(
+            &metric::GPU_CLOCK_FREQUENCY,
+            &[(&GPU_CLOCK_DOMAIN, $domain)],
+            "nvmlDeviceGetClockInfo",
+            Tick,
+            NO_CLOCK,
+            |gpu| Ok(f64::from(gpu.device.clock_info(Clock::$clock)?) * MEGA),
+        )
     };
 }
 
-/// A row of a limit of a clock.
+/// A row of a limit of a clock, by its kind.
 macro_rules! limit {
-    ($domain:literal, $clock:ident, $kind:literal, $call:expr, $method:ident, $absent:expr) => {
-        Row::call(
+    ($domain:literal, $clock:ident, max) => {
+        limit!(@ $domain, $clock, "max", "nvmlDeviceGetMaxClockInfo", max_clock_info, NO_CLOCK)
+    };
+    ($domain:literal, $clock:ident, application) => {
+        limit!(@ $domain, $clock, "application",
+            "nvmlDeviceGetApplicationsClock", applications_clock, NO_SETTING)
+    };
+    ($domain:literal, $clock:ident, default_application) => {
+        limit!(@ $domain, $clock, "default_application",
+            "nvmlDeviceGetDefaultApplicationsClock", default_applications_clock, NO_SETTING)
+    };
+    ($domain:literal, $clock:ident, customer_boost) => {
+        limit!(@ $domain, $clock, "customer_boost",
+            "nvmlDeviceGetMaxCustomerBoostClock", max_customer_boost_clock, NO_SETTING)
+    };
+    (@ $domain:literal, $clock:ident, $kind:literal, $call:literal, $method:ident, $absent:expr) => {
+        Row::value(
             &metric::GPU_CLOCK_LIMIT,
+            &[(&GPU_CLOCK_DOMAIN, $domain), (&GPU_CLOCK_LIMIT_KIND, $kind)],
             $call,
             Infrequent,
             $absent,
-            |gpu, out| {
-                let hertz = f64::from(gpu.device.$method(Clock::$clock)?) * MEGA;
-                let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, $domain), (&GPU_CLOCK_LIMIT_KIND, $kind)];
-                out.now(&metric::GPU_CLOCK_LIMIT, Labels::fixed(labels), hertz);
-                Ok(())
-            },
+            |gpu| Ok(f64::from(gpu.device.$method(Clock::$clock)?) * MEGA),
         )
     };
 }
@@ -118,58 +125,16 @@ pub(super) static ROWS: &[Row] = &[
     clock!("sm", SM),
     clock!("memory", Memory),
     clock!("video", Video),
-    limit!("graphics", Graphics, "max", MAX_CLOCK, max_clock_info, NO_CLOCK),
-    limit!("sm", SM, "max", MAX_CLOCK, max_clock_info, NO_CLOCK),
-    limit!("memory", Memory, "max", MAX_CLOCK, max_clock_info, NO_CLOCK),
-    limit!("video", Video, "max", MAX_CLOCK, max_clock_info, NO_CLOCK),
-    limit!(
-        "graphics",
-        Graphics,
-        "application",
-        APPLICATIONS,
-        applications_clock,
-        NO_SETTING
-    ),
-    limit!(
-        "memory",
-        Memory,
-        "application",
-        APPLICATIONS,
-        applications_clock,
-        NO_SETTING
-    ),
-    limit!(
-        "graphics",
-        Graphics,
-        "default_application",
-        DEFAULT_APPLICATIONS,
-        default_applications_clock,
-        NO_SETTING
-    ),
-    limit!(
-        "memory",
-        Memory,
-        "default_application",
-        DEFAULT_APPLICATIONS,
-        default_applications_clock,
-        NO_SETTING
-    ),
-    limit!(
-        "graphics",
-        Graphics,
-        "customer_boost",
-        BOOST,
-        max_customer_boost_clock,
-        NO_SETTING
-    ),
-    limit!(
-        "memory",
-        Memory,
-        "customer_boost",
-        BOOST,
-        max_customer_boost_clock,
-        NO_SETTING
-    ),
+    limit!("graphics", Graphics, max),
+    limit!("sm", SM, max),
+    limit!("memory", Memory, max),
+    limit!("video", Video, max),
+    limit!("graphics", Graphics, application),
+    limit!("memory", Memory, application),
+    limit!("graphics", Graphics, default_application),
+    limit!("memory", Memory, default_application),
+    limit!("graphics", Graphics, customer_boost),
+    limit!("memory", Memory, customer_boost),
     Row::call(
         &metric::GPU_THROTTLE_ACTIVE,
         "nvmlDeviceGetCurrentClocksEventReasons",

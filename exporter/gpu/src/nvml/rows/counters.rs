@@ -28,6 +28,13 @@ macro_rules! share {
     };
 }
 
+/// A row of one kind of pipe.
+macro_rules! pipe {
+    ($pipe:literal, $call:literal, $id:literal) => {
+        share!(GPU_PIPE_UTILIZATION, $call, $id, &[(&GPU_PIPE, $pipe)])
+    };
+}
+
 /// A row of one engine of several.
 macro_rules! engine {
     ($name:literal, $number:literal, $call:literal, $id:literal) => {
@@ -39,61 +46,15 @@ pub(super) static ROWS: &[Row] = &[
     share!(GPU_GRAPHICS_ACTIVE, "NVML_GPM_METRIC_GRAPHICS_UTIL", 1, &[]),
     share!(GPU_SM_ACTIVE, "NVML_GPM_METRIC_SM_UTIL", 2, &[]),
     share!(GPU_SM_OCCUPANCY, "NVML_GPM_METRIC_SM_OCCUPANCY", 3, &[]),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
-        5,
-        &[(&GPU_PIPE, "tensor")]
-    ),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_HMMA_TENSOR_UTIL",
-        7,
-        &[(&GPU_PIPE, "tensor_half")]
-    ),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_IMMA_TENSOR_UTIL",
-        9,
-        &[(&GPU_PIPE, "tensor_int")]
-    ),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_DFMA_TENSOR_UTIL",
-        6,
-        &[(&GPU_PIPE, "tensor_double")]
-    ),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_DMMA_TENSOR_UTIL",
-        8,
-        &[(&GPU_PIPE, "tensor_double_matrix")]
-    )
-    .absent(NO_DMMA),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_FP16_UTIL",
-        13,
-        &[(&GPU_PIPE, "fp16")]
-    ),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_FP32_UTIL",
-        12,
-        &[(&GPU_PIPE, "fp32")]
-    ),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_FP64_UTIL",
-        11,
-        &[(&GPU_PIPE, "fp64")]
-    ),
-    share!(
-        GPU_PIPE_UTILIZATION,
-        "NVML_GPM_METRIC_INTEGER_UTIL",
-        4,
-        &[(&GPU_PIPE, "int")]
-    ),
+    pipe!("tensor", "NVML_GPM_METRIC_ANY_TENSOR_UTIL", 5),
+    pipe!("tensor_half", "NVML_GPM_METRIC_HMMA_TENSOR_UTIL", 7),
+    pipe!("tensor_int", "NVML_GPM_METRIC_IMMA_TENSOR_UTIL", 9),
+    pipe!("tensor_double", "NVML_GPM_METRIC_DFMA_TENSOR_UTIL", 6),
+    pipe!("tensor_double_matrix", "NVML_GPM_METRIC_DMMA_TENSOR_UTIL", 8).absent(NO_DMMA),
+    pipe!("fp16", "NVML_GPM_METRIC_FP16_UTIL", 13),
+    pipe!("fp32", "NVML_GPM_METRIC_FP32_UTIL", 12),
+    pipe!("fp64", "NVML_GPM_METRIC_FP64_UTIL", 11),
+    pipe!("int", "NVML_GPM_METRIC_INTEGER_UTIL", 4),
     share!(
         GPU_MEMORY_BANDWIDTH_UTILIZATION,
         "NVML_GPM_METRIC_DRAM_BW_UTIL",

@@ -58,6 +58,20 @@ macro_rules! location {
     };
 }
 
+/// A row of errors in the memory outside of the chip.
+macro_rules! dram {
+    ($severity:literal, $field:ident) => {
+        location!(GPU_ECC_LOCATION_ERRORS, $severity, "dram", $field)
+    };
+}
+
+/// A row of errors in the memory outside of the chip, over its lifetime.
+macro_rules! lifetime_dram {
+    ($severity:literal, $field:ident) => {
+        location!(GPU_ECC_LIFETIME_LOCATION_ERRORS, $severity, "dram", $field)
+    };
+}
+
 /// A row of errors in a part of the on-chip memory, of GPUs that do not count all of it.
 macro_rules! part_of_sram {
     ($severity:literal, $location:literal, $field:ident) => {
@@ -114,18 +128,8 @@ pub(super) static ROWS: &[Row] = &[
         "uncorrected",
         NVML_FI_DEV_ECC_DBE_AGG_TOTAL
     ),
-    location!(
-        GPU_ECC_LOCATION_ERRORS,
-        "corrected",
-        "dram",
-        NVML_FI_DEV_ECC_SBE_VOL_DEV
-    ),
-    location!(
-        GPU_ECC_LOCATION_ERRORS,
-        "uncorrected",
-        "dram",
-        NVML_FI_DEV_ECC_DBE_VOL_DEV
-    ),
+    dram!("corrected", NVML_FI_DEV_ECC_SBE_VOL_DEV),
+    dram!("uncorrected", NVML_FI_DEV_ECC_DBE_VOL_DEV),
     sram!(GPU_ECC_LOCATION_ERRORS, "corrected", Corrected, Volatile),
     sram!(GPU_ECC_LOCATION_ERRORS, "uncorrected", Uncorrected, Volatile),
     part_of_sram!("corrected", "l1", NVML_FI_DEV_ECC_SBE_VOL_L1),
@@ -137,18 +141,8 @@ pub(super) static ROWS: &[Row] = &[
     part_of_sram!("corrected", "texture", NVML_FI_DEV_ECC_SBE_VOL_TEX),
     part_of_sram!("uncorrected", "texture", NVML_FI_DEV_ECC_DBE_VOL_TEX),
     part_of_sram!("uncorrected", "cbu", NVML_FI_DEV_ECC_DBE_VOL_CBU),
-    location!(
-        GPU_ECC_LIFETIME_LOCATION_ERRORS,
-        "corrected",
-        "dram",
-        NVML_FI_DEV_ECC_SBE_AGG_DEV
-    ),
-    location!(
-        GPU_ECC_LIFETIME_LOCATION_ERRORS,
-        "uncorrected",
-        "dram",
-        NVML_FI_DEV_ECC_DBE_AGG_DEV
-    ),
+    lifetime_dram!("corrected", NVML_FI_DEV_ECC_SBE_AGG_DEV),
+    lifetime_dram!("uncorrected", NVML_FI_DEV_ECC_DBE_AGG_DEV),
     sram!(
         GPU_ECC_LIFETIME_LOCATION_ERRORS,
         "corrected",
@@ -204,26 +198,20 @@ pub(super) static ROWS: &[Row] = &[
         NO_REMAPPING,
         banks,
     ),
-    Row {
-        metric: &metric::GPU_XID_ERRORS,
-        also: &[],
-        call: "nvmlEventTypeXidCriticalError",
-        cadence: Tick,
-        absent: "the driver has no events here (WSL, some vGPUs)",
-        instead_of: None,
-        measures: None,
-        read: Read::Event,
-    },
-    Row {
-        metric: &metric::GPU_DRIVER_EVENTS,
-        also: &[],
-        call: "nvmlEventSetWait_v2",
-        cadence: Tick,
-        absent: "the driver reports XID errors only, or no events",
-        instead_of: None,
-        measures: None,
-        read: Read::Event,
-    },
+    Row::of(
+        &metric::GPU_XID_ERRORS,
+        "nvmlEventTypeXidCriticalError",
+        Tick,
+        "the driver has no events here (WSL, some vGPUs)",
+        Read::Event,
+    ),
+    Row::of(
+        &metric::GPU_DRIVER_EVENTS,
+        "nvmlEventSetWait_v2",
+        Tick,
+        "the driver reports XID errors only, or no events",
+        Read::Event,
+    ),
 ];
 
 fn uncorrected_sram(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {

@@ -9,6 +9,7 @@ use nvml_wrapper::{
     },
 };
 use pulsetrain_semconv::{
+    Metric,
     attribute::{GPU_FAN_INDEX, GPU_TEMPERATURE_LIMIT_KIND, GPU_TEMPERATURE_SENSOR},
     metric,
 };
@@ -23,7 +24,7 @@ use super::super::{
 };
 use crate::{
     Reason,
-    reading::{Fixed, Labels, Readings},
+    reading::{Labels, Readings},
 };
 
 const NO_FAN: &str = "the GPU has no fan of its own: the server cools it";
@@ -43,18 +44,31 @@ macro_rules! margin_limit {
     };
 }
 
+/// A row of one threshold.
+macro_rules! limit {
+    ($kind:literal, $threshold:ident) => {
+        Row::value(
+            &metric::GPU_TEMPERATURE_LIMIT,
+            &[(&GPU_TEMPERATURE_LIMIT_KIND, $kind)],
+            "nvmlDeviceGetTemperatureThreshold",
+            Once,
+            "the GPU has no such threshold",
+            |gpu| {
+                let threshold = TemperatureThreshold::$threshold;
+                Ok(gpu.device.temperature_threshold(threshold)?.into())
+            },
+        )
+    };
+}
+
 pub(super) static ROWS: &[Row] = &[
-    Row::call(
+    Row::value(
         &metric::GPU_TEMPERATURE,
+        &[(&GPU_TEMPERATURE_SENSOR, "gpu")],
         "nvmlDeviceGetTemperatureV",
         Tick,
         "the GPU has no temperature sensor",
-        |gpu, out| {
-            let degrees = f64::from(ffi::temperature(gpu.device)?);
-            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_SENSOR, "gpu")]);
-            out.now(&metric::GPU_TEMPERATURE, labels, degrees);
-            Ok(())
-        },
+        |gpu| Ok(ffi::temperature(gpu.device)?.into()),
     ),
     Row::field(
         &metric::GPU_TEMPERATURE,
@@ -64,51 +78,31 @@ pub(super) static ROWS: &[Row] = &[
         Tick,
         "the memory has no temperature sensor",
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_TEMPERATURE_MARGIN,
+        &[],
         "nvmlDeviceGetMarginTemperature",
         Tick,
         NO_MARGIN,
-        |gpu, out| {
-            let degrees = f64::from(ffi::margin_temperature(gpu.device)?);
-            out.now(&metric::GPU_TEMPERATURE_MARGIN, Labels::default(), degrees);
-            Ok(())
-        },
+        |gpu| Ok(ffi::margin_temperature(gpu.device)?.into()),
     ),
     margin_limit!("shutdown", NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
     margin_limit!("slowdown", NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
     margin_limit!("memory_max", NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT),
     margin_limit!("gpu_max", NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "slowdown")];
-        threshold(gpu, TemperatureThreshold::Slowdown, kind, out)
-    }),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "shutdown")];
-        threshold(gpu, TemperatureThreshold::Shutdown, kind, out)
-    }),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "gpu_max")];
-        threshold(gpu, TemperatureThreshold::GpuMax, kind, out)
-    }),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "memory_max")];
-        threshold(gpu, TemperatureThreshold::MemoryMax, kind, out)
-    }),
-    limit(|gpu, out| {
-        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "acoustic")];
-        threshold(gpu, TemperatureThreshold::AcousticCurr, kind, out)
-    }),
+    limit!("slowdown", Slowdown),
+    limit!("shutdown", Shutdown),
+    limit!("gpu_max", GpuMax),
+    limit!("memory_max", MemoryMax),
+    limit!("acoustic", AcousticCurr),
     Row::call(
         &metric::GPU_FAN_SPEED_RATIO,
         "nvmlDeviceGetFanSpeed_v2",
         Tick,
         NO_FAN,
         |gpu, out| {
-            each_fan(gpu, |fan| {
-                let share = f64::from(gpu.device.fan_speed(fan)?) / 100.0;
-                out.now(&metric::GPU_FAN_SPEED_RATIO, of_fan(fan), share);
-                Ok(())
+            each_fan(gpu, out, &metric::GPU_FAN_SPEED_RATIO, |fan| {
+                Ok(f64::from(gpu.device.fan_speed(fan)?) / 100.0)
             })
         },
     ),
@@ -118,10 +112,9 @@ pub(super) static ROWS: &[Row] = &[
         Infrequent,
         NO_FAN,
         |gpu, out| {
-            each_fan(gpu, |fan| {
-                let per_second = f64::from(gpu.device.fan_speed_rpm(fan)?) / 60.0;
-                out.now(&metric::GPU_FAN_SPEED, of_fan(fan), per_second);
-                Ok(())
+            // Revolutions per second.
+            each_fan(gpu, out, &metric::GPU_FAN_SPEED, |fan| {
+                Ok(f64::from(gpu.device.fan_speed_rpm(fan)?) / 60.0)
             })
         },
     ),
@@ -131,47 +124,25 @@ pub(super) static ROWS: &[Row] = &[
         Infrequent,
         NO_FAN,
         |gpu, out| {
-            each_fan(gpu, |fan| {
-                let share = f64::from(ffi::target_fan_speed(gpu.device, fan)?) / 100.0;
-                out.now(&metric::GPU_FAN_TARGET_RATIO, of_fan(fan), share);
-                Ok(())
+            each_fan(gpu, out, &metric::GPU_FAN_TARGET_RATIO, |fan| {
+                Ok(f64::from(ffi::target_fan_speed(gpu.device, fan)?) / 100.0)
             })
         },
     ),
 ];
 
-/// A row of one threshold.
-const fn limit(read: fn(&QueryContext<'_, '_>, &mut Readings) -> Result<(), QueryError>) -> Row {
-    Row::call(
-        &metric::GPU_TEMPERATURE_LIMIT,
-        "nvmlDeviceGetTemperatureThreshold",
-        Once,
-        "the GPU has no such threshold",
-        read,
-    )
-}
-
-fn threshold(
-    gpu: &QueryContext<'_, '_>,
-    threshold: TemperatureThreshold,
-    kind: Fixed,
-    out: &mut Readings,
-) -> Result<(), QueryError> {
-    let degrees = f64::from(gpu.device.temperature_threshold(threshold)?);
-    out.now(&metric::GPU_TEMPERATURE_LIMIT, Labels::fixed(kind), degrees);
-    Ok(())
-}
-
 fn each_fan(
     gpu: &QueryContext<'_, '_>,
-    mut read: impl FnMut(u32) -> Result<(), QueryError>,
+    out: &mut Readings,
+    metric: &'static Metric,
+    read: impl Fn(u32) -> Result<f64, QueryError>,
 ) -> Result<(), QueryError> {
     if gpu.fans == 0 {
         return Err(QueryError::Because(Reason::NotSupported));
     }
-    (0..gpu.fans).try_for_each(&mut read)
-}
-
-fn of_fan(fan: u32) -> Labels {
-    Labels::numbered(&[], &GPU_FAN_INDEX, fan)
+    for fan in 0..gpu.fans {
+        let value = read(fan)?;
+        out.now(metric, Labels::numbered(&[], &GPU_FAN_INDEX, fan), value);
+    }
+    Ok(())
 }

@@ -36,8 +36,11 @@ const NO_NVLINK_TOTAL: &str = "the NVLink counts this by link, or not at all";
 
 const ACTIVE: u64 = 1;
 
-/// A row of the errors of each link, or of all links together.
+/// A row of errors of all links together.
 macro_rules! errors {
+    ($kind:literal, $field:ident) => {
+        errors!($kind, $field, NO_NVLINK_TOTAL)
+    };
     ($kind:literal, $field:ident, $absent:expr) => {
         Row::field(
             &metric::GPU_NVLINK_ERRORS,
@@ -47,6 +50,13 @@ macro_rules! errors {
             Infrequent,
             $absent,
         )
+    };
+}
+
+/// A row of errors that links of the fifth generation count.
+macro_rules! nvlink5_errors {
+    ($kind:literal, $field:ident) => {
+        errors!($kind, $field, BEFORE_NVLINK5).scoped(NvlinkCounter)
     };
 }
 
@@ -62,6 +72,20 @@ macro_rules! traffic {
             $absent,
         )
         .scoped(EachNvlink)
+    };
+}
+
+/// A row of the bytes of each link.
+macro_rules! bytes {
+    ($direction:literal, $field:ident) => {
+        traffic!(GPU_NVLINK_IO, $direction, $field, KIB, NO_NVLINK)
+    };
+}
+
+/// A row of the traffic that links of the fifth generation count.
+macro_rules! nvlink5_traffic {
+    ($metric:ident, $direction:literal, $field:ident) => {
+        traffic!($metric, $direction, $field, 1.0, BEFORE_NVLINK5).scoped(NvlinkCounter)
     };
 }
 
@@ -111,54 +135,22 @@ macro_rules! c2c_errors {
 }
 
 pub(super) static ROWS: &[Row] = &[
-    traffic!(
-        GPU_NVLINK_IO,
-        "transmit",
-        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
-        KIB,
-        NO_NVLINK
-    ),
-    traffic!(
-        GPU_NVLINK_IO,
-        "receive",
-        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
-        KIB,
-        NO_NVLINK
-    ),
-    traffic!(
-        GPU_NVLINK_IO,
-        "transmit",
-        NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES,
-        1.0,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter)
-    .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX"),
-    traffic!(
-        GPU_NVLINK_IO,
-        "receive",
-        NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES,
-        1.0,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter)
-    .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX"),
-    traffic!(
+    bytes!("transmit", NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX),
+    bytes!("receive", NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX),
+    nvlink5_traffic!(GPU_NVLINK_IO, "transmit", NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES)
+        .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX"),
+    nvlink5_traffic!(GPU_NVLINK_IO, "receive", NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES)
+        .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX"),
+    nvlink5_traffic!(
         GPU_NVLINK_PACKETS,
         "transmit",
-        NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS,
-        1.0,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    traffic!(
+        NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS
+    ),
+    nvlink5_traffic!(
         GPU_NVLINK_PACKETS,
         "receive",
-        NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS,
-        1.0,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
+        NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS
+    ),
     Row::field(
         &metric::GPU_NVLINK_UP,
         ("NVML_FI_DEV_NVLINK_GET_STATE", NVML_FI_DEV_NVLINK_GET_STATE),
@@ -187,93 +179,35 @@ pub(super) static ROWS: &[Row] = &[
     errors!("dl_replay", NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NO_NVLINK).scoped(EachNvlink),
     errors!("dl_recovery", NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY, NO_NVLINK).scoped(EachNvlink),
     errors!("dl_crc", NVML_FI_DEV_NVLINK_ERROR_DL_CRC, NO_NVLINK).scoped(EachNvlink),
-    errors!(
-        "crc_flit",
-        NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
-        NO_NVLINK_TOTAL
-    ),
-    errors!(
-        "crc_data",
-        NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
-        NO_NVLINK_TOTAL
-    ),
-    errors!(
-        "replay",
-        NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,
-        NO_NVLINK_TOTAL
-    ),
-    errors!(
-        "recovery",
-        NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL,
-        NO_NVLINK_TOTAL
-    ),
-    errors!(
-        "ecc",
-        NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL,
-        NO_NVLINK_TOTAL
-    ),
-    errors!(
+    errors!("crc_flit", NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL),
+    errors!("crc_data", NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL),
+    errors!("replay", NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL),
+    errors!("recovery", NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL),
+    errors!("ecc", NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL),
+    nvlink5_errors!(
         "malformed_packet",
-        NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!(
-        "buffer_overrun",
-        NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, BEFORE_NVLINK5).scoped(NvlinkCounter),
-    errors!(
-        "receive_remote",
-        NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!(
-        "receive_general",
-        NVML_FI_DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!(
+        NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS
+    ),
+    nvlink5_errors!("buffer_overrun", NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS),
+    nvlink5_errors!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS),
+    nvlink5_errors!("receive_remote", NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS),
+    nvlink5_errors!("receive_general", NVML_FI_DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS),
+    nvlink5_errors!(
         "link_integrity",
-        NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!(
-        "transmit_discard",
-        NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!(
+        NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS
+    ),
+    nvlink5_errors!("transmit_discard", NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS),
+    nvlink5_errors!(
         "recovery_failed",
-        NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!(
-        "effective",
-        NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, BEFORE_NVLINK5).scoped(NvlinkCounter),
-    errors!(
-        "recovery_attempt",
-        NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
-    errors!(
+        NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS
+    ),
+    nvlink5_errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS),
+    nvlink5_errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS),
+    nvlink5_errors!("recovery_attempt", NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS),
+    nvlink5_errors!(
         "recovery_successful",
-        NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS,
-        BEFORE_NVLINK5
-    )
-    .scoped(NvlinkCounter),
+        NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS
+    ),
     bit_errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER),
     bit_errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER),
     fec!("0", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0),

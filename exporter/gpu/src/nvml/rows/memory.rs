@@ -44,25 +44,21 @@ pub(super) static ROWS: &[Row] = &[
     )
     .instead_of(V2)
     .also(&[&metric::GPU_MEMORY_FREE, &metric::GPU_MEMORY_LIMIT]),
-    Row::call(
+    Row::value(
         &metric::GPU_BAR1_USED,
+        &[],
         "nvmlDeviceGetBAR1MemoryInfo",
         Infrequent,
         "the GPU is not mapped into the host's addresses",
-        |gpu, out| {
-            now(&metric::GPU_BAR1_USED, gpu.device.bar1_memory_info()?.used, out);
-            Ok(())
-        },
+        |gpu| Ok(gpu.device.bar1_memory_info()?.used as f64),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_BAR1_LIMIT,
+        &[],
         "nvmlDeviceGetBAR1MemoryInfo",
         Once,
         "the GPU is not mapped into the host's addresses",
-        |gpu, out| {
-            now(&metric::GPU_BAR1_LIMIT, gpu.device.bar1_memory_info()?.total, out);
-            Ok(())
-        },
+        |gpu| Ok(gpu.device.bar1_memory_info()?.total as f64),
     ),
     Row::call(
         &metric::GPU_PROTECTED_MEMORY_USED,

@@ -11,7 +11,6 @@ use nvml_wrapper::sys_exports::field_id::{
     NVML_FI_DEV_PCIE_REPLAY_COUNTER,
 };
 use pulsetrain_semconv::{
-    Metric,
     attribute::{ERROR_TYPE, GPU_LINK_READING},
     metric,
 };
@@ -26,7 +25,7 @@ use super::super::{
 };
 use crate::{
     Reason,
-    reading::{Fixed, Labels, Readings},
+    reading::{Labels, Readings},
 };
 
 /// The lanes of the widest link.
@@ -52,105 +51,64 @@ macro_rules! errors {
 }
 
 pub(super) static ROWS: &[Row] = &[
-    Row::call(
+    Row::value(
         &metric::GPU_PCIE_GENERATION,
+        &[(&GPU_LINK_READING, "current")],
         "nvmlDeviceGetCurrPcieLinkGeneration",
         Infrequent,
         NO_LINK,
-        |gpu, out| {
-            let generation = gpu.device.current_pcie_link_gen()?;
-            link(
-                out,
-                &metric::GPU_PCIE_GENERATION,
-                &[(&GPU_LINK_READING, "current")],
-                generation,
-            );
-            Ok(())
-        },
+        |gpu| Ok(gpu.device.current_pcie_link_gen()?.into()),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_PCIE_GENERATION,
+        &[(&GPU_LINK_READING, "max")],
         "nvmlDeviceGetMaxPcieLinkGeneration",
         Once,
         NO_LINK,
-        |gpu, out| {
-            let generation = gpu.device.max_pcie_link_gen()?;
-            link(
-                out,
-                &metric::GPU_PCIE_GENERATION,
-                &[(&GPU_LINK_READING, "max")],
-                generation,
-            );
-            Ok(())
-        },
+        |gpu| Ok(gpu.device.max_pcie_link_gen()?.into()),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_PCIE_GENERATION,
+        &[(&GPU_LINK_READING, "device_max")],
         "nvmlDeviceGetGpuMaxPcieLinkGeneration",
         Once,
         NO_LINK,
-        |gpu, out| {
-            let generation = ffi::gpu_max_pcie_generation(gpu.device)?;
-            link(
-                out,
-                &metric::GPU_PCIE_GENERATION,
-                &[(&GPU_LINK_READING, "device_max")],
-                generation,
-            );
-            Ok(())
-        },
+        |gpu| Ok(ffi::gpu_max_pcie_generation(gpu.device)?.into()),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_PCIE_WIDTH,
+        &[(&GPU_LINK_READING, "current")],
         "nvmlDeviceGetCurrPcieLinkWidth",
         Infrequent,
         NO_LINK,
-        |gpu, out| {
-            let lanes = gpu.device.current_pcie_link_width()?;
-            link(
-                out,
-                &metric::GPU_PCIE_WIDTH,
-                &[(&GPU_LINK_READING, "current")],
-                lanes,
-            );
-            Ok(())
-        },
+        |gpu| Ok(gpu.device.current_pcie_link_width()?.into()),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_PCIE_WIDTH,
+        &[(&GPU_LINK_READING, "max")],
         "nvmlDeviceGetMaxPcieLinkWidth",
         Once,
         NO_LINK,
-        |gpu, out| {
-            let lanes = gpu.device.max_pcie_link_width()?;
-            link(out, &metric::GPU_PCIE_WIDTH, &[(&GPU_LINK_READING, "max")], lanes);
-            Ok(())
-        },
+        |gpu| Ok(gpu.device.max_pcie_link_width()?.into()),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_PCIE_SPEED,
+        &[(&GPU_LINK_READING, "current")],
         "nvmlDeviceGetPcieSpeed",
         Infrequent,
         NO_LINK,
-        |gpu, out| {
-            speed(
-                out,
-                &[(&GPU_LINK_READING, "current")],
-                gpu.device.pcie_link_speed()?,
-            );
-            Ok(())
-        },
+        |gpu| Ok(f64::from(gpu.device.pcie_link_speed()?) * MEGATRANSFERS),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_PCIE_SPEED,
+        &[(&GPU_LINK_READING, "max")],
         "nvmlDeviceGetPcieLinkMaxSpeed",
         Once,
         NO_LINK,
-        |gpu, out| {
+        |gpu| {
             let fastest = gpu.device.max_pcie_link_speed()?.as_integer();
             let fastest = fastest.ok_or(QueryError::Because(Reason::NoData))?;
-            speed(out, &[(&GPU_LINK_READING, "max")], fastest);
-            Ok(())
+            Ok(f64::from(fastest) * MEGATRANSFERS)
         },
     ),
     Row::field(
@@ -215,13 +173,4 @@ fn lane_errors(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), Que
     let labels = Labels::fixed(&[(&ERROR_TYPE, "lane")]);
     out.total(&metric::GPU_PCIE_ERRORS, labels, first + others.sum::<u64>(), 1.0);
     Ok(())
-}
-
-fn link(out: &mut Readings, metric: &'static Metric, reading: Fixed, value: u32) {
-    out.now(metric, Labels::fixed(reading), f64::from(value));
-}
-
-fn speed(out: &mut Readings, reading: Fixed, megatransfers: u32) {
-    let bytes = f64::from(megatransfers) * MEGATRANSFERS;
-    out.now(&metric::GPU_PCIE_SPEED, Labels::fixed(reading), bytes);
 }

@@ -64,26 +64,33 @@ const NO_LIMIT: &str = "the power is not managed";
 
 const ENERGY_CALL: &str = "nvmlDeviceGetTotalEnergyConsumption";
 
+/// A row of the power that a field has.
+macro_rules! power {
+    ($metric:ident, $field:expr, $reading:expr, $absent:expr) => {
+        Row::field(&metric::$metric, $field, $reading, Now(MILLI), Tick, $absent)
+    };
+}
+
+/// A row of the energy that a field has.
+macro_rules! energy {
+    ($metric:ident, $field:expr, $absent:expr) => {
+        Row::field(&metric::$metric, $field, &[], Total(MILLI), Tick, $absent)
+    };
+}
+
 pub(super) static ROWS: &[Row] = &[
     // The best reading comes first: one series per GPU.
-    Row::field(&metric::GPU_POWER, INSTANT, OF_INSTANT, Now(MILLI), Tick, OLD).measuring(Gpu),
-    Row::field(&metric::GPU_POWER, AVERAGE, OF_AVERAGE, Now(MILLI), Tick, OLD)
+    power!(GPU_POWER, INSTANT, OF_INSTANT, OLD).measuring(Gpu),
+    power!(GPU_POWER, AVERAGE, OF_AVERAGE, OLD)
         .instead_of(INSTANT.0)
         .measuring(Gpu),
     Row::call(&metric::GPU_POWER, USAGE, Tick, NO_SENSOR, power_usage)
         .instead_of(AVERAGE.0)
         .measuring(Gpu),
-    Row::field(
+    power!(GPU_AVERAGE_POWER, AVERAGE, &[], NO_AVERAGE).measuring(Gpu),
+    Row::value(
         &metric::GPU_AVERAGE_POWER,
-        AVERAGE,
         &[],
-        Now(MILLI),
-        Tick,
-        NO_AVERAGE,
-    )
-    .measuring(Gpu),
-    Row::call(
-        &metric::GPU_AVERAGE_POWER,
         USAGE,
         Tick,
         NO_AVERAGE,
@@ -92,43 +99,12 @@ pub(super) static ROWS: &[Row] = &[
     .instead_of(AVERAGE.0)
     .measuring(Gpu),
     // The driver has no instantaneous reading for the memory.
-    Row::field(
-        &metric::GPU_MEMORY_POWER,
-        AVERAGE,
-        OF_AVERAGE,
-        Now(MILLI),
-        Tick,
-        NO_PART,
-    )
-    .scoped(Part(MEMORY)),
-    Row::field(
-        &metric::GPU_MODULE_POWER,
-        INSTANT,
-        OF_INSTANT,
-        Now(MILLI),
-        Tick,
-        NO_PART,
-    )
-    .scoped(Part(MODULE)),
-    Row::field(
-        &metric::GPU_MODULE_POWER,
-        AVERAGE,
-        OF_AVERAGE,
-        Now(MILLI),
-        Tick,
-        NO_PART,
-    )
-    .scoped(Part(MODULE))
-    .instead_of(INSTANT.0),
-    Row::field(
-        &metric::GPU_ENERGY,
-        TOTAL_ENERGY,
-        &[],
-        Total(MILLI),
-        Tick,
-        NO_ENERGY,
-    )
-    .measuring(Gpu),
+    power!(GPU_MEMORY_POWER, AVERAGE, OF_AVERAGE, NO_PART).scoped(Part(MEMORY)),
+    power!(GPU_MODULE_POWER, INSTANT, OF_INSTANT, NO_PART).scoped(Part(MODULE)),
+    power!(GPU_MODULE_POWER, AVERAGE, OF_AVERAGE, NO_PART)
+        .scoped(Part(MODULE))
+        .instead_of(INSTANT.0),
+    energy!(GPU_ENERGY, TOTAL_ENERGY, NO_ENERGY).measuring(Gpu),
     Row::call(&metric::GPU_ENERGY, ENERGY_CALL, Tick, NO_ENERGY, |gpu, out| {
         let raw = gpu.device.total_energy_consumption()?;
         out.total(&metric::GPU_ENERGY, Labels::default(), raw, MILLI);
@@ -136,25 +112,10 @@ pub(super) static ROWS: &[Row] = &[
     })
     .instead_of(TOTAL_ENERGY.0)
     .measuring(Gpu),
-    Row::field(
-        &metric::GPU_MODULE_ENERGY,
-        ENERGY,
-        &[],
-        Total(MILLI),
-        Tick,
-        NO_PART,
-    )
-    .scoped(Part(MODULE)),
-    Row::field(
-        &metric::GPU_MODULE_ENERGY,
-        TOTAL_ENERGY,
-        &[],
-        Total(MILLI),
-        Tick,
-        NO_PART,
-    )
-    .instead_of(ENERGY.0)
-    .measuring(Module),
+    energy!(GPU_MODULE_ENERGY, ENERGY, NO_PART).scoped(Part(MODULE)),
+    energy!(GPU_MODULE_ENERGY, TOTAL_ENERGY, NO_PART)
+        .instead_of(ENERGY.0)
+        .measuring(Module),
     Row::call(
         &metric::GPU_POWER_DISTRIBUTION,
         "nvmlDeviceGetSamples(NVML_TOTAL_POWER_SAMPLES)",
@@ -163,19 +124,13 @@ pub(super) static ROWS: &[Row] = &[
         drain_power,
     )
     .measuring(Gpu),
-    Row::call(
+    Row::value(
         &metric::GPU_POWER_LIMIT,
+        &[(&GPU_POWER_LIMIT_KIND, "enforced")],
         "nvmlDeviceGetEnforcedPowerLimit",
         Infrequent,
         NO_LIMIT,
-        |gpu, out| {
-            limit(
-                out,
-                &[(&GPU_POWER_LIMIT_KIND, "enforced")],
-                gpu.device.enforced_power_limit()?,
-            );
-            Ok(())
-        },
+        |gpu| Ok(f64::from(gpu.device.enforced_power_limit()?) * MILLI),
     ),
     Row::field(
         &metric::GPU_EDPP_RATIO,
@@ -185,27 +140,21 @@ pub(super) static ROWS: &[Row] = &[
         Infrequent,
         "the driver is older than 590, or the GPU has no EDPp",
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_POWER_LIMIT,
+        &[(&GPU_POWER_LIMIT_KIND, "requested")],
         "nvmlDeviceGetPowerManagementLimit",
         Infrequent,
         NO_LIMIT,
-        |gpu, out| {
-            let watts = gpu.device.power_management_limit()?;
-            limit(out, &[(&GPU_POWER_LIMIT_KIND, "requested")], watts);
-            Ok(())
-        },
+        |gpu| Ok(f64::from(gpu.device.power_management_limit()?) * MILLI),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_POWER_LIMIT,
+        &[(&GPU_POWER_LIMIT_KIND, "default")],
         "nvmlDeviceGetPowerManagementDefaultLimit",
         Infrequent,
         NO_LIMIT,
-        |gpu, out| {
-            let watts = gpu.device.power_management_limit_default()?;
-            limit(out, &[(&GPU_POWER_LIMIT_KIND, "default")], watts);
-            Ok(())
-        },
+        |gpu| Ok(f64::from(gpu.device.power_management_limit_default()?) * MILLI),
     ),
     Row::call(
         &metric::GPU_POWER_LIMIT,
@@ -237,13 +186,11 @@ fn power_usage(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), Que
     Ok(())
 }
 
-fn average_power_usage(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
+fn average_power_usage(gpu: &QueryContext<'_, '_>) -> Result<f64, QueryError> {
     if !usage_is_average(gpu)? {
         return Err(QueryError::Because(Reason::NotSupported));
     }
-    let watts = f64::from(gpu.device.power_usage()?) * MILLI;
-    out.now(&metric::GPU_AVERAGE_POWER, Labels::default(), watts);
-    Ok(())
+    Ok(f64::from(gpu.device.power_usage()?) * MILLI)
 }
 
 /// Returns whether `nvmlDeviceGetPowerUsage` reads the average of one second (`nvml.h`): Ampere and later, but not GA100, the

@@ -1,7 +1,9 @@
 //! States: the performance state, the compute mode, features, faults, and the recovery action of the driver.
 
 use nvml_wrapper::{
+    Device,
     enum_wrappers::device::{ComputeMode, PerformanceState},
+    error::NvmlError,
     sys_exports::field_id::{
         NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, NVML_FI_DEV_REMAPPED_FAILURE, NVML_FI_DEV_REMAPPED_PENDING,
         NVML_FI_DEV_RETIRED_PENDING, NVML_FI_PWR_SMOOTHING_ENABLED,
@@ -25,7 +27,7 @@ use super::super::{
 };
 use crate::{
     Reason,
-    reading::{Fixed, Labels, Readings},
+    reading::{Fixed, Readings, flag},
 };
 
 const NO_FABRIC: &str = "the GPU is in no NVLink fabric";
@@ -54,16 +56,15 @@ const PROFILES: [(u32, Fixed); 15] = [
 /// A row of a feature that is on or off.
 macro_rules! feature {
     ($feature:literal, $call:literal, $read:expr) => {
-        Row::call(
+        Row::value(
             &metric::GPU_FEATURE_ACTIVE,
+            &[(&GPU_FEATURE, $feature)],
             $call,
             Infrequent,
             NO_FEATURE,
-            |gpu, out| {
-                let read: fn(&nvml_wrapper::Device<'_>) -> Result<bool, nvml_wrapper::error::NvmlError> =
-                    $read;
-                feature(out, &[(&GPU_FEATURE, $feature)], read(gpu.device)?);
-                Ok(())
+            |gpu| {
+                let read: fn(&Device<'_>) -> Result<bool, NvmlError> = $read;
+                Ok(flag(read(gpu.device)?))
             },
         )
     };
@@ -163,28 +164,26 @@ pub(super) static ROWS: &[Row] = &[
         NVML_FI_DEV_RETIRED_PENDING,
         "the GPU does not retire pages"
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_FAULT_ACTIVE,
+        &[(&GPU_FAULT, "sram_threshold_exceeded")],
         "nvmlDeviceGetSramEccErrorStatus",
         Infrequent,
         "the GPU is older than Ampere, or its driver older than 535",
-        |gpu, out| {
-            let exceeded = ffi::sram_errors(gpu.device)?.bThresholdExceeded != 0;
-            fault(out, &[(&GPU_FAULT, "sram_threshold_exceeded")], exceeded);
-            Ok(())
-        },
+        |gpu| Ok(flag(ffi::sram_errors(gpu.device)?.bThresholdExceeded != 0)),
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_FAULT_ACTIVE,
+        &[(&GPU_FAULT, "fabric_degraded")],
         "nvmlDeviceGetGpuFabricInfoV.healthMask",
         Infrequent,
         NO_FABRIC,
-        |gpu, out| {
+        |gpu| {
             let fabric = ffi::fabric(gpu.device)?;
             let degraded = fabric_degraded(fabric.health, fabric.summary);
-            let degraded = degraded.ok_or(QueryError::Because(Reason::NotSupported))?;
-            fault(out, &[(&GPU_FAULT, "fabric_degraded")], degraded);
-            Ok(())
+            degraded
+                .map(flag)
+                .ok_or(QueryError::Because(Reason::NotSupported))
         },
     ),
     Row::call(
@@ -194,21 +193,19 @@ pub(super) static ROWS: &[Row] = &[
         "the GPU does not repair itself, or its driver is older than 580",
         |gpu, out| {
             let (channel, tpc) = ffi::pending_repairs(gpu.device)?;
-            fault(out, &[(&GPU_FAULT, "channel_repair_pending")], channel);
-            fault(out, &[(&GPU_FAULT, "tpc_repair_pending")], tpc);
+            let fault = &metric::GPU_FAULT_ACTIVE;
+            out.flag(fault, &[(&GPU_FAULT, "channel_repair_pending")], channel);
+            out.flag(fault, &[(&GPU_FAULT, "tpc_repair_pending")], tpc);
             Ok(())
         },
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_FAULT_ACTIVE,
+        &[(&GPU_FAULT, "unrepairable_memory")],
         "nvmlDeviceGetUnrepairableMemoryFlag_v1",
         Infrequent,
         "the GPU does not repair its memory, or its driver is older than 590",
-        |gpu, out| {
-            let unrepairable = ffi::has_unrepairable_memory(gpu.device)?;
-            fault(out, &[(&GPU_FAULT, "unrepairable_memory")], unrepairable);
-            Ok(())
-        },
+        |gpu| Ok(flag(ffi::has_unrepairable_memory(gpu.device)?)),
     ),
     Row::call(
         &metric::GPU_POWER_PROFILE_ACTIVE,
@@ -217,19 +214,15 @@ pub(super) static ROWS: &[Row] = &[
         "the GPU has no workload power profiles, as those before Blackwell",
         power_profiles,
     ),
-    Row::call(
+    Row::value(
         &metric::GPU_DRIVER_LATENCY,
+        &[],
         "nvmlFieldValue_t.latencyUsec",
         Tick,
         "the driver does not measure it",
-        |gpu, out| {
-            let latency = gpu.fields_latency.ok_or(QueryError::Because(Reason::NoData))?;
-            out.now(
-                &metric::GPU_DRIVER_LATENCY,
-                Labels::default(),
-                latency.as_secs_f64(),
-            );
-            Ok(())
+        |gpu| {
+            let latency = gpu.fields_latency.map(|latency| latency.as_secs_f64());
+            latency.ok_or(QueryError::Because(Reason::NoData))
         },
     ),
     Row::field(
@@ -258,10 +251,6 @@ pub(super) static ROWS: &[Row] = &[
 
 fn feature(out: &mut Readings, feature: Fixed, is_on: bool) {
     out.flag(&metric::GPU_FEATURE_ACTIVE, feature, is_on);
-}
-
-fn fault(out: &mut Readings, fault: Fixed, is_there: bool) {
-    out.flag(&metric::GPU_FAULT_ACTIVE, fault, is_there);
 }
 
 /// Reads the profiles that the GPU supports. Unlisted profiles are reported as one, which is active if one of them is.

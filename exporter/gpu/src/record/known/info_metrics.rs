@@ -5,14 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use super::{GpuState, Own, Recorder, SubjectKind};
+use super::{GpuState, ObservedSeries, Recorder, SubjectKind};
 use crate::{
     Gpu, GpuNotice, GpuSemconv, GpuTrouble, Reason,
-    reading::{Cadence, Entity, Labels},
-    record::{
-        store::{Observation, ObservationContext},
-        survives_gpu_loss,
-    },
+    reading::{Cadence, Entity, flag},
+    record::{store::Observation, survives_gpu_loss},
 };
 
 impl GpuState {
@@ -51,18 +48,12 @@ impl GpuState {
             .map(|instance| Entity::Instance(instance.index));
         let all: Vec<Entity> = std::iter::once(Entity::Gpu).chain(instances).collect();
         for entity in all {
-            let (subject, carried) = self.subject(SubjectKind::Facts(entity), recorder);
-            let place = ObservationContext {
-                subject,
-                carried: &carried,
-                metric: &metric::GPU_INFO,
-                labels: Labels::default(),
-                texts: [None; 2],
-                time_unix_nanos: recorder.time_unix_nanos,
-                driver_unix_nanos: UnixNanos::UNKNOWN,
+            let info = ObservedSeries {
+                subject: SubjectKind::Facts(entity),
                 cadence: Cadence::Once,
+                ..ObservedSeries::of_gpu(&metric::GPU_INFO)
             };
-            recorder.store.observe(place, Observation::Held(1.0));
+            self.observe(info, [None; 2], Observation::Held(1.0), recorder);
         }
         if self.gpu.mig == Some(true) {
             let split_into: BTreeSet<u32> = self
@@ -71,27 +62,19 @@ impl GpuState {
                 .iter()
                 .map(|instance| instance.gpu_instance_id)
                 .collect();
-            let own = Own::of_gpu(&metric::GPU_MIG_INSTANCES);
-            self.observe(
-                own,
-                [None; 2],
-                Observation::Now(split_into.len() as f64),
-                recorder,
-            );
+            let own = ObservedSeries::of_gpu(&metric::GPU_MIG_INSTANCES);
+            let count = Observation::Now(split_into.len() as f64);
+            self.observe(own, [None; 2], count, recorder);
         }
     }
 
     pub(super) fn record_health(&mut self, recorder: &mut Recorder<'_>) {
         let active = self.gpu.trouble.and_then(GpuTrouble::fault);
         for fault in ["lost", "unresponsive", "driver_error"] {
-            let own = Own::of_gpu(&metric::GPU_FAULT_ACTIVE);
-            let holds = f64::from(u8::from(active == Some(fault)));
-            self.observe(
-                own,
-                [Some((&attribute::GPU_FAULT, fault)), None],
-                Observation::Held(holds),
-                recorder,
-            );
+            let own = ObservedSeries::of_gpu(&metric::GPU_FAULT_ACTIVE);
+            let texts = [Some((&attribute::GPU_FAULT, fault)), None];
+            let holds = Observation::Held(flag(active == Some(fault)));
+            self.observe(own, texts, holds, recorder);
         }
         if recorder.semconv == GpuSemconv::Gpu {
             return;
@@ -102,9 +85,9 @@ impl GpuState {
     }
 
     pub(super) fn note_unavailable(&mut self, recorder: &mut Recorder<'_>) {
-        let own = Own {
+        let own = ObservedSeries {
             cadence: Cadence::Once,
-            ..Own::of_gpu(&metric::GPU_METRIC_UNAVAILABLE)
+            ..ObservedSeries::of_gpu(&metric::GPU_METRIC_UNAVAILABLE)
         };
         let gpu = Arc::clone(&self.gpu);
         let missing = gpu.missing();

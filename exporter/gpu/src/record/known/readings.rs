@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{AttributeKind, Metric, metric};
 
-use super::{GpuState, Own, Recorder, SubjectKind};
+use super::{GpuState, ObservedSeries, Recorder, SubjectKind};
 use crate::{
     GpuSemconv,
-    reading::{Cadence, Entity, Reading, Sample},
+    reading::{Cadence, Entity, Reading, Sample, flag},
     record::{
         hw_semconv::{self, Component, HwMetric},
         store::Observation,
@@ -61,8 +61,8 @@ impl GpuState {
         if hw.is_some() && recorder.semconv == GpuSemconv::Hw {
             return;
         }
-        let own = Own {
-            entity: reading.entity,
+        let own = ObservedSeries {
+            subject: SubjectKind::Own(reading.entity),
             metric: reading.metric,
             labels: reading.labels,
             cadence: reading.cadence,
@@ -74,9 +74,8 @@ impl GpuState {
                     return;
                 };
                 for name in states {
-                    let holds = f64::from(u8::from(*name == state));
                     let texts = [Some((attribute, *name)), None];
-                    self.observe(own, texts, Observation::Held(holds), recorder);
+                    self.observe(own, texts, Observation::Held(flag(*name == state)), recorder);
                 }
             }
             value => {

@@ -11,7 +11,7 @@ use pulsetrain_semconv::{Instrument, Metric, Number};
 
 use super::{Observation, ObservationContext, Texts};
 use crate::{
-    reading::{Cadence, Labels},
+    reading::{Cadence, INFREQUENT_INTERVAL, Labels},
     record::{
         counter::Counter,
         subject::{EntityAttributes, written},
@@ -21,8 +21,6 @@ use crate::{
 /// The interval at which a constant value is repeated: well under the five minutes after which Prometheus treats a series as
 /// stale.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
-/// The shortest interval of readings that are not made in every pass.
-const INFREQUENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The smallest time between two points of a series.
 const NANOSECOND: Duration = Duration::from_nanos(1);

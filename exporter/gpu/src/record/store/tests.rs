@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pulsetrain_otlp::{
-    UnixNanos,
-    write::{Encoded, Envelope},
-};
+use pulsetrain_otlp::{UnixNanos, write::Envelope};
 use pulsetrain_semconv::{
     attribute::GPU_POWER_READING,
     metric::{GPU_POWER, GPU_TEMPERATURE_LIMIT},
@@ -39,23 +36,17 @@ impl PendingPoints {
 
     /// Observes the power and the limit of a GPU, read at one second; the power was measured at another.
     fn read(&mut self, gpu: u32, second: u64, measured: u64) {
-        let place = ObservationContext {
+        let of_gpu = |metric| ObservationContext {
             subject: gpu,
-            carried: &self.carried,
-            metric: &GPU_POWER,
-            labels: Labels::default(),
-            texts: [None; 2],
-            time_unix_nanos: at(second),
+            ..ObservationContext::of_host(&self.carried, metric, at(second))
+        };
+        let power = ObservationContext {
             driver_unix_nanos: at(measured),
             cadence: Cadence::Tick,
+            ..of_gpu(&GPU_POWER)
         };
-        let limit = ObservationContext {
-            metric: &GPU_TEMPERATURE_LIMIT,
-            driver_unix_nanos: UnixNanos::UNKNOWN,
-            cadence: Cadence::Once,
-            ..place
-        };
-        self.store.observe(place, Observation::Now(500.0));
+        self.store.observe(power, Observation::Now(500.0));
+        let limit = of_gpu(&GPU_TEMPERATURE_LIMIT);
         self.store.observe(limit, Observation::Held(90.0));
     }
 
@@ -63,34 +54,42 @@ impl PendingPoints {
         self.store.sweep(at(pass), at(now), |_| false);
     }
 
-    /// Returns the points since the last call: the metric, the nanoseconds since the beginning, whether it is an end.
+    /// Returns the points since the last call by their metrics.
     fn points_so_far(&mut self) -> Vec<(String, u64, bool)> {
-        let envelope = Envelope::new(&[], "test", "1", "");
-        self.store
-            .finish(&envelope)
-            .as_ref()
-            .map(points)
-            .unwrap_or_default()
+        let mut found = points(&mut self.store, |metric, _| &metric["name"]);
+        found.sort();
+        found
+    }
+
+    /// Returns the ends since the last call.
+    fn ends_so_far(&mut self) -> Vec<(String, u64, bool)> {
+        let points = self.points_so_far().into_iter();
+        points.filter(|(_, _, ends)| *ends).collect()
     }
 }
 
-fn points(encoded: &Encoded) -> Vec<(String, u64, bool)> {
+/// Returns the points since the last call: the text that `name` selects in the metric or the point, the nanoseconds since the
+/// beginning, and whether it is an end.
+fn points(
+    store: &mut SeriesStore,
+    name: for<'a> fn(&'a Value, &'a Value) -> &'a Value,
+) -> Vec<(String, u64, bool)> {
+    let Some(encoded) = store.finish(&Envelope::new(&[], "test", "1", "")) else {
+        return Vec::new();
+    };
     let mut json = Vec::new();
     pulsetrain_otlp::json::encode(encoded.signal, &encoded.bytes, &mut json).expect("it is OTLP");
     let message: Value = serde_json::from_slice(&json).expect("it is JSON");
     let metrics = &message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let mut found = Vec::new();
     for metric in metrics.as_array().expect("there are metrics") {
         for point in metric["gauge"]["dataPoints"].as_array().expect("gauges") {
-            let time: u64 = point["timeUnixNano"]
-                .as_str()
-                .and_then(|time| time.parse().ok())
-                .expect("a time");
-            let name = metric["name"].as_str().expect("a name").to_owned();
+            let time: u64 = text(&point["timeUnixNano"]).parse().expect("a time");
+            let name = text(name(metric, point));
             found.push((name, time - BEGIN * SECOND, point["flags"] == 1));
         }
     }
-    found.sort();
     found
 }
 
@@ -106,16 +105,10 @@ fn slow_pass_does_not_end_series_that_it_read() {
         written.read(1, pass + 8, pass + 8);
         written.sweep(pass, pass + 8);
     }
-    let ends = written.points_so_far().into_iter().filter(|(_, _, ends)| *ends);
-    assert_eq!(ends.count(), 0);
+    assert_eq!(written.ends_so_far().len(), 0);
     written.read(1, 30, 30);
     written.sweep(30, 30);
-    let ends: Vec<_> = written
-        .points_so_far()
-        .into_iter()
-        .filter(|(_, _, ends)| *ends)
-        .collect();
-    assert_eq!(ends, [point("gpu.power", 30 * SECOND, true)]);
+    assert_eq!(written.ends_so_far(), [point("gpu.power", 30 * SECOND, true)]);
 }
 
 #[test]
@@ -123,8 +116,7 @@ fn reading_older_than_the_end_of_its_series_is_not_sent() {
     let mut written = PendingPoints::new();
     written.read(0, 0, 0);
     written.store.end(at(10), |_, _| true);
-    let before = written.points_so_far();
-    assert_eq!(before.iter().filter(|(_, _, ends)| *ends).count(), 2);
+    assert_eq!(written.ends_so_far().len(), 2);
     // The pass that hung ends: it had read the first GPU long ago.
     written.read(0, 3, 3);
     written.sweep(3, 60);
@@ -152,33 +144,6 @@ fn value_measured_before_the_series_ended_is_sent_with_the_read_time() {
     );
 }
 
-/// Returns the readings of the points of the power: the reading, the second since the beginning, whether it is an end.
-fn readings(encoded: &Encoded) -> Vec<(String, u64, bool)> {
-    let mut json = Vec::new();
-    pulsetrain_otlp::json::encode(encoded.signal, &encoded.bytes, &mut json).expect("it is OTLP");
-    let message: Value = serde_json::from_slice(&json).expect("it is JSON");
-    let points = &message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["gauge"]["dataPoints"];
-    let reading = |point: &Value| {
-        let time: u64 = point["timeUnixNano"]
-            .as_str()
-            .and_then(|time| time.parse().ok())
-            .expect("a time");
-        let reading = point["attributes"][0]["value"]["stringValue"].as_str();
-        let ends = point["flags"] == 1;
-        (
-            reading.expect("a reading").to_owned(),
-            time / SECOND - BEGIN,
-            ends,
-        )
-    };
-    points
-        .as_array()
-        .expect("there are points")
-        .iter()
-        .map(reading)
-        .collect()
-}
-
 #[test]
 fn series_ends_before_it_restarts_with_a_different_reading_label() {
     static INSTANT: Labels = Labels::fixed(&[(&GPU_POWER_READING, "instant")]);
@@ -187,14 +152,9 @@ fn series_ends_before_it_restarts_with_a_different_reading_label() {
     let carried: EntityAttributes = Arc::new([]);
     let mut read = |second: u64, labels: Labels| {
         let place = ObservationContext {
-            subject: 0,
-            carried: &carried,
-            metric: &GPU_POWER,
             labels,
-            texts: [None; 2],
-            time_unix_nanos: at(second),
-            driver_unix_nanos: UnixNanos::UNKNOWN,
             cadence: Cadence::Tick,
+            ..ObservationContext::of_host(&carried, &GPU_POWER, at(second))
         };
         store.observe(place, Observation::Now(500.0));
     };
@@ -204,20 +164,22 @@ fn series_ends_before_it_restarts_with_a_different_reading_label() {
     read(1, AVERAGE);
     read(2, AVERAGE);
     read(3, INSTANT);
-    let points = store
-        .finish(&Envelope::new(&[], "test", "1", ""))
-        .as_ref()
-        .map(readings);
-    let reading = |name: &str, second, ends| (name.to_owned(), second, ends);
+    let points = points(
+        &mut store,
+        |_, point| &point["attributes"][0]["value"]["stringValue"],
+    );
+    let points = points
+        .into_iter()
+        .map(|(reading, nanos, ends)| (reading, nanos / SECOND, ends));
     assert_eq!(
-        points.expect("points were written"),
+        points.collect::<Vec<_>>(),
         [
-            reading("instant", 0, false),
-            reading("instant", 1, true),
-            reading("average", 1, false),
-            reading("average", 2, false),
-            reading("average", 3, true),
-            reading("instant", 3, false),
+            point("instant", 0, false),
+            point("instant", 1, true),
+            point("average", 1, false),
+            point("average", 2, false),
+            point("average", 3, true),
+            point("instant", 3, false),
         ]
     );
 }
