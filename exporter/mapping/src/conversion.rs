@@ -13,14 +13,17 @@ pub enum Conversion {
     RatioOrPercent,
 }
 
+/// The largest ratio: the mean of 32-bit numbers can be slightly above 1.
+const MAX_RATIO: f64 = 1.001;
+
 impl Conversion {
-    /// Returns the conversion of a number in a series. `is_percent` is the state of the series: whether a number was above 1, as
-    /// no ratio is.
+    /// Returns the conversion of a number in a series. `is_percent` is the state of the series: whether a number was above
+    /// every ratio.
     pub fn in_series(self, value: f64, is_percent: &mut bool) -> Self {
         if self != Self::RatioOrPercent {
             return self;
         }
-        *is_percent |= value > 1.0;
+        *is_percent |= value > MAX_RATIO;
         match *is_percent {
             true => Self::DividedBy(100.0),
             false => Self::None,

@@ -22,20 +22,24 @@ const DEPTH: usize = 16;
 /// Returns the event files and the files of wandb's runs in a folder and its subfolders, sorted. With a format, returns its files
 /// only. Links to folders are not followed.
 pub(crate) fn run_files(folder: &Path, format: Option<&LogFormat>) -> Vec<PathBuf> {
+    let reads = |written: &LogFormat| format.is_none_or(|format| format.name == written.name);
+    let (events, wandb) = (reads(&TENSORBOARD), reads(&WANDB));
+    let is_found = |path: &Path| events && is_event_file(path) || wandb && is_wandb_file(path);
     let mut found = Vec::new();
-    search(folder, DEPTH, format, &mut found);
+    if events || wandb {
+        search(folder, DEPTH, &is_found, &mut found);
+    }
     found.sort();
     found
 }
 
-fn search(folder: &Path, depth: usize, format: Option<&LogFormat>, found: &mut Vec<PathBuf>) {
-    let is_of = |written: &LogFormat| format.is_none_or(|format| format.name == written.name);
+fn search(folder: &Path, depth: usize, is_found: &impl Fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if is_event_file(&path) && is_of(&TENSORBOARD) || is_wandb_file(&path) && is_of(&WANDB) {
+        if is_found(&path) {
             found.push(path);
         } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            search(&path, depth - 1, format, found);
+            search(&path, depth - 1, is_found, found);
         }
     }
 }

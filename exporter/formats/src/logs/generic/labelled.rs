@@ -253,7 +253,8 @@ fn spaced_total(rest: &str) -> Option<(f64, usize)> {
 
 /// Parses `1 day, 2:03:04`, as Python prints a `timedelta`, to seconds, with its length.
 fn days(text: &str) -> Option<(f64, usize)> {
-    let (days, rest) = text.split_once(" day")?;
+    let (days, rest) = text.split_at(token_len(text));
+    let rest = rest.strip_prefix(" day")?;
     let rest = rest.strip_prefix('s').unwrap_or(rest).strip_prefix(", ")?;
     let len = token_len(rest);
     let seconds = number_text::count(days)? * 86_400.0 + clock(&rest[..len])?;
@@ -345,8 +346,12 @@ fn with_unit_of_label<'a>(
     }
 }
 
+/// The most bytes after a number that are searched for its words: a line can have thousands of numbers without a delimiter.
+const MOST_BYTES: usize = 1024;
+
 /// Returns the words after a number, up to the next delimiter or number, unless they are the label of the next one.
 fn measure(rest: &str) -> &str {
+    let rest = &rest[..rest.floor_char_boundary(MOST_BYTES)];
     let end = delimiters(rest).next().map_or(rest.len(), |(start, _)| start);
     let text = &rest[..end];
     if rest[end..].starts_with(':') {

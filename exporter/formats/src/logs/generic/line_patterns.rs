@@ -11,6 +11,9 @@ type LineFields<'a> = (Vec<Field<'a>>, &'a str);
 /// The group of a pattern of lines that holds the record.
 const RECORD: &str = "record";
 
+/// The group of a pattern of lines after which a line repeats an earlier record.
+const SKIP_NEXT: &str = "skip_next";
+
 impl Records {
     /// Returns the fields of the first matching pattern, or `None` for a line without a record.
     pub(super) fn match_line<'a>(&mut self, text: &'a str) -> Option<LineFields<'a>> {
@@ -18,10 +21,15 @@ impl Records {
         if patterns.is_empty() {
             return Some((Vec::with_capacity(16), text));
         }
+        let is_skipped = std::mem::take(&mut self.skips_next);
         let found = patterns
             .iter()
             .find_map(|pattern| Some((pattern, pattern.captures(text)?)));
-        let (pattern, captures) = found?;
+        let (pattern, captures) = found.filter(|_| !is_skipped)?;
+        if captures.name(SKIP_NEXT).is_some() {
+            self.skips_next = true;
+            return None;
+        }
         let named = pattern.capture_names().flatten();
         let groups = named.filter_map(|name| Some((name, captures.name(name)?.as_str())));
         let mut fields = Vec::with_capacity(16);

@@ -35,6 +35,8 @@ pub(super) struct Records {
     is_other_counter: bool,
     /// Whether the record has the count of another loop than training, which is no step.
     pub(super) is_of_other_loop: bool,
+    /// Whether the next line repeats an earlier record.
+    pub(super) skips_next: bool,
 }
 
 impl Records {
@@ -49,6 +51,7 @@ impl Records {
             last_step: None,
             is_other_counter: false,
             is_of_other_loop: false,
+            skips_next: false,
         }
     }
 

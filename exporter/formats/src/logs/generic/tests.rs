@@ -104,6 +104,20 @@ values:
 }
 
 #[test]
+fn line_after_a_heading_that_skips_it_is_no_record_and_no_restart() {
+    let mapping = mapping(
+        r"line:
+  - '^\[(?<step>\d+)\] loss (?<train.loss>\S+)$$'
+  - '^(?<skip_next>best:)$$'",
+    );
+    let text = "[10] loss 3\n[20] loss 1\n[30] loss 2\nbest:\n[10] loss 1\n[40] loss 4\n";
+    let read = read(&KEY_VALUE, mapping, text);
+    assert_eq!(read.values("train.loss"), [3.0, 1.0, 2.0, 4.0]);
+    assert_eq!(read.values("train.steps"), [1.0, 11.0, 21.0, 31.0]);
+    assert!(read.values("train.custom").is_empty());
+}
+
+#[test]
 fn bracketed_single_numbers_are_parsed_and_others_are_reported() {
     let mapping = || {
         mapping(

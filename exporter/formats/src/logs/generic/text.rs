@@ -271,11 +271,11 @@ impl TextLines {
             return false;
         }
         let is_after_epoch = fields.last().is_some_and(|(key, _)| keys.is_epoch(key));
-        let has_epoch = fields.iter().any(|(key, _)| keys.is_epoch(key));
         let batch = match number.number {
             LabelledNumber::Value(batch, "") if is_after_epoch && number.is_integer && !has_count => batch,
             LabelledNumber::Fraction(epoch, batch)
-                if !has_epoch && self.epochs.is_epoch_and_batch(epoch, batch) =>
+                if !fields.iter().any(|(key, _)| keys.is_epoch(key))
+                    && self.epochs.is_epoch_and_batch(epoch, batch) =>
             {
                 fields.push((Cow::Borrowed(EPOCH), FieldValue::Number(epoch)));
                 batch

@@ -432,10 +432,10 @@ train.loss ->
 train.custom{train.custom.name=eval-map@5} -> 0.808 0.74889 0.816
 
 lightgbm/regression.log lightgbm
-# The last line is that of the best round.
-train.global_step -> 10 20 30 32
-train.loss -> 2.22132 1.22457 0.957874 0.931314
-eval.loss{data.name=valid_1} -> 2.62892 1.5899 1.382 1.372
+# Without the last line, which is that of the best round.
+train.global_step -> 10 20 30
+train.loss -> 2.22132 1.22457 0.957874
+eval.loss{data.name=valid_1} -> 2.62892 1.5899 1.382
 
 lightgbm/binary.log lightgbm
 train.global_step -> 1 2 3

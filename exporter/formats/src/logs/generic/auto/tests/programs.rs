@@ -96,6 +96,9 @@ fn first_number_above_one_shows_that_a_series_is_in_percent() {
     let read = read(&[(1, 0.5), (2, 25.0), (3, 0.5), (4, 50.0)].map(line).concat());
     assert_eq!(read.values("train.accuracy"), [0.5, 0.25, 0.005, 0.5]);
     assert_eq!(read.values("eval.accuracy"), [0.5; 4]);
+    // The mean of 32-bit numbers.
+    let rounded = self::read(&[(1, 1.0000001), (2, 0.5), (3, 0.75)].map(line).concat());
+    assert_eq!(rounded.values("train.accuracy"), [1.0000001, 0.5, 0.75]);
 }
 
 #[test]
