@@ -83,7 +83,7 @@ struct Table {
 
 struct Entry {
     bytes: usize,
-    update: Option<CheckpointUpdate>,
+    update: CheckpointUpdate,
     outcome: Option<AckOutcome>,
 }
 
@@ -237,8 +237,8 @@ impl Checkpointer {
     pub(super) fn newest_of_run(&self, format: &str, run: &str, attempt: i64) -> Option<FileCheckpoint> {
         let table = lock(&self.0.table);
         let in_flight = table.entries.iter().filter_map(|entry| match &entry.update {
-            Some(CheckpointUpdate::Read(_, checkpoint)) => Some(&**checkpoint),
-            _ => None,
+            CheckpointUpdate::Read(_, checkpoint) => Some(&**checkpoint),
+            CheckpointUpdate::Finished(..) => None,
         });
         let of_run = |checkpoint: &&FileCheckpoint| {
             checkpoint.format == format && checkpoint.run.id == run && checkpoint.run.attempt == attempt
@@ -272,11 +272,8 @@ impl Checkpointer {
         ingress: &Ingress,
         batches: Vec<Batch>,
         mut reserved: Reservation,
-        update: Option<CheckpointUpdate>,
+        update: CheckpointUpdate,
     ) -> Result<(), PipelineError> {
-        if batches.is_empty() && update.is_none() {
-            return Ok(());
-        }
         let _order = lock(&self.0.order);
         let bytes = batches.iter().map(|batch| batch.bytes().len()).sum();
         let number = lock(&self.0.table).push(bytes, update);
@@ -303,7 +300,7 @@ impl fmt::Debug for Checkpointer {
 impl Entry {
     fn checkpoint_of(&self, path: &Path) -> Option<&FileCheckpoint> {
         match &self.update {
-            Some(CheckpointUpdate::Read(of, checkpoint) | CheckpointUpdate::Finished(of, checkpoint))
+            CheckpointUpdate::Read(of, checkpoint) | CheckpointUpdate::Finished(of, checkpoint)
                 if of == path =>
             {
                 Some(checkpoint)
@@ -316,15 +313,15 @@ impl Entry {
 impl Table {
     fn finished(&self) -> Vec<FileIdentity> {
         let in_flight = self.entries.iter().filter_map(|entry| match &entry.update {
-            Some(CheckpointUpdate::Finished(_, checkpoint)) => Some(&checkpoint.identity),
-            _ => None,
+            CheckpointUpdate::Finished(_, checkpoint) => Some(&checkpoint.identity),
+            CheckpointUpdate::Read(..) => None,
         });
         let in_flight = in_flight.filter(|identity| identity.has_bytes());
         self.acked.finished.iter().chain(in_flight).cloned().collect()
     }
 
     /// Adds an entry and returns its number.
-    fn push(&mut self, bytes: usize, update: Option<CheckpointUpdate>) -> u64 {
+    fn push(&mut self, bytes: usize, update: CheckpointUpdate) -> u64 {
         self.in_flight_bytes += bytes;
         self.entries.push_back(Entry {
             bytes,
@@ -355,15 +352,14 @@ impl Table {
         }
     }
 
-    fn apply(&mut self, update: Option<CheckpointUpdate>) {
+    fn apply(&mut self, update: CheckpointUpdate) {
         self.is_changed = true;
         self.acked.first_unacked = self.first_unacked;
         match update {
-            None => {}
-            Some(CheckpointUpdate::Read(path, checkpoint)) => {
+            CheckpointUpdate::Read(path, checkpoint) => {
                 self.acked.files.insert(path, *checkpoint);
             }
-            Some(CheckpointUpdate::Finished(path, checkpoint)) => {
+            CheckpointUpdate::Finished(path, checkpoint) => {
                 self.acked
                     .finished
                     .extend(Some(checkpoint.identity).filter(FileIdentity::has_bytes));

@@ -72,7 +72,7 @@ impl TailContext {
 
     /// Waits until every required sink has room, then sends batches. The update takes effect when the batches are acknowledged.
     /// Meanwhile nothing more is read: the log is the queue.
-    pub(super) fn send(&mut self, batches: Vec<Encoded>, update: Option<CheckpointUpdate>) {
+    pub(super) fn send(&mut self, batches: Vec<Encoded>, update: CheckpointUpdate) {
         let batches: Vec<Batch> = batches
             .into_iter()
             .map(|encoded| Batch::new(encoded.signal, encoded.items, encoded.bytes))

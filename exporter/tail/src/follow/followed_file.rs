@@ -152,7 +152,7 @@ impl FollowedFile {
         context.release_claims(&reader);
         let update = CheckpointUpdate::Read(self.path, Box::new(reader.checkpoint()));
         let (batches, report) = reader.finish();
-        context.send(batches, Some(update));
+        context.send(batches, update);
         context.report_ended(report);
     }
 
@@ -210,7 +210,13 @@ impl FollowedFile {
         // Items that other files repeat are read and sent before those files are read.
         let shares_items = reader.shares_items();
         let budget = if shares_items { usize::MAX } else { BUDGET_BYTES };
-        let outcome = reader.read_appended(budget, |batches| context.send(batches, None));
+        let outcome = reader.read_appended(budget, |batches, checkpoint| {
+            self.sent_offset = checkpoint.offset;
+            context.send(
+                batches,
+                CheckpointUpdate::Read(self.path.clone(), Box::new(checkpoint)),
+            );
+        });
         reader.count_skipped(context.meter());
         context.claim(reader);
         let outcome = outcome.map_err(|source| {
@@ -245,7 +251,7 @@ impl FollowedFile {
         }
         self.sent_offset = checkpoint.offset;
         let update = CheckpointUpdate::Read(self.path.clone(), Box::new(checkpoint));
-        context.send(batches, Some(update));
+        context.send(batches, update);
     }
 
     fn open(&self) -> Result<(File, Inode), TailError> {

@@ -176,11 +176,12 @@ impl RunReader {
         self.recorder.restart_sums();
     }
 
-    /// Reads appended bytes, at most about `budget`, and passes full batches to `full`.
+    /// Reads appended bytes, at most about `budget`. After each chunk with a full batch, passes everything that is recorded to
+    /// `full`, with its checkpoint: without one, a restart would replay the batch although it counts as acknowledged.
     pub(super) fn read_appended(
         &mut self,
         budget: usize,
-        mut full: impl FnMut(Vec<Encoded>),
+        mut full: impl FnMut(Vec<Encoded>, FileCheckpoint),
     ) -> io::Result<ReadOutcome> {
         self.reopen()?;
         if self.was_rewritten()? {
@@ -202,7 +203,11 @@ impl RunReader {
             }
             read += chunk.len();
             self.push(&chunk)?;
-            full(self.recorded.take());
+            let mut batches = self.recorded.take();
+            if !batches.is_empty() {
+                batches.extend(self.flush());
+                full(batches, self.checkpoint());
+            }
         }
         Ok(ReadOutcome::More)
     }
@@ -451,5 +456,45 @@ impl RunReader {
             self.file = Some(file);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use pulsetrain_formats::format_by_name;
+    use pulsetrain_otlp::Signal;
+
+    use super::*;
+    use crate::follow::candidates::open;
+
+    /// The end of an attempt closes its batches, so that the first attempt is sent before all of the chunk is recorded.
+    #[test]
+    fn batches_that_are_sent_early_have_the_checkpoint_of_all_that_is_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.log");
+        let line = |step| format!("step={step} train.loss=2.5 train.step.duration=0.5s\n");
+        let attempt: String = (1..=3).map(line).collect();
+        let text = attempt.repeat(2);
+        fs::write(&path, &text).unwrap();
+        let format = (format_by_name("keyvalue").unwrap(), "a test");
+        let mut reader = RunReader::new(
+            &path,
+            open(&path).unwrap(),
+            format,
+            &Arc::default(),
+            Run::default(),
+        );
+        let mut sent = Vec::new();
+        reader
+            .read_appended(usize::MAX, |batches, checkpoint| {
+                let spans = batches.iter().filter(|batch| batch.signal == Signal::Traces);
+                let items: Vec<u32> = spans.map(|batch| batch.items).collect();
+                sent.push((items, checkpoint.offset));
+            })
+            .unwrap();
+        assert_eq!(sent, [(vec![3, 3], text.len() as u64)]);
+        assert!(reader.flush().is_empty());
     }
 }

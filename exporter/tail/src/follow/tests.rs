@@ -48,12 +48,7 @@ fn batch() -> Batch {
 }
 
 /// Sends batches; the queue has room.
-fn send(
-    checkpointer: &Checkpointer,
-    ingress: &Ingress,
-    batches: Vec<Batch>,
-    update: Option<CheckpointUpdate>,
-) {
+fn send(checkpointer: &Checkpointer, ingress: &Ingress, batches: Vec<Batch>, update: CheckpointUpdate) {
     let reserved = ingress.try_reserve(&batches).unwrap();
     checkpointer.send(ingress, batches, reserved, update).unwrap();
 }
@@ -81,8 +76,8 @@ pub(super) fn checkpoint(offset: u64) -> FileCheckpoint {
     }
 }
 
-fn read_to(offset: u64) -> Option<CheckpointUpdate> {
-    Some(CheckpointUpdate::Read(log(), Box::new(checkpoint(offset))))
+fn read_to(offset: u64) -> CheckpointUpdate {
+    CheckpointUpdate::Read(log(), Box::new(checkpoint(offset)))
 }
 
 /// The stored offset and number of the first unacknowledged entry.
@@ -235,7 +230,7 @@ async fn a_finished_file_is_known_before_its_batches_are_delivered() {
         identity: FileIdentity::new(inode, b"[\n"),
         ..checkpoint(2)
     };
-    let finished = Some(CheckpointUpdate::Finished(log(), Box::new(checkpoint)));
+    let finished = CheckpointUpdate::Finished(log(), Box::new(checkpoint));
     let checkpointer = Checkpointer::in_memory();
     let (pipeline, ingress, permits) = gated();
     assert!(!checkpointer.is_finished(&file).unwrap());

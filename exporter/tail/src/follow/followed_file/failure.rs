@@ -76,7 +76,7 @@ impl FollowedFile {
             reader.count_skipped(context.meter());
             let update = CheckpointUpdate::Read(self.path.clone(), Box::new(reader.checkpoint()));
             let (batches, report) = reader.finish();
-            context.send(batches, Some(update));
+            context.send(batches, update);
             context.report_ended(ImportReport { error, ..report });
         });
     }

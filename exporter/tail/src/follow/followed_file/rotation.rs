@@ -88,7 +88,7 @@ impl FollowedFile {
         reader.count_skipped(context.meter());
         context.untrack(reader.inode());
         let finished = CheckpointUpdate::Finished(self.path.clone(), Box::new(reader.checkpoint()));
-        context.send(reader.flush(), Some(finished));
+        context.send(reader.flush(), finished);
         self.sent_offset = 0;
         if !continues {
             context.release_claims(&reader);
@@ -137,7 +137,12 @@ impl FollowedFile {
         context.track(inode);
         reader.switch_to_copy(file, inode);
         while let ReadOutcome::More = reader
-            .read_appended(BUDGET_BYTES, |batches| context.send(batches, None))
+            .read_appended(BUDGET_BYTES, |batches, checkpoint| {
+                context.send(
+                    batches,
+                    CheckpointUpdate::Read(self.path.clone(), Box::new(checkpoint)),
+                );
+            })
             .map_err(|source| TailError::Read {
                 name: self.path.display().to_string(),
                 offset: reader.read_offset(),

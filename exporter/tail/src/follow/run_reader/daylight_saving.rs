@@ -71,7 +71,7 @@ mod tests {
             log.write_all(line.as_bytes()).unwrap();
             let modified = Duration::from_secs(written);
             log.set_modified(UNIX_EPOCH + modified).unwrap();
-            reader.read_appended(usize::MAX, drop).unwrap();
+            reader.read_appended(usize::MAX, |_, _| ()).unwrap();
             let used = reader.timezone();
             assert_eq!(used.zone.name(), zone, "{time}");
             assert_eq!(
