@@ -32,7 +32,7 @@ use self::{
 };
 use crate::{
     cli::seconds,
-    config::{self, Config},
+    config::{self, Config, Fault},
     failure::{Failure, INCOMPLETE},
     runtime,
 };
@@ -124,22 +124,28 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
 /// Returns the configuration from the command line, as far as it can be read; its faults become findings.
 async fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option<Config> {
     let path = arguments.config.as_ref()?;
-    let place = Subject::Config(path.display().to_string());
-    let config = match config::load(path, &std::env::vars().collect()) {
+    let config = match config::load_with_faults(path, &std::env::vars().collect()) {
         Ok(config) => config,
-        Err(fault) => {
-            findings.wrong(place, fault.to_string(), CORRECT);
+        Err(faults) => {
+            report(&faults, findings);
             return None;
         }
     };
+    let file = path.display().to_string();
     let ours = agent::addresses(&config, arguments.timeout, findings).await;
-    let faults = config::check(&path.display().to_string(), &config, &ours);
+    let faults = config::check(&file, &config, &ours);
     if faults.is_empty() {
-        findings.fine(place, "nothing is wrong");
+        findings.fine(Subject::Config(file), "nothing is wrong");
     }
-    for fault in faults {
-        let place = Subject::Config(path.display().to_string());
-        findings.wrong(place, fault.to_string(), CORRECT);
-    }
+    report(&faults, findings);
     Some(config)
+}
+
+/// Reports the faults of the configuration.
+fn report(faults: &[Fault], findings: &mut Findings) {
+    for fault in faults {
+        let message = &fault.message;
+        let (what, fix) = message.rsplit_once("; ").unwrap_or((message, CORRECT));
+        findings.wrong(Subject::Config(fault.place()), what, fix);
+    }
 }

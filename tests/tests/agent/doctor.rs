@@ -305,7 +305,8 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
         "train.step.duration is called train.step.duration there",
     );
     let found = with("sinks: {a: {otlp: {endpoint: 'nonsense'}}}\n");
-    found.assert_finding("wrong", "configuration", "pulsetrain.yaml:1");
+    let place = format!("configuration {}:1:", folder.path("pulsetrain.yaml").display());
+    found.assert_finding("wrong", &place, "nonsense");
     let found = with("sinks: {a: {oltp: {}}}\n");
     found.assert_finding("wrong", "configuration", "did you mean \"otlp\"?");
     assert_eq!(
