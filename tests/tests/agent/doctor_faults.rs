@@ -110,9 +110,15 @@ fn rejecting_receiver_is_reported_with_the_fix_for_its_status() {
         (401, "set the credentials"),
         (429, "raise its limits"),
         (404, "check the path"),
+        (407, "the proxy's user and password"),
+        (500, "look at its log for the error"),
+        (501, "check the port"),
+        (502, "correct its address in the proxy"),
+        (503, "start it, raise its limits, or send less"),
+        (504, "raise the timeout of the proxy"),
     ] {
         let endpoint = FakeEndpoint::start([], Answer::Refuse(status));
-        assert_fix(
+        assert_only_fix(
             doctor(NONE, &["--to", &endpoint.url()]),
             &format!("HTTP status {status}"),
             fix,
