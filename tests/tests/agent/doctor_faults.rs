@@ -3,10 +3,11 @@
 use std::{
     ffi::OsStr,
     fs::{self, Permissions},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use pulsetrain_tests::{
@@ -123,6 +124,70 @@ fn rejecting_receiver_is_reported_with_the_fix_for_its_status() {
             &format!("HTTP status {status}"),
             fix,
         );
+    }
+}
+
+/// Returns a listener that nothing accepts connections of, and the connections that fill its queue.
+fn full_listener() -> (TcpListener, Vec<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
+    (listener, (0..10_000).map_while(connect).collect())
+}
+
+#[test]
+fn silent_receiver_is_asked_once_and_differs_from_a_filtered_port() {
+    let hanging = FakeEndpoint::start([], Answer::Hang);
+    assert_only_fix(
+        doctor(NONE, &["--to", &hanging.url(), "--timeout", "0.5"]),
+        "gave no answer within 0.5 s",
+        "look at the receiver's log",
+    );
+    assert_eq!(hanging.received().len(), 1);
+    let (filtered, _connections) = full_listener();
+    let address = filtered.local_addr().expect("an address");
+    for scheme in ["http", "grpc"] {
+        let url = format!("{scheme}://{address}");
+        assert_only_fix(
+            doctor(NONE, &["--to", &url, "--timeout", "0.5"]),
+            "takes no connection within 0.5 s",
+            "let the firewalls on the way",
+        );
+    }
+}
+
+#[test]
+fn unusable_file_of_a_sink_is_reported_once() {
+    let folder = Folder::new();
+    let refusing = FakeEndpoint::start([], Answer::Refuse(401));
+    let refusing_url = refusing.url();
+    let token = folder.file("token", "old").display().to_string();
+    let refused = format!("the credentials in {token} were refused");
+    let of_token = format!("bearer_token_file: {token}");
+    let nowhere = "https://127.0.0.1:1";
+    for (url, file, words, fix) in [
+        (
+            nowhere,
+            "bearer_token_file: /none",
+            "cannot use /none",
+            "write one line with the token",
+        ),
+        (
+            nowhere,
+            "tls: {ca: /none.pem}",
+            "cannot use /none.pem",
+            "give a PEM file",
+        ),
+        (
+            refusing_url.as_str(),
+            of_token.as_str(),
+            "HTTP status 401",
+            refused.as_str(),
+        ),
+    ] {
+        let sink = format!("sinks: {{c: {{otlp: {{endpoint: '{url}', {file}}}}}}}\n");
+        let file = config(&folder, &(source(&folder) + &sink));
+        assert_only_fix(doctor(NONE, &["--config", &file]), words, fix);
     }
 }
 

@@ -18,6 +18,7 @@ const NO_SUCH_PATH: &str = "check the path: OTLP/HTTP listens at /v1/traces, /v1
                             this signal, name those that it takes with `signals`";
 const REDIRECT: &str = "redirects are not followed: set the endpoint to the address it points to";
 const NOT_OTLP: &str = "the receiver could not read the request: check that it takes OTLP at this path";
+pub(super) const NOT_A_RECEIVER: &str = "check that the endpoint is an OTLP receiver";
 const METHOD: &str =
     "check the port (usually 4318) and the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs";
 const OTHER_ENCODING: &str = "set OTEL_EXPORTER_OTLP_PROTOCOL to the other of http/protobuf and http/json";
@@ -61,13 +62,17 @@ const CLOSED_HTTP: &str = "the receiver closed the connection; if it asks for a 
                            sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; if this is a gRPC port \
                            (usually 4317) use grpc://, if it wants TLS use https://";
 
-/// All advice, for [`split_advice`].
-const ALL: [&str; 30] = [
+/// The beginning of the advice about rejected credentials in a file, after the failure.
+const IN_FILE: &str = "; the credentials in ";
+
+/// All other advice, for [`split_advice`].
+const ALL: [&str; 31] = [
     SLOW,
     CREDENTIALS,
     NO_SUCH_PATH,
     REDIRECT,
     NOT_OTLP,
+    NOT_A_RECEIVER,
     METHOD,
     OTHER_ENCODING,
     TLS_ONLY,
@@ -96,12 +101,13 @@ const ALL: [&str; 30] = [
 ];
 
 /// Splits the message of a failed delivery to an OTLP receiver into what failed and the advice, if it has any.
-pub fn split_advice(message: &str) -> (&str, Option<&'static str>) {
-    let split = |advice: &'static str| {
-        let failure = message.strip_suffix(advice)?.strip_suffix("; ")?;
-        Some((failure, Some(advice)))
-    };
-    ALL.into_iter().find_map(split).unwrap_or((message, None))
+pub fn split_advice(message: &str) -> (&str, Option<&str>) {
+    let before = |advice: &str| Some(message.strip_suffix(advice)?.strip_suffix("; ")?.len());
+    let end = ALL.into_iter().find_map(before);
+    match end.or_else(|| message.find(IN_FILE)) {
+        Some(end) => (&message[..end], message.get(end + "; ".len()..)),
+        None => (message, None),
+    }
 }
 
 /// Returns the advice for an HTTP status other than success, given the receiver's answer.
