@@ -27,6 +27,7 @@ use std::{
 use clap::Args;
 
 use self::{
+    agent::RunningAgent,
     finding::{Findings, Subject},
     variables::Variables,
 };
@@ -101,7 +102,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
 
 async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     let mut findings = Findings::default();
-    let config = configuration(arguments, &mut findings).await;
+    let (config, agent) = configuration(arguments, &mut findings).await.unzip();
     let timeout = arguments.timeout;
     let inventory = gpus::survey(config.as_ref(), timeout).await;
     gpus::check(&inventory, config.as_ref(), &mut findings);
@@ -117,12 +118,20 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
         prometheus::check(url, timeout, &mut findings).await?;
     }
     logs::check(&arguments.logs, config.as_ref(), &mut findings);
-    folders::check(config.as_ref(), &mut findings);
+    let agent = agent.unwrap_or_default();
+    if !agent.is_of_other_user {
+        folders::check(config.as_ref(), &mut findings);
+    }
+    agent.report(&mut findings);
     Ok(findings)
 }
 
-/// Returns the configuration from the command line, as far as it can be read; its faults become findings.
-async fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option<Config> {
+/// Returns the configuration from the command line, as far as it can be read, and the agent that runs with it; faults become
+/// findings.
+async fn configuration(
+    arguments: &DoctorArguments,
+    findings: &mut Findings,
+) -> Option<(Config, RunningAgent)> {
     let path = arguments.config.as_ref()?;
     let config = match config::load_with_faults(path, &std::env::vars().collect()) {
         Ok(config) => config,
@@ -132,13 +141,13 @@ async fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> 
         }
     };
     let file = path.display().to_string();
-    let ours = agent::addresses(&config, arguments.timeout, findings).await;
-    let faults = config::check(&file, &config, &ours);
+    let agent = RunningAgent::find(&config, arguments.timeout, findings).await;
+    let faults = config::check(&file, &config, &agent.addresses);
     if faults.is_empty() {
         findings.fine(Subject::Config(file), "nothing is wrong");
     }
     report(&faults, findings);
-    Some(config)
+    Some((config, agent))
 }
 
 /// Reports the faults of the configuration.

@@ -363,6 +363,7 @@ fn output_file_that_cannot_be_opened_is_reported_with_a_fix() {
         ("folder.jsonl", "name a file in this folder"),
         ("missing/out.jsonl", "create its folder"),
         ("old.jsonl", "let this user write there"),
+        ("old.jsonl/out.jsonl", "a part of this one is a file"),
     ] {
         let path = folder.path(name).display().to_string();
         let mut command = doctor(NONE, &["--config", &file_sink(&folder, &path)]);
@@ -383,10 +384,17 @@ fn file_sink(folder: &Folder, path: &str) -> String {
 fn full_disk_is_reported_with_a_fix() {
     let folder = Folder::new();
     let disk = some_or_return!(SmallDisk::mount(folder.root(), "256k"));
+    let other = disk.path().join("other");
+    fs::create_dir(&other).expect("a folder can be made");
     disk.fill();
-    let path = disk.path().join("out.jsonl").display().to_string();
-    let command = doctor(NONE, &["--config", &file_sink(&folder, &path)]);
-    assert_fix(command, "no file can be written", "make room");
+    let sinks = format!(
+        "sinks:\n  a: {{file: {{path: {}/out.jsonl}}}}\n  b: {{file: {{path: {}/out.jsonl}}}}\n",
+        disk.path().display(),
+        other.display()
+    );
+    let file = config(&folder, &(source(&folder) + &sinks));
+    let command = doctor(NONE, &["--config", &file]);
+    assert_only_fix(command, "no file can be written", "make room");
 }
 
 #[test]

@@ -83,6 +83,18 @@ impl Findings {
         self.count(Level::Wrong) > 0
     }
 
+    /// Returns whether a problem has the cause of a finding that does not work: the end of its text.
+    pub(super) fn explain(&self, problem: &str) -> bool {
+        let mut wrong = self
+            .findings
+            .iter()
+            .filter(|finding| finding.level == Level::Wrong);
+        wrong.any(|finding| {
+            let cause = finding.what.rsplit(": ").next();
+            cause.is_some_and(|cause| problem.contains(cause))
+        })
+    }
+
     #[cfg(test)]
     pub(super) fn all(&self) -> &[Finding] {
         &self.findings
