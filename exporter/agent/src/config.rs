@@ -37,7 +37,7 @@ mod tests;
 mod variables;
 
 pub(crate) use self::{
-    check::{addresses, check, mapped},
+    check::{addresses, check, mapped, readable},
     derive::DeriveConfig,
     disk_queue::DiskQueueSetting,
     drawing::{Attributes, DrawingSection},

@@ -58,7 +58,7 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "URL")]
     pub(crate) prometheus: Option<String>,
 
-    /// The time limit for the driver and for each receiver to answer
+    /// The time limit for the driver, for each receiver and for the head of each log
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: Duration,
 
@@ -117,7 +117,7 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     if let Some(url) = &arguments.prometheus {
         prometheus::check(url, timeout, &mut findings).await?;
     }
-    logs::check(&arguments.logs, config.as_ref(), &mut findings);
+    logs::check(&arguments.logs, config.as_ref(), timeout, &mut findings).await;
     let agent = agent.unwrap_or_default();
     if !agent.is_of_other_user {
         folders::check(config.as_ref(), &mut findings);

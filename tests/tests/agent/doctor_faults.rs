@@ -419,7 +419,7 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     assert_fix(doctor(NONE, &[&logs]), "rank 0, attempt 0 like", "--rank-pattern");
     assert_fix(
         doctor(NONE, &[&path("words.txt")]),
-        "unknown log format",
+        "words.txt unknown log format; found no lines",
         "check that it is a training log",
     );
     assert_fix(
@@ -442,7 +442,7 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     let yaml = format!("sources: {{a: {{logs: {{paths: ['{rank_0}'], format: megatron}}}}}}\n");
     assert_fix(
         doctor(NONE, &["--config", &config(&folder, &yaml)]),
-        "no records of the format megatron",
+        "rank_0.log has no records of the format megatron",
         "it looks like generic",
     );
     let yaml = format!(
@@ -452,6 +452,21 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
         doctor(NONE, &["--config", &config(&folder, &yaml)]),
         "no records of the format keyvalue",
         "the step and the keys of the mapping",
+    );
+    let yaml = format!(
+        "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{rank_0}'], mapping: {{format: keyvalue, step: step, values: [{{key: Loss, metric: train.loss}}]}}}}}}}}\n"
+    );
+    assert_fix(
+        doctor(NONE, &["--config", &config(&folder, &yaml)]),
+        "does not use: Loss",
+        "found the keys step, loss",
+    );
+    let yaml =
+        "health: {enabled: false}\nsources: {a: {logs: {paths: [/dev/null]}}}\nsinks: {c: {console: {}}}\n";
+    assert_only_fix(
+        doctor(NONE, &["--config", &config(&folder, yaml)]),
+        "/dev/null cannot be read: it is not a regular file",
+        "name a file or a directory",
     );
     let yaml = format!(
         "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{logs}'], rank: {{from: path, pattern: 'rank_(\\d+)'}}}}}}}}\n"
