@@ -59,6 +59,7 @@ pub(crate) use self::{
     source_list::{AGENT_SOURCE, warnings},
     sources::{LogsSection, ReceiverSection, SourceConfig},
     spanned::{Location, Spanned},
+    variables::environment,
 };
 
 section::section! {

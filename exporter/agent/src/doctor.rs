@@ -133,7 +133,7 @@ async fn configuration(
     findings: &mut Findings,
 ) -> Option<(Config, RunningAgent)> {
     let path = arguments.config.as_ref()?;
-    let config = match config::load_with_faults(path, &std::env::vars().collect()) {
+    let config = match config::load_with_faults(path, &config::environment()) {
         Ok(config) => config,
         Err(faults) => {
             report(&faults, findings);

@@ -124,7 +124,7 @@ fn supervise(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Fa
 /// Returns the configuration from the command line, or the default.
 fn load(arguments: &RunArguments) -> Result<Config, Failure> {
     match &arguments.config {
-        Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage),
+        Some(path) => config::load(path, &config::environment()).map_err(Failure::usage),
         None => Ok(Config::default()),
     }
 }

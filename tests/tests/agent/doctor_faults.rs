@@ -4,7 +4,7 @@ use std::{
     ffi::OsStr,
     fs::{self, Permissions},
     net::{TcpListener, TcpStream},
-    os::unix::fs::PermissionsExt,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -335,7 +335,10 @@ fn invalid_configuration_is_reported_with_a_fix() {
         "all faults: {found:#?}"
     );
     assert_fix(
-        doctor(NONE, &["--config", "/none.yaml"]),
+        doctor(
+            &[("NOT_UTF_8", OsStr::from_bytes(b"\xff"))],
+            &["--config", "/none.yaml"],
+        ),
         "cannot be read",
         "check the path",
     );

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use super::{
     DoctorArguments,
     finding::{Findings, Subject},
+    variables,
 };
 use crate::{
     config::{Config, SinkConfig},
@@ -91,8 +92,7 @@ pub(super) fn targets(
 /// Returns the fault of each variable alone, after the first fault of all together.
 fn faults_of_variables(first: String) -> Vec<String> {
     let mut faults = vec![first];
-    let names = std::env::vars().map(|(name, _)| name);
-    for own in names.filter(|name| name.starts_with("OTEL_EXPORTER_OTLP_")) {
+    for own in variables::names().filter(|name| name.starts_with("OTEL_EXPORTER_OTLP_")) {
         let alone = OtlpConfig::from_env(|name| variable(name).filter(|_| name == own));
         if let Err(error) = alone {
             faults.push(error.to_string());
