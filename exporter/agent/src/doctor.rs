@@ -108,6 +108,7 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     gpus::check(&inventory, config.as_ref(), &mut findings);
     let variables = |name: &str| std::env::var(name).ok();
     environment::check(Variables(&variables), &mut findings);
+    environment::check_names(variables::names(), &mut findings);
     launcher::check(Variables(&variables), &inventory.gpus, &mut findings);
     for target in endpoint::targets(arguments, config.as_ref(), &mut findings)? {
         endpoint::check(&target, timeout, &mut findings).await;

@@ -48,8 +48,18 @@ const UNREACHABLE: &str = "cannot reach it";
 /// A receiver to check.
 pub(super) struct Target {
     pub(super) config: OtlpConfig,
-    /// Whether the user set the receiver; otherwise it is the default, which may be unintended.
-    is_named: bool,
+    origin: Origin,
+}
+
+/// The setting that names a receiver.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The command line or the configuration.
+    Named,
+    /// Variables of the environment.
+    Variables,
+    /// None: the default receiver, which may be unintended.
+    Default,
 }
 
 /// Returns the receivers from the command line, or else from the configuration, or else from the environment.
@@ -75,8 +85,13 @@ pub(super) fn targets(
     let is_named = NAMED_BY
         .iter()
         .any(|name| variable(name).is_some_and(|value| !value.is_empty()));
+    let origin = if is_named {
+        Origin::Variables
+    } else {
+        Origin::Default
+    };
     match OtlpConfig::from_env(variable) {
-        Ok(config) => Ok(vec![Target { config, is_named }]),
+        Ok(config) => Ok(vec![Target { config, origin }]),
         Err(first) => {
             for message in faults_of_variables(first.to_string()) {
                 let (what, advice) = message
@@ -122,7 +137,7 @@ fn of_config(config: &Config) -> Vec<Target> {
 fn named(config: OtlpConfig) -> Target {
     Target {
         config,
-        is_named: true,
+        origin: Origin::Named,
     }
 }
 
@@ -170,7 +185,8 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
                 (host, failed.advice.as_ref().unwrap_or(&failed.what).clone())
             }
         };
-        if !reported.contains(&key) {
+        let is_explained = outcome.is_err() && is_explained(target, signal, findings);
+        if !is_explained && !reported.contains(&key) {
             report(target, place, outcome, findings);
             reported.push(key);
         }
@@ -187,6 +203,21 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     }
 }
 
+/// Returns whether a finding about the variables of the receiver of a signal explains why it fails.
+fn is_explained(target: &Target, signal: Signal, findings: &Findings) -> bool {
+    let own = format!(
+        "OTEL_EXPORTER_OTLP_{}_ENDPOINT",
+        signal.as_str().to_ascii_uppercase()
+    );
+    let has_own = variable(&own).is_some_and(|value| !value.is_empty());
+    match target.origin {
+        Origin::Named => false,
+        Origin::Variables if has_own => findings.concern(&own),
+        Origin::Variables => findings.concern(NAMED_BY[0]),
+        Origin::Default => NAMED_BY.iter().any(|name| findings.concern(name)),
+    }
+}
+
 /// A request that failed or was accepted with a message: the text without the URL, and the advice of the sink.
 struct Failed {
     what: String,
@@ -200,7 +231,7 @@ fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, find
     match outcome {
         Ok(what) => findings.fine(place, what),
         Err(failed) if failed.is_accepted => findings.warn(place, failed.what, OTHER_ANSWER),
-        Err(Failed { what, advice, .. }) if target.is_named => {
+        Err(Failed { what, advice, .. }) if target.origin != Origin::Default => {
             findings.wrong(place, what, advice.unwrap_or_else(|| OTHER_FAILURE.to_owned()));
         }
         Err(Failed { what, .. }) => findings.warn(
