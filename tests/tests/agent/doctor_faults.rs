@@ -206,6 +206,19 @@ fn unusable_file_of_a_sink_is_reported_once() {
     }
 }
 
+#[test]
+fn address_without_a_prometheus_is_reported_with_one_fix() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let dead = format!("http://127.0.0.1:{}", free_port());
+    let found = assert_fix(
+        doctor(NONE, &["--to", &endpoint.url(), "--prometheus", &dead]),
+        "Connection refused",
+        "start Prometheus there",
+    );
+    let text = format!("{found:?}");
+    assert!(!text.contains("is it running there"), "{text}");
+}
+
 /// Starts an agent whose receiver has this certificate.
 fn tls_agent((certificate, key): (&Path, &Path)) -> Agent {
     let tls = format!(
