@@ -101,7 +101,7 @@ fn each_invalid_variable_is_reported_with_a_fix() {
         let row = row.replace("$LOST", &other.url());
         let mut parts = row.split(" | ");
         let [variables, words, fix] = [(); 3].map(|()| parts.next().expect("a row has three parts"));
-        let count = parts.next().map_or(1, |count| count.parse().expect("a number"));
+        let count: usize = parts.next().map_or(1, |count| count.parse().expect("a number"));
         let pairs = variables.split(' ').map(|pair| pair.split_once('='));
         let variables: Vec<_> = pairs.collect::<Option<_>>().expect("a variable has a value");
         // A resolver that does not respond delays the check.
