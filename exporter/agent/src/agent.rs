@@ -134,7 +134,7 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
 /// Reads the file, or uses the default without one, and checks it against the system.
 fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
     let config = match file {
-        Some(file) => config::load_with_faults(file, &std::env::vars().collect())?,
+        Some(file) => config::load_with_faults(file, &config::environment())?,
         None => Config::default(),
     };
     let ours = running.map(config::addresses).unwrap_or_default();

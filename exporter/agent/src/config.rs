@@ -37,7 +37,7 @@ mod tests;
 mod variables;
 
 pub(crate) use self::{
-    check::{addresses, check, mapped},
+    check::{addresses, check, mapped, readable},
     derive::DeriveConfig,
     disk_queue::DiskQueueSetting,
     drawing::{Attributes, DrawingSection},
@@ -59,6 +59,7 @@ pub(crate) use self::{
     source_list::{AGENT_SOURCE, warnings},
     sources::{LogsSection, ReceiverSection, SourceConfig},
     spanned::{Location, Spanned},
+    variables::environment,
 };
 
 section::section! {

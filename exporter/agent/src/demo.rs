@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     let started = clock::now();
     log::start(arguments.log);
     let config = match &arguments.config {
-        Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage)?,
+        Some(path) => config::load(path, &config::environment()).map_err(Failure::usage)?,
         None => Config::default(),
     };
     log::configure(&config.log);

@@ -27,12 +27,13 @@ use std::{
 use clap::Args;
 
 use self::{
+    agent::RunningAgent,
     finding::{Findings, Subject},
     variables::Variables,
 };
 use crate::{
     cli::seconds,
-    config::{self, Config},
+    config::{self, Config, Fault},
     failure::{Failure, INCOMPLETE},
     runtime,
 };
@@ -57,7 +58,7 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "URL")]
     pub(crate) prometheus: Option<String>,
 
-    /// The time limit for the driver and for each receiver to answer
+    /// The time limit for the driver, for each receiver and for the head of each log
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: Duration,
 
@@ -101,12 +102,13 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
 
 async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     let mut findings = Findings::default();
-    let config = configuration(arguments, &mut findings).await;
+    let (config, agent) = configuration(arguments, &mut findings).await.unzip();
     let timeout = arguments.timeout;
     let inventory = gpus::survey(config.as_ref(), timeout).await;
     gpus::check(&inventory, config.as_ref(), &mut findings);
     let variables = |name: &str| std::env::var(name).ok();
     environment::check(Variables(&variables), &mut findings);
+    environment::check_names(variables::names(), &mut findings);
     launcher::check(Variables(&variables), &inventory.gpus, &mut findings);
     for target in endpoint::targets(arguments, config.as_ref(), &mut findings)? {
         endpoint::check(&target, timeout, &mut findings).await;
@@ -116,30 +118,44 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     if let Some(url) = &arguments.prometheus {
         prometheus::check(url, timeout, &mut findings).await?;
     }
-    logs::check(&arguments.logs, config.as_ref(), &mut findings);
-    folders::check(config.as_ref(), &mut findings);
+    logs::check(&arguments.logs, config.as_ref(), timeout, &mut findings).await;
+    let agent = agent.unwrap_or_default();
+    if !agent.is_of_other_user {
+        folders::check(config.as_ref(), &mut findings);
+    }
+    agent.report(&mut findings);
     Ok(findings)
 }
 
-/// Returns the configuration from the command line, as far as it can be read; its faults become findings.
-async fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option<Config> {
+/// Returns the configuration from the command line, as far as it can be read, and the agent that runs with it; faults become
+/// findings.
+async fn configuration(
+    arguments: &DoctorArguments,
+    findings: &mut Findings,
+) -> Option<(Config, RunningAgent)> {
     let path = arguments.config.as_ref()?;
-    let place = Subject::Config(path.display().to_string());
-    let config = match config::load(path, &std::env::vars().collect()) {
+    let config = match config::load_with_faults(path, &config::environment()) {
         Ok(config) => config,
-        Err(fault) => {
-            findings.wrong(place, fault.to_string(), CORRECT);
+        Err(faults) => {
+            report(&faults, findings);
             return None;
         }
     };
-    let ours = agent::addresses(&config, arguments.timeout, findings).await;
-    let faults = config::check(&path.display().to_string(), &config, &ours);
+    let file = path.display().to_string();
+    let agent = RunningAgent::find(&config, arguments.timeout, findings).await;
+    let faults = config::check(&file, &config, &agent.addresses);
     if faults.is_empty() {
-        findings.fine(place, "nothing is wrong");
+        findings.fine(Subject::Config(file), "nothing is wrong");
     }
+    report(&faults, findings);
+    Some((config, agent))
+}
+
+/// Reports the faults of the configuration.
+fn report(faults: &[Fault], findings: &mut Findings) {
     for fault in faults {
-        let place = Subject::Config(path.display().to_string());
-        findings.wrong(place, fault.to_string(), CORRECT);
+        let message = &fault.message;
+        let (what, fix) = message.rsplit_once("; ").unwrap_or((message, CORRECT));
+        findings.wrong(Subject::Config(fault.place()), what, fix);
     }
-    Some(config)
 }

@@ -121,10 +121,16 @@ fn supervise(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Fa
     Ok(ExitCode::from(code))
 }
 
+/// Returns the warnings of `run` about the identity that the environment gives the ranks of a run.
+pub(crate) fn identity_warnings(variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let identity = Identity::new(None, variable, identity::new_id);
+    identity.warnings().collect()
+}
+
 /// Returns the configuration from the command line, or the default.
 fn load(arguments: &RunArguments) -> Result<Config, Failure> {
     match &arguments.config {
-        Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage),
+        Some(path) => config::load(path, &config::environment()).map_err(Failure::usage),
         None => Ok(Config::default()),
     }
 }

@@ -49,7 +49,7 @@ pub enum SinkError {
         path: PathBuf,
     },
     /// The path of a trace does not end in `.pftrace`.
-    #[error("cannot write {}: name it .pftrace; each file gets its creation time before the extension", path.display())]
+    #[error("cannot write {}: each file gets its creation time before the extension; name it .pftrace", path.display())]
     TraceName {
         /// The path.
         path: PathBuf,

@@ -6,8 +6,8 @@ mod survey;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, found_keys,
-    unreadable, without_byte_order_mark,
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Mapping, Pace, ReadLimits, RunHeader, detect,
+    found_keys, unreadable, unused_notice, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -168,8 +168,8 @@ fn run_header(format: &LogFormat, head: &[u8], options: &RunOptions) -> RunHeade
     format.run_header(head, &options.mapping)
 }
 
-/// Reads the head of an input, and reports its format, its run, what its head records, and the notices about its ranks. Sends
-/// nothing.
+/// Reads the head of an input, and reports its format, its run, what its head records, and the notices about its ranks and the
+/// mapping. Sends nothing.
 pub fn inspect(input: &LogInput, options: &RunOptions) -> ImportReport {
     let mut report = ImportReport {
         input: input.name(),
@@ -202,7 +202,9 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     reader.set_time(chunks.read_time());
     reader.push(&head, &mut recorder);
-    report.list_keys(format, &options.mapping, &reader.key_uses(), false);
+    report
+        .notices
+        .extend(unused_in_head(&options.mapping, &reader.key_uses(), &head));
     report
         .notices
         .extend(rank_notices(format, &recorder, options, &report.input));
@@ -214,6 +216,15 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
         return Err(no_records_error(format, &report.input, &head, options));
     }
     Ok(())
+}
+
+/// Returns the notice about the parts of the mapping that the head of a log with other keys does not use.
+fn unused_in_head(mapping: &Mapping, uses: &[KeyUse], head: &[u8]) -> Option<String> {
+    let unused = unused_notice(mapping, uses).filter(|_| !uses.is_empty())?;
+    let keys = found_keys(head)?;
+    Some(format!(
+        "{unused}; {keys} in its first lines: correct a misspelt key"
+    ))
 }
 
 /// Returns the format that the user named, else the detected one, with its signature.
@@ -285,7 +296,7 @@ fn read(
     report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
     let invented = parsed.as_ref().copied().unwrap_or_default();
-    report.list_keys(format, &options.mapping, &reader.key_uses(), true);
+    report.list_keys(format, &options.mapping, &reader.key_uses());
     report
         .notices
         .extend(survey::notice(paced, invented, records, format, options));

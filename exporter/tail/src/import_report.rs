@@ -31,16 +31,15 @@ pub struct ImportReport {
 }
 
 impl ImportReport {
-    /// Lists the use of the keys of a log of no known trainer. `is_complete` means that all of the log was read: only then is it
-    /// known which parts of the mapping it does not use.
-    pub fn list_keys(&mut self, format: &LogFormat, mapping: &Mapping, uses: &[KeyUse], is_complete: bool) {
+    /// Lists the use of the keys of a complete log of no known trainer, and the parts of the mapping that it does not use.
+    pub fn list_keys(&mut self, format: &LogFormat, mapping: &Mapping, uses: &[KeyUse]) {
         if !format.lists_keys() || uses.is_empty() {
             return;
         }
         self.keys.extend(key_notices(uses));
         if format.is_fallback() {
             self.keys.push(suggestion_hint(&self.input));
-        } else if is_complete {
+        } else {
             self.keys.extend(unused_notice(mapping, uses));
         }
     }

@@ -1,15 +1,17 @@
 //! `pulsetrain doctor` in worlds with known faults: a fake driver, receivers of all kinds, unusual variables.
 
 use std::{
+    fs::{self, Permissions},
     io::{Read, Write},
     net::TcpListener,
+    os::unix::fs::PermissionsExt,
     process::Command,
     thread,
 };
 
 use pulsetrain_tests::{
-    Answer, Certificates, Collector, FakeEndpoint, FakeNvml, Finished, Folder, Judge, Prometheus, command,
-    free_port, some_or_return,
+    Answer, Certificates, Collector, FakeEndpoint, FakeNvml, Finished, Folder, Judge, Prometheus,
+    as_unprivileged, command, free_port, some_or_return, wait_until,
 };
 use serde_json::Value;
 
@@ -247,8 +249,11 @@ fn web_server_that_accepts_everything_is_reported_once() {
     let found = doctor(|command| {
         command.args(["--to", &url]);
     });
-    found.assert_finding("warning", "endpoint", "the answer is not OTLP");
-    assert_eq!(found.lines("warning", "endpoint").len(), 1, "{:#?}", found.all);
+    assert_eq!(
+        found.lines("wrong", "endpoint"),
+        ["accepted, but the answer is not OTLP"]
+    );
+    found.assert_finding("wrong", "endpoint", "check that the endpoint is an OTLP receiver");
 }
 
 #[test]
@@ -305,7 +310,8 @@ fn doctor_reads_the_config_and_probes_its_receivers() {
         "train.step.duration is called train.step.duration there",
     );
     let found = with("sinks: {a: {otlp: {endpoint: 'nonsense'}}}\n");
-    found.assert_finding("wrong", "configuration", "pulsetrain.yaml:1");
+    let place = format!("configuration {}:1:", folder.path("pulsetrain.yaml").display());
+    found.assert_finding("wrong", &place, "nonsense");
     let found = with("sinks: {a: {oltp: {}}}\n");
     found.assert_finding("wrong", "configuration", "did you mean \"otlp\"?");
     assert_eq!(
@@ -339,6 +345,39 @@ fn only_ports_of_other_programs_are_in_use_while_the_agent_runs() {
         matches!(&wrong[..], [one] if one.contains(&format!("cannot listen on {address}"))),
         "{wrong:?}"
     );
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn failing_sink_of_the_running_agent_is_reported_once() {
+    let world = World::new();
+    let url = format!("http://127.0.0.1:{}", free_port());
+    world.configure(&format!("  dead: {{otlp: {{endpoint: '{url}'}}}}\n"));
+    let agent = world.start();
+    wait_until("the sink fails", || world.readiness().contains("sink dead fails"));
+    let found = doctor(|command| {
+        command
+            .arg("--config")
+            .arg(world.path("agent.yaml"))
+            .env("STATE", world.path("state"));
+    });
+    assert_eq!(found.lines("wrong", "").len(), 1, "{:#?}", found.all);
+    found.assert_finding("wrong", &format!("endpoint {url}"), "Connection refused");
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn agent_of_another_user_writes_its_own_files() {
+    let world = World::new();
+    let folder = world.path("");
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("permissions can be set");
+    let agent = world.start();
+    let mut command = command(["doctor", "--json", "--config"]);
+    command
+        .arg(world.path("agent.yaml"))
+        .env("STATE", world.path("state"));
+    let found = findings_of(as_unprivileged(&command, &folder));
+    assert_eq!(found.lines("wrong", ""), [""; 0]);
     assert!(agent.stop().success());
 }
 

@@ -3,10 +3,11 @@
 use std::{
     ffi::OsStr,
     fs::{self, Permissions},
-    net::TcpListener,
-    os::unix::fs::PermissionsExt,
+    net::{TcpListener, TcpStream},
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use pulsetrain_tests::{
@@ -32,8 +33,8 @@ fn doctor<V: AsRef<OsStr>>(variables: &[(&str, V)], arguments: &[&str]) -> Comma
     command
 }
 
-/// Asserts that one finding has `words` in its text, and `fix` in its fix.
-fn assert_fix(command: Command, words: &str, fix: &str) {
+/// Asserts that one finding has `words` in its text, and `fix` in its fix. Returns the findings.
+fn assert_fix(command: Command, words: &str, fix: &str) -> Vec<serde_json::Value> {
     let shown = format!("{command:?}");
     let found = findings_of(command).all;
     let is_it = |finding: &&serde_json::Value| {
@@ -44,9 +45,26 @@ fn assert_fix(command: Command, words: &str, fix: &str) {
         found.iter().any(|finding| is_it(&finding)),
         "{shown}: {words} -> {fix}? {found:#?}"
     );
+    found
 }
 
-/// Variables, the text of their finding and its fix. `$URL` is an endpoint that accepts everything, nothing listens at `$DEAD`.
+/// Like [`assert_fix`], for the only finding that is not `ok`.
+fn assert_only_fix(command: Command, words: &str, fix: &str) {
+    let found = assert_fix(command, words, fix);
+    assert_eq!(faults(&found), 1, "{found:#?}");
+}
+
+/// Returns the number of findings that are not `ok`, without those of the GPUs of this machine.
+fn faults(found: &[serde_json::Value]) -> usize {
+    let of_gpus = |place: &serde_json::Value| place.as_str().is_some_and(|place| place.starts_with("GPU"));
+    found
+        .iter()
+        .filter(|finding| finding["level"] != "ok" && !of_gpus(&finding["place"]))
+        .count()
+}
+
+/// Variables, the text of a finding and its fix, and the number of findings if it is not 1. `$URL` is an endpoint that accepts
+/// everything, `$LOST` answers 404, nothing listens at `$DEAD`.
 const FAULTY_VARIABLES: &str = "\
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_PROTOCOL=http | PROTOCOL | set it to grpc, http/protobuf or http/json
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_SDK_DISABLED=true | OTEL_SDK_DISABLED | unset OTEL_SDK_DISABLED
@@ -55,14 +73,19 @@ OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_COMPRESSION=brotli | COMPRES
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_EXPORTER_OTLP_HEADERS=abc | HEADERS | write key=value
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL OTEL_RESOURCE_ATTRIBUTES=team:nlp | team:nlp | key=value
 OTEL_EXPORTER_OTLP_ENDPOINT=$DEAD | Connection refused | start a receiver there
-OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=$DEAD/v1/traces OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1/v1/metrics | 127.0.0.1:1/v1/metrics | start a receiver there
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=$DEAD/v1/traces OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1/v1/metrics OTEL_LOGS_EXPORTER=none | 127.0.0.1:1/v1/metrics | start a receiver there | 2
 OTEL_TRACES_EXPORTER=none OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none | no signal is sent | unset one of them
 OTEL_EXPORTER_OTLP_ENDPOINT=$URL/v1/metrics | ends with /v1/metrics | take /v1/metrics off
+OTEL_EXPORTER_OTLP_ENDPOINT=grpc://127.0.0.1:4317 | grpc://127.0.0.1:4317 | in place of this scheme
+OTEL_EXPORTER_OTLP_ENPOINT=$URL | OTEL_EXPORTER_OTLP_ENPOINT | rename it to OTEL_EXPORTER_OTLP_ENDPOINT
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL PULSETRAIN_RUNID=7 | PULSETRAIN_RUNID | rename it to PULSETRAIN_RUN_ID
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL TORCHELASTIC_RUN_ID=none WORLD_SIZE=4 | no id names the run of all 4 ranks | set PULSETRAIN_RUN_ID
+OTEL_EXPORTER_OTLP_ENDPOINT=$LOST/v1/metrics | ends with /v1/metrics | take /v1/metrics off
 OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318 | localhost:4318 | write a URL such as
 OTEL_EXPORTER_OTLP_ENDPOINT=http://no.such.host.invalid:4318 | dns error | check the host name
-RANK=8 WORLD_SIZE=8 | RANK=8 | count ranks from 0
-RANK=1 SLURM_PROCID=2 | SLURM_PROCID=2 | one launcher
-OTEL_EXPORTER_OTLP_ENDPOINT=https://127.0.0.1:1 OTEL_EXPORTER_OTLP_INSECURE=true | the scheme wins | unset OTEL_EXPORTER_OTLP_INSECURE
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL RANK=8 WORLD_SIZE=8 | RANK=8 | count ranks from 0
+OTEL_EXPORTER_OTLP_ENDPOINT=$URL RANK=1 SLURM_PROCID=2 | SLURM_PROCID=2 | one launcher
+OTEL_EXPORTER_OTLP_ENDPOINT=https://127.0.0.1:1 OTEL_EXPORTER_OTLP_INSECURE=true | the scheme wins | unset OTEL_EXPORTER_OTLP_INSECURE | 2
 OTEL_EXPORTER_OTLP_ENDPOINT=https://127.0.0.1:1 OTEL_EXPORTER_OTLP_CERTIFICATE=/none.pem | /none.pem | give a PEM file
 OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_PROTOCOL=grpc | do not speak gRPC | OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
 OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf | do not speak HTTP | OTEL_EXPORTER_OTLP_PROTOCOL=grpc";
@@ -72,15 +95,18 @@ fn each_invalid_variable_is_reported_with_a_fix() {
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let dead = format!("http://127.0.0.1:{}", free_port());
     let url = endpoint.url();
+    let other = FakeEndpoint::start([], Answer::Refuse(404));
     for row in FAULTY_VARIABLES.lines() {
         let row = row.replace("$URL", &url).replace("$DEAD", &dead);
+        let row = row.replace("$LOST", &other.url());
         let mut parts = row.split(" | ");
         let [variables, words, fix] = [(); 3].map(|()| parts.next().expect("a row has three parts"));
-        assert_eq!(parts.next(), None, "{row}");
+        let count: usize = parts.next().map_or(1, |count| count.parse().expect("a number"));
         let pairs = variables.split(' ').map(|pair| pair.split_once('='));
         let variables: Vec<_> = pairs.collect::<Option<_>>().expect("a variable has a value");
         // A resolver that does not respond delays the check.
-        assert_fix(doctor(&variables, &["--timeout", "60"]), words, fix);
+        let found = assert_fix(doctor(&variables, &["--timeout", "60"]), words, fix);
+        assert_eq!(faults(&found), count, "{row}: {found:#?}");
     }
 }
 
@@ -100,14 +126,97 @@ fn rejecting_receiver_is_reported_with_the_fix_for_its_status() {
         (401, "set the credentials"),
         (429, "raise its limits"),
         (404, "check the path"),
+        (407, "the proxy's user and password"),
+        (500, "look at its log for the error"),
+        (501, "check the port"),
+        (502, "correct its address in the proxy"),
+        (503, "start it, raise its limits, or send less"),
+        (504, "raise the timeout of the proxy"),
     ] {
         let endpoint = FakeEndpoint::start([], Answer::Refuse(status));
-        assert_fix(
+        assert_only_fix(
             doctor(NONE, &["--to", &endpoint.url()]),
             &format!("HTTP status {status}"),
             fix,
         );
     }
+}
+
+/// Returns a listener that nothing accepts connections of, and the connections that fill its queue.
+fn full_listener() -> (TcpListener, Vec<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
+    (listener, (0..10_000).map_while(connect).collect())
+}
+
+#[test]
+fn silent_receiver_is_asked_once_and_differs_from_a_filtered_port() {
+    let hanging = FakeEndpoint::start([], Answer::Hang);
+    assert_only_fix(
+        doctor(NONE, &["--to", &hanging.url(), "--timeout", "0.5"]),
+        "gave no answer within 0.5 s",
+        "look at the receiver's log",
+    );
+    assert_eq!(hanging.received().len(), 1);
+    let (filtered, _connections) = full_listener();
+    let address = filtered.local_addr().expect("an address");
+    for scheme in ["http", "grpc"] {
+        let url = format!("{scheme}://{address}");
+        assert_only_fix(
+            doctor(NONE, &["--to", &url, "--timeout", "0.5"]),
+            "takes no connection within 0.5 s",
+            "let the firewalls on the way",
+        );
+    }
+}
+
+#[test]
+fn unusable_file_of_a_sink_is_reported_once() {
+    let folder = Folder::new();
+    let refusing = FakeEndpoint::start([], Answer::Refuse(401));
+    let refusing_url = refusing.url();
+    let token = folder.file("token", "old").display().to_string();
+    let refused = format!("the credentials in {token} were refused");
+    let of_token = format!("bearer_token_file: {token}");
+    let nowhere = "https://127.0.0.1:1";
+    for (url, file, words, fix) in [
+        (
+            nowhere,
+            "bearer_token_file: /none",
+            "cannot use /none",
+            "write one line with the token",
+        ),
+        (
+            nowhere,
+            "tls: {ca: /none.pem}",
+            "cannot use /none.pem",
+            "give a PEM file",
+        ),
+        (
+            refusing_url.as_str(),
+            of_token.as_str(),
+            "HTTP status 401",
+            refused.as_str(),
+        ),
+    ] {
+        let sink = format!("sinks: {{c: {{otlp: {{endpoint: '{url}', {file}}}}}}}\n");
+        let file = config(&folder, &(source(&folder) + &sink));
+        assert_only_fix(doctor(NONE, &["--config", &file]), words, fix);
+    }
+}
+
+#[test]
+fn address_without_a_prometheus_is_reported_with_one_fix() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let dead = format!("http://127.0.0.1:{}", free_port());
+    let found = assert_fix(
+        doctor(NONE, &["--to", &endpoint.url(), "--prometheus", &dead]),
+        "Connection refused",
+        "start Prometheus there",
+    );
+    let text = format!("{found:?}");
+    assert!(!text.contains("is it running there"), "{text}");
 }
 
 /// Starts an agent whose receiver has this certificate.
@@ -216,6 +325,15 @@ fn config(folder: &Folder, yaml: &str) -> String {
     file.display().to_string()
 }
 
+/// Returns keys for an agent without a health address, and with a log as its source.
+fn source(folder: &Folder) -> String {
+    let log = folder.file("train.log", STEPS);
+    format!(
+        "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{}']}}}}}}\n",
+        log.display()
+    )
+}
+
 #[test]
 fn invalid_configuration_is_reported_with_a_fix() {
     let folder = Folder::new();
@@ -227,14 +345,30 @@ fn invalid_configuration_is_reported_with_a_fix() {
     );
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
-    let yaml = format!(
-        "health: {{enabled: false}}\nsinks: {{page: {{prometheus: {{listen: 127.0.0.1:{port}}}}}}}\n"
-    );
-    let file = config(&folder, &yaml);
-    assert_fix(
+    let page = format!("sinks: {{page: {{prometheus: {{listen: 127.0.0.1:{port}}}}}}}\n");
+    let file = config(&folder, &(source(&folder) + &page));
+    assert_only_fix(
         doctor(NONE, &["--config", &file]),
+        &format!("pulsetrain.yaml:5:37 cannot listen on 127.0.0.1:{port}"),
         &format!("process {}", std::process::id()),
-        "correct it there",
+    );
+    let yaml = "sinks:\n  a: {oltp: {}}\n  b: {file: {path: '${UNSET}'}}\n";
+    let file = config(&folder, yaml);
+    let set = "set it, or give a default as ${UNSET:-default}";
+    let found = assert_fix(doctor(NONE, &["--config", &file]), "UNSET is not set", set);
+    assert!(
+        found
+            .iter()
+            .any(|finding| finding["do"] == "did you mean \"otlp\"?"),
+        "all faults: {found:#?}"
+    );
+    assert_fix(
+        doctor(
+            &[("NOT_UTF_8", OsStr::from_bytes(b"\xff"))],
+            &["--config", "/none.yaml"],
+        ),
+        "cannot be read",
+        "check the path",
     );
 }
 
@@ -260,6 +394,7 @@ fn output_file_that_cannot_be_opened_is_reported_with_a_fix() {
         ("folder.jsonl", "name a file in this folder"),
         ("missing/out.jsonl", "create its folder"),
         ("old.jsonl", "let this user write there"),
+        ("old.jsonl/out.jsonl", "a part of this one is a file"),
     ] {
         let path = folder.path(name).display().to_string();
         let mut command = doctor(NONE, &["--config", &file_sink(&folder, &path)]);
@@ -280,10 +415,17 @@ fn file_sink(folder: &Folder, path: &str) -> String {
 fn full_disk_is_reported_with_a_fix() {
     let folder = Folder::new();
     let disk = some_or_return!(SmallDisk::mount(folder.root(), "256k"));
+    let other = disk.path().join("other");
+    fs::create_dir(&other).expect("a folder can be made");
     disk.fill();
-    let path = disk.path().join("out.jsonl").display().to_string();
-    let command = doctor(NONE, &["--config", &file_sink(&folder, &path)]);
-    assert_fix(command, "no file can be written", "make room");
+    let sinks = format!(
+        "sinks:\n  a: {{file: {{path: {}/out.jsonl}}}}\n  b: {{file: {{path: {}/out.jsonl}}}}\n",
+        disk.path().display(),
+        other.display()
+    );
+    let file = config(&folder, &(source(&folder) + &sinks));
+    let command = doctor(NONE, &["--config", &file]);
+    assert_only_fix(command, "no file can be written", "make room");
 }
 
 #[test]
@@ -308,7 +450,7 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     assert_fix(doctor(NONE, &[&logs]), "rank 0, attempt 0 like", "--rank-pattern");
     assert_fix(
         doctor(NONE, &[&path("words.txt")]),
-        "unknown log format",
+        "words.txt unknown log format; found no lines",
         "check that it is a training log",
     );
     assert_fix(
@@ -331,7 +473,7 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     let yaml = format!("sources: {{a: {{logs: {{paths: ['{rank_0}'], format: megatron}}}}}}\n");
     assert_fix(
         doctor(NONE, &["--config", &config(&folder, &yaml)]),
-        "no records of the format megatron",
+        "rank_0.log has no records of the format megatron",
         "it looks like generic",
     );
     let yaml = format!(
@@ -341,6 +483,21 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
         doctor(NONE, &["--config", &config(&folder, &yaml)]),
         "no records of the format keyvalue",
         "the step and the keys of the mapping",
+    );
+    let yaml = format!(
+        "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{rank_0}'], mapping: {{format: keyvalue, step: step, values: [{{key: Loss, metric: train.loss}}]}}}}}}}}\n"
+    );
+    assert_fix(
+        doctor(NONE, &["--config", &config(&folder, &yaml)]),
+        "does not use: Loss",
+        "found the keys step, loss",
+    );
+    let yaml =
+        "health: {enabled: false}\nsources: {a: {logs: {paths: [/dev/null]}}}\nsinks: {c: {console: {}}}\n";
+    assert_only_fix(
+        doctor(NONE, &["--config", &config(&folder, yaml)]),
+        "/dev/null cannot be read: it is not a regular file",
+        "name a file or a directory",
     );
     let yaml = format!(
         "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{logs}'], rank: {{from: path, pattern: 'rank_(\\d+)'}}}}}}}}\n"

@@ -376,16 +376,20 @@ fn advice(error: &io::Error, address: SocketAddr) -> String {
 }
 
 /// Checks whether a log can be read, if it exists: missing files may appear, patterns may match nothing yet.
-fn readable(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Returns the reason and the fix.
+pub(crate) fn readable(path: &Path) -> Result<(), String> {
+    let fault = |error: io::Error| format!("{error}; check the path and its permissions");
     let kind = match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        metadata => metadata?.file_type(),
+        metadata => metadata.map_err(fault)?.file_type(),
     };
     if !kind.is_file() && !kind.is_dir() {
         // Opening a pipe would wait for its writer.
-        return Err(io::Error::other(
-            "it is not a regular file, so it cannot be followed; name a file or a directory",
-        ));
+        return Err(
+            "it is not a regular file, so it cannot be followed; name a file or a directory".to_owned(),
+        );
     }
-    File::open(path).map(drop)
+    File::open(path).map(drop).map_err(fault)
 }

@@ -37,6 +37,15 @@ impl Fault {
         }
     }
 
+    /// Returns the file, with the line and the column if they are known.
+    pub(crate) fn place(&self) -> String {
+        let Self { file, location, .. } = self;
+        match location.line {
+            0 => file.clone(),
+            line => format!("{file}:{line}:{}", location.column),
+        }
+    }
+
     /// Returns the error of the YAML reader about `text`, reworded if the reader's message is unclear.
     pub(super) fn of_yaml(file: &str, text: &str, error: &Error) -> Self {
         let error = error.without_snippet();
@@ -61,6 +70,7 @@ fn words(error: &Error, given: &str) -> String {
         Error::DuplicateMappingKey { key, .. } => {
             format!("duplicate key {}: keep one", key.as_deref().unwrap_or_default())
         }
+        Error::InvalidScalar { ty: "boolean", .. } => "invalid value: write true or false".to_owned(),
         Error::InvalidScalar { .. } => "invalid value: write a number in digits, like 1000".to_owned(),
         other => plainer(&without_place(&other.to_string())),
     }
@@ -93,8 +103,13 @@ fn without_place(text: &str) -> String {
 fn plainer(words: &str) -> String {
     let plainer = match words {
         "expected sequence start" => "expected a list: write [one, two], or one item per line after a dash",
-        "expected mapping start" => "expected keys: write them below, indented, one per line",
-        words if words.ends_with("did not find expected key") => {
+        "expected mapping start" | "externally tagged enum expected scalar or mapping" => {
+            "expected keys: write them below, indented, one per line"
+        }
+        words
+            if words.ends_with("did not find expected key")
+                || words == "expected end of mapping after enum variant value" =>
+        {
             "wrong indentation: begin the keys of a section in the same column"
         }
         words if words.starts_with("tabs disallowed") => {
@@ -118,15 +133,6 @@ pub(super) fn nearest(given: &str, known: &[&str]) -> String {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            file,
-            location,
-            message,
-        } = self;
-        if location.line == 0 {
-            write!(f, "{file}: {message}")
-        } else {
-            write!(f, "{file}:{}:{}: {message}", location.line, location.column)
-        }
+        write!(f, "{}: {}", self.place(), self.message)
     }
 }

@@ -31,7 +31,10 @@ pub(super) fn expand(
     for (number, (start, reference)) in references(text).filter(is_file).enumerate() {
         let path = folder.join(&reference[PREFIX.len()..]);
         let content = read(&path).map_err(|error| {
-            let message = format!("{} cannot be read: {error}", path.display());
+            let message = format!(
+                "{} cannot be read: {error}; check the path and its permissions",
+                path.display()
+            );
             Fault::at(file, Location::of(text, start), message)
         })?;
         let name = format!("F{number:0width$}", width = reference.chars().count() - 1);

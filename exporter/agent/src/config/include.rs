@@ -83,7 +83,10 @@ fn paths(config: &Config, file: &Path) -> Result<Vec<PathBuf>, Fault> {
     for included in &config.include {
         let path = folder.join(&included.value);
         let found = files(&path).map_err(|error| {
-            let message = format!("{} cannot be read: {error}", path.display());
+            let message = format!(
+                "{} cannot be read: {error}; check the path and its permissions",
+                path.display()
+            );
             Fault::at(&file.display().to_string(), included.location, message)
         })?;
         paths.extend(found);

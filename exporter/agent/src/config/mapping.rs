@@ -11,6 +11,7 @@ use super::{
     read::load_part,
     section::{Setting, Shown},
     spanned,
+    variables::environment,
 };
 
 /// A mapping in a configuration.
@@ -61,8 +62,7 @@ impl<'de> Deserialize<'de> for MappingSection {
 /// # Errors
 /// Returns every fault, each with its place.
 pub(crate) fn load_mapping(path: &Path) -> Result<Arc<Mapping>, Vec<Fault>> {
-    let section: MappingSection =
-        load_part(path, &std::env::vars().collect()).map_err(|fault| vec![fault])?;
+    let section: MappingSection = load_part(path, &environment()).map_err(|fault| vec![fault])?;
     let file = path.display().to_string();
     section.build().map_err(|faults| {
         let spanned = faults.into_iter();

@@ -45,7 +45,12 @@ pub(super) fn load_part<T: DeserializeOwned>(
     variables: &HashMap<String, String>,
 ) -> Result<T, Fault> {
     let file = path.display().to_string();
-    let cannot = |error: std::io::Error| Fault::of_file(&file, format!("cannot be read: {error}"));
+    let cannot = |error: std::io::Error| {
+        Fault::of_file(
+            &file,
+            format!("cannot be read: {error}; check the path and its permissions"),
+        )
+    };
     let mut bytes = Vec::new();
     let opened = fs::File::open(path).map_err(cannot)?;
     // A device has no size, so the limit is on what is read.
@@ -80,7 +85,7 @@ pub(super) fn parse<T: DeserializeOwned>(
             file,
             location,
             format!(
-                "the variable {name} is not set: set it, or give a default as ${{{name}:-default}}; a dollar sign is written $$"
+                "the variable {name} is not set (a dollar sign is written $$); set it, or give a default as ${{{name}:-default}}"
             ),
         ));
     }

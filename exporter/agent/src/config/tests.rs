@@ -78,6 +78,9 @@ fn faults_name_their_location_and_the_fix() {
         "state_folder: ${PORT}\nsinks:\n  page:\n    \"prometeus\": {}\n",
         "sinks: [\n",
         "sinks:\n\tpage: {}\n",
+        "gpu:\n  enabled: maybe\n",
+        "sources:\n  a: [x]\n",
+        "sources:\n  a:\n    logs:\n      paths: [x]\n    format: auto\n",
     ];
     let said: Vec<String> = cases
         .iter()

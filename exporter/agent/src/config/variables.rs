@@ -1,8 +1,15 @@
 //! Finds unset variables, `${NAME}` and `$NAME`, which the YAML reader would replace by empty text, as Docker Compose does.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, env, ffi::OsString};
 
 use super::Location;
+
+/// Returns the environment variables whose names and values are UTF-8.
+pub(crate) fn environment() -> HashMap<String, String> {
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    env::vars_os().filter_map(text).collect()
+}
 
 /// Returns the first `${NAME}` or `$NAME` whose variable is unset, with its place.
 pub(super) fn unset_variable<'a>(

@@ -203,7 +203,7 @@ impl ConvertArguments {
     pub(super) fn perfetto(&self) -> Result<PerfettoConfig, Failure> {
         let section = match &self.config {
             Some(path) => {
-                config::load(path, &std::env::vars().collect())
+                config::load(path, &config::environment())
                     .map_err(Failure::usage)?
                     .perfetto
             }

@@ -14,37 +14,66 @@ use crate::{
     topology,
 };
 
-/// Returns the addresses of the configuration that belong to the running agent: the program at the health address. The ports of
-/// another user have no visible owner.
-pub(super) async fn addresses(
-    config: &Config,
-    timeout: Duration,
-    findings: &mut Findings,
-) -> Vec<SocketAddr> {
-    let health = &config.health;
-    if !health.enabled {
-        return Vec::new();
-    }
-    let url = format!("http://{}", reachable(*health.listen));
-    let place = Subject::Endpoint(format!("{url}/readyz"));
-    let owner = config::port_owner(*health.listen);
-    match readiness(&url, timeout).await {
-        Some(answer) => answer.lines().for_each(|line| match line {
-            "ready" => findings.fine(place.clone(), "the agent runs and is ready"),
-            _ => findings.wrong(place.clone(), line, "look at the log of the agent"),
-        }),
-        // The agent may require TLS or a password.
-        None if owner
-            .as_ref()
-            .is_some_and(|owner| owner.starts_with("pulsetrain ")) =>
-        {
-            findings.fine(place, "the agent runs");
+/// The agent that runs with the configuration; empty if none runs.
+#[derive(Debug, Default)]
+pub(super) struct RunningAgent {
+    /// Its addresses.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// Whether it is the agent of another user, who may write other files than this one.
+    pub(super) is_of_other_user: bool,
+    /// The address of its readiness.
+    url: String,
+    /// The reason why it is not ready, and its failing sinks.
+    problems: Vec<String>,
+}
+
+impl RunningAgent {
+    /// Finds the agent: the program at the health address, and at the addresses with the same owner. The ports of another user
+    /// have no visible owner.
+    pub(super) async fn find(config: &Config, timeout: Duration, findings: &mut Findings) -> Self {
+        let health = &config.health;
+        if !health.enabled {
+            return Self::default();
         }
-        None => return Vec::new(),
+        let host = format!("http://{}", reachable(*health.listen));
+        let url = format!("{host}/readyz");
+        let owner = config::port_owner(*health.listen);
+        let mut problems = Vec::new();
+        match readiness(&host, timeout).await {
+            Some(answer) => answer.lines().for_each(|line| match line {
+                "ready" => findings.fine(Subject::Endpoint(url.clone()), "the agent runs and is ready"),
+                _ => problems.push(line.to_owned()),
+            }),
+            // The agent may require TLS or a password.
+            None if owner
+                .as_ref()
+                .is_some_and(|owner| owner.starts_with("pulsetrain ")) =>
+            {
+                findings.fine(Subject::Endpoint(url.clone()), "the agent runs");
+            }
+            None => return Self::default(),
+        }
+        let mut addresses = config::addresses(config);
+        addresses.retain(|address| config::port_owner(*address) == owner);
+        Self {
+            addresses,
+            is_of_other_user: owner.is_none(),
+            url,
+            problems,
+        }
     }
-    let mut addresses = config::addresses(config);
-    addresses.retain(|address| config::port_owner(*address) == owner);
-    addresses
+
+    /// Reports the problems of the agent that no other finding explains.
+    pub(super) fn report(&self, findings: &mut Findings) {
+        for problem in &self.problems {
+            let (what, fix) = problem
+                .split_once("; ")
+                .unwrap_or((problem, "look at the log of the agent"));
+            if !findings.explain(problem) {
+                findings.wrong(Subject::Endpoint(self.url.clone()), what, fix);
+            }
+        }
+    }
 }
 
 /// Returns the address that a client connects to.

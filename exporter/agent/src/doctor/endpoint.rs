@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink, clock};
-use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, Protocol, ask_host, split_advice};
+use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, Protocol, SignalConfig, ask_host, split_advice};
+use tokio::net::TcpStream;
 
 use super::{
     DoctorArguments,
     finding::{Findings, Subject},
+    variables,
 };
 use crate::{
     config::{Config, SinkConfig},
@@ -22,6 +24,9 @@ const SKEW: Duration = Duration::from_secs(2);
 /// The advice for a receiver that accepts a connection and does not answer.
 const NO_ANSWER: &str =
     "look at the receiver's log: it takes connections and does not answer; --timeout allows it more time";
+/// The advice for a receiver that accepts no connection in time.
+const NO_CONNECTION: &str =
+    "check the address, and let the firewalls on the way to it pass this port; --timeout allows it more time";
 /// The advice for a receiver that accepts a request with a message.
 const OTHER_ANSWER: &str = "check that this is the receiver that you mean, and read its log";
 /// The advice for a failure whose cause is unknown.
@@ -43,8 +48,18 @@ const UNREACHABLE: &str = "cannot reach it";
 /// A receiver to check.
 pub(super) struct Target {
     pub(super) config: OtlpConfig,
-    /// Whether the user set the receiver; otherwise it is the default, which may be unintended.
-    is_named: bool,
+    origin: Origin,
+}
+
+/// The setting that names a receiver.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The command line or the configuration.
+    Named,
+    /// Variables of the environment.
+    Variables,
+    /// None: the default receiver, which may be unintended.
+    Default,
 }
 
 /// Returns the receivers from the command line, or else from the configuration, or else from the environment.
@@ -70,8 +85,13 @@ pub(super) fn targets(
     let is_named = NAMED_BY
         .iter()
         .any(|name| variable(name).is_some_and(|value| !value.is_empty()));
+    let origin = if is_named {
+        Origin::Variables
+    } else {
+        Origin::Default
+    };
     match OtlpConfig::from_env(variable) {
-        Ok(config) => Ok(vec![Target { config, is_named }]),
+        Ok(config) => Ok(vec![Target { config, origin }]),
         Err(first) => {
             for message in faults_of_variables(first.to_string()) {
                 let (what, advice) = message
@@ -87,8 +107,7 @@ pub(super) fn targets(
 /// Returns the fault of each variable alone, after the first fault of all together.
 fn faults_of_variables(first: String) -> Vec<String> {
     let mut faults = vec![first];
-    let names = std::env::vars().map(|(name, _)| name);
-    for own in names.filter(|name| name.starts_with("OTEL_EXPORTER_OTLP_")) {
+    for own in variables::names().filter(|name| name.starts_with("OTEL_EXPORTER_OTLP_")) {
         let alone = OtlpConfig::from_env(|name| variable(name).filter(|_| name == own));
         if let Err(error) = alone {
             faults.push(error.to_string());
@@ -109,13 +128,16 @@ fn of_config(config: &Config) -> Vec<Target> {
         SinkConfig::Otlp(otlp) => topology::otlp_config(otlp).ok(),
         _ => None,
     });
-    sinks.map(named).collect()
+    sinks
+        .filter(|config| OtlpSink::new(config).is_ok())
+        .map(named)
+        .collect()
 }
 
 fn named(config: OtlpConfig) -> Target {
     Target {
         config,
-        is_named: true,
+        origin: Origin::Named,
     }
 }
 
@@ -142,28 +164,36 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
         return findings.warn(place, "none: no signal is sent", "unset one of them");
     }
     // One cause is one finding, even if it concerns several signals of a host.
-    let mut reported = Vec::new();
+    let (mut reported, mut silent) = (Vec::new(), Vec::new());
     for signal in target.config.signals().iter() {
+        let host = host(target, signal);
+        if silent.contains(&host) {
+            continue;
+        }
         let empty = Batch::new(signal, 0, Vec::new());
         let outcome = match tokio::time::timeout(timeout, sink.deliver(&empty)).await {
             Ok(delivery) => outcome(delivery),
-            Err(_) => Err(Failed {
-                what: format!("gave no answer within {} s", timeout.as_secs_f64()),
-                advice: Some(NO_ANSWER),
-                is_accepted: false,
-            }),
+            Err(_) => Err(timed_out(target.config.signal(signal), timeout).await),
         };
         let place = place(target, signal);
         let key = match &outcome {
             Ok(what) => (place.to_string(), what.clone()),
-            Err(failed) => (host(target, signal), failed.cause().to_owned()),
+            Err(failed) => {
+                if !failed.is_answer {
+                    silent.push(host.clone());
+                }
+                (host, failed.advice.as_ref().unwrap_or(&failed.what).clone())
+            }
         };
-        if !reported.contains(&key) {
+        let is_explained = outcome.is_err() && is_explained(target, signal, findings);
+        if !is_explained && !reported.contains(&key) {
             report(target, place, outcome, findings);
             reported.push(key);
         }
     }
-    if let Some(answer) = ask_host(target.config.signal(Signal::Metrics), "/", timeout).await {
+    if !silent.contains(&host(target, Signal::Metrics))
+        && let Some(answer) = ask_host(target.config.signal(Signal::Metrics), "/", timeout).await
+    {
         check_clock(
             place(target, Signal::Metrics),
             &answer,
@@ -173,29 +203,36 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     }
 }
 
+/// Returns whether a finding about the variables of the receiver of a signal explains why it fails.
+fn is_explained(target: &Target, signal: Signal, findings: &Findings) -> bool {
+    let own = format!(
+        "OTEL_EXPORTER_OTLP_{}_ENDPOINT",
+        signal.as_str().to_ascii_uppercase()
+    );
+    let has_own = variable(&own).is_some_and(|value| !value.is_empty());
+    match target.origin {
+        Origin::Named => false,
+        Origin::Variables if has_own => findings.concern(&own),
+        Origin::Variables => findings.concern(NAMED_BY[0]),
+        Origin::Default => NAMED_BY.iter().any(|name| findings.concern(name)),
+    }
+}
+
 /// A request that failed or was accepted with a message: the text without the URL, and the advice of the sink.
 struct Failed {
     what: String,
-    advice: Option<&'static str>,
+    advice: Option<String>,
     is_accepted: bool,
-}
-
-impl Failed {
-    /// Returns the part of the text that all signals with the same cause share.
-    fn cause(&self) -> &str {
-        match self.what.starts_with(UNREACHABLE) {
-            true => UNREACHABLE,
-            false => self.advice.unwrap_or(&self.what),
-        }
-    }
+    /// Whether the receiver answered; if not, the other signals of its host fail in the same way.
+    is_answer: bool,
 }
 
 fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, findings: &mut Findings) {
     match outcome {
         Ok(what) => findings.fine(place, what),
         Err(failed) if failed.is_accepted => findings.warn(place, failed.what, OTHER_ANSWER),
-        Err(Failed { what, advice, .. }) if target.is_named => {
-            findings.wrong(place, what, advice.unwrap_or(OTHER_FAILURE));
+        Err(Failed { what, advice, .. }) if target.origin != Origin::Default => {
+            findings.wrong(place, what, advice.unwrap_or_else(|| OTHER_FAILURE.to_owned()));
         }
         Err(Failed { what, .. }) => findings.warn(
             place,
@@ -206,27 +243,51 @@ fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, find
 }
 
 fn outcome(delivery: Delivery) -> Result<String, Failed> {
-    match delivery {
-        Delivery::Delivered => Ok("takes an empty request".to_owned()),
-        Delivery::Partial { message, .. } => Err(Failed {
-            what: format!("takes an empty request, and answers: {message}"),
-            advice: None,
-            is_accepted: true,
-        }),
+    let (message, is_accepted) = match delivery {
+        Delivery::Delivered => return Ok("takes an empty request".to_owned()),
+        Delivery::Partial { message, .. } => (message, true),
         Delivery::Refused { message }
         | Delivery::Denied { message }
         | Delivery::TooLarge { message }
         | Delivery::Unsupported { message }
-        | Delivery::Retry { message, .. } => {
-            let (what, advice) = split_advice(&message);
-            // The finding has the URL as its place.
-            let what = what.split_once(": ").map_or(what, |(_, what)| what);
-            Err(Failed {
-                what: what.to_owned(),
-                advice,
-                is_accepted: false,
-            })
-        }
+        | Delivery::Retry { message, .. } => (message, false),
+    };
+    let (what, advice) = split_advice(&message);
+    // An answer with advice, such as a web page, does not accept anything.
+    let is_accepted = is_accepted && advice.is_none();
+    let what = match what.split_once(": ") {
+        _ if is_accepted => format!("takes an empty request, and answers: {what}"),
+        // The finding has the URL as its place.
+        Some((_, what)) => what.to_owned(),
+        None => what.to_owned(),
+    };
+    Err(Failed {
+        is_answer: !what.starts_with(UNREACHABLE),
+        what,
+        advice: advice.map(str::to_owned),
+        is_accepted,
+    })
+}
+
+/// Returns the failure of a request without an answer in time: the host accepts connections, or it does not.
+async fn timed_out(config: &SignalConfig, timeout: Duration) -> Failed {
+    let to = config.proxy.as_ref().map_or(&config.endpoint, |proxy| &proxy.uri);
+    let default = if to.scheme_str() == Some("https") { 443 } else { 80 };
+    let address = format!(
+        "{}:{}",
+        to.host().unwrap_or_default(),
+        to.port_u16().unwrap_or(default)
+    );
+    let connected = tokio::time::timeout(timeout, TcpStream::connect(address)).await;
+    let (what, advice) = match connected {
+        Ok(Ok(_)) => ("gave no answer", NO_ANSWER),
+        _ => ("takes no connection", NO_CONNECTION),
+    };
+    Failed {
+        what: format!("{what} within {} s", timeout.as_secs_f64()),
+        advice: Some(advice.to_owned()),
+        is_accepted: false,
+        is_answer: false,
     }
 }
 
@@ -270,10 +331,13 @@ pub(super) fn place(target: &Target, signal: Signal) -> Subject {
     Subject::Endpoint(text.trim_end_matches('/').to_owned())
 }
 
-/// Returns the host and the port of a receiver.
+/// Returns the host, the port and the protocol of a receiver.
 fn host(target: &Target, signal: Signal) -> String {
-    let endpoint = &target.config.signal(signal).endpoint;
-    endpoint.authority().map(ToString::to_string).unwrap_or_default()
+    let SignalConfig {
+        endpoint, protocol, ..
+    } = target.config.signal(signal);
+    let host = endpoint.authority().map(ToString::to_string);
+    format!("{protocol:?} {}", host.unwrap_or_default())
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -9,6 +9,35 @@ use crate::import::resource;
 /// The infixes of the variables of each signal; the empty one is for all signals.
 const SIGNALS: [&str; 4] = ["", "TRACES_", "METRICS_", "LOGS_"];
 
+/// The settings of these variables, after `OTEL_EXPORTER_OTLP_` and the infix.
+const SETTINGS: [&str; 9] = [
+    "CERTIFICATE",
+    "CLIENT_CERTIFICATE",
+    "CLIENT_KEY",
+    "COMPRESSION",
+    "ENDPOINT",
+    "HEADERS",
+    "INSECURE",
+    "PROTOCOL",
+    "TIMEOUT",
+];
+
+/// The other variables of OpenTelemetry and of Pulsetrain that Pulsetrain reads.
+const OTHERS: [&str; 9] = [
+    "OTEL_LOGS_EXPORTER",
+    "OTEL_METRICS_EXPORTER",
+    "OTEL_RESOURCE_ATTRIBUTES",
+    "OTEL_SDK_DISABLED",
+    "OTEL_SERVICE_NAME",
+    "OTEL_TRACES_EXPORTER",
+    "PULSETRAIN_ATTEMPT",
+    "PULSETRAIN_HEADERS",
+    "PULSETRAIN_RUN_ID",
+];
+
+/// The largest distance of a name to that of a known variable which it misspells, in letters.
+const MISSPELT: usize = 2;
+
 /// The default ports of OTLP.
 const GRPC_PORT: &str = "4317";
 const HTTP_PORT: &str = "4318";
@@ -24,6 +53,36 @@ pub(super) fn check(variables: Variables<'_>, findings: &mut Findings) {
     environment.check_resource(findings);
     environment.check_service(findings);
     environment.check_switch(findings);
+}
+
+/// Finds names that misspell a known variable, such as `OTEL_EXPORTER_OTLP_ENPOINT`.
+pub(super) fn check_names(names: impl Iterator<Item = String>, findings: &mut Findings) {
+    let of_signal =
+        |infix: &'static str| SETTINGS.map(|setting| format!("OTEL_EXPORTER_OTLP_{infix}{setting}"));
+    let known: Vec<String> = SIGNALS
+        .into_iter()
+        .flat_map(of_signal)
+        .chain(OTHERS.map(str::to_owned))
+        .collect();
+    for name in names.filter(|name| !known.contains(name)) {
+        let upper = name.to_ascii_uppercase();
+        let near = known
+            .iter()
+            .map(|known| (strsim::damerau_levenshtein(&upper, known), known))
+            .min();
+        if let Some((0..=MISSPELT, known)) = near {
+            findings.warn(
+                place(&[&name]),
+                "no variable has this name, so it has no effect",
+                rename(known),
+            );
+        }
+    }
+}
+
+/// Returns the fix of a misspelt name.
+pub(super) fn rename(known: &str) -> String {
+    format!("rename it to {known}")
 }
 
 struct Environment<'a> {
@@ -52,6 +111,13 @@ impl Environment<'_> {
         let Some((name, endpoint)) = self.endpoint(signal) else {
             return;
         };
+        if ["grpc://", "grpcs://"]
+            .iter()
+            .any(|scheme| endpoint.starts_with(scheme))
+        {
+            // A wrong scheme is reported with the receiver.
+            return;
+        }
         let (by, protocol) = match self.setting(signal, "PROTOCOL") {
             Some((name, protocol)) => (format!("{name}={protocol}"), protocol),
             None => (
@@ -185,6 +251,38 @@ mod tests {
         let all = findings.all().iter();
         all.map(|finding| format!("{} {}", finding.level, finding.what))
             .collect()
+    }
+
+    #[test]
+    fn misspelt_variable_is_reported_with_the_known_name() {
+        let fixes = |names: &[&str]| {
+            let mut findings = Findings::default();
+            check_names(names.iter().map(|name| (*name).to_owned()), &mut findings);
+            let all = findings.all().iter();
+            all.map(|finding| finding.advice.clone().unwrap_or_default())
+                .collect::<Vec<_>>()
+        };
+        for (name, known) in [
+            ("OTEL_EXPORTER_OTLP_ENPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+            ("OTEL_EXPORTER_OLTP_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"),
+            (
+                "OTEL_EXPORTER_OTLP_METRIC_ENDPOINT",
+                "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+            ),
+            ("otel_service_name", "OTEL_SERVICE_NAME"),
+            ("PULSETRAIN_RUNID", "PULSETRAIN_RUN_ID"),
+        ] {
+            assert_eq!(fixes(&[name]), [rename(known)]);
+        }
+        let others = [
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE",
+            "OTEL_EXPORTER_ZIPKIN_ENDPOINT",
+            "OTEL_LOG_LEVEL",
+            "OTEL_PROPAGATORS",
+            "PATH",
+        ];
+        assert_eq!(fixes(&others), [""; 0]);
     }
 
     #[test]

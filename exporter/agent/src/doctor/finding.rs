@@ -7,6 +7,8 @@ use std::{
 
 use serde::Serialize;
 
+use super::environment::rename;
+
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,6 +83,31 @@ impl Findings {
     /// Returns whether a finding does not work.
     pub(super) fn has_wrong(&self) -> bool {
         self.count(Level::Wrong) > 0
+    }
+
+    /// Returns whether a problem has the cause of a finding that does not work: the end of its text.
+    pub(super) fn explain(&self, problem: &str) -> bool {
+        let mut wrong = self
+            .findings
+            .iter()
+            .filter(|finding| finding.level == Level::Wrong);
+        wrong.any(|finding| {
+            let cause = finding.what.rsplit(": ").next();
+            cause.is_some_and(|cause| problem.contains(cause))
+        })
+    }
+
+    /// Returns whether a variable of the environment is known to be wrong, or to be misspelt.
+    pub(super) fn concern(&self, variable: &str) -> bool {
+        let rename = rename(variable);
+        self.findings.iter().any(|finding| {
+            let Subject::Environment(variables) = &finding.place else {
+                return false;
+            };
+            let is_wrong =
+                finding.level == Level::Wrong && variables.split(", ").any(|name| name == variable);
+            is_wrong || finding.advice.as_ref() == Some(&rename)
+        })
     }
 
     #[cfg(test)]

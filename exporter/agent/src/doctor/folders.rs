@@ -1,8 +1,10 @@
 //! Checks the files and folders that the agent writes to: whether they are writable, and whether their disk has enough free space.
 
 use std::{
+    collections::HashSet,
     fs::{self, OpenOptions},
     io::{self, ErrorKind},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf, absolute},
 };
 
@@ -47,26 +49,34 @@ pub(super) fn check(config: Option<&Config>, findings: &mut Findings) {
     }
     folders.sort();
     folders.dedup();
+    let mut full = HashSet::new();
     for folder in folders {
-        check_folder(&folder, findings);
+        check_folder(&folder, &mut full, findings);
     }
 }
 
-fn check_folder(folder: &Path, findings: &mut Findings) {
+/// Checks a folder. A disk without enough space is one finding; `full` has those that are reported.
+fn check_folder(folder: &Path, full: &mut HashSet<u64>, findings: &mut Findings) {
     // A missing folder is created at the start.
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(folder);
     let place = Subject::Folder(folder.to_owned());
+    let disk = existing.metadata().map_or(0, |metadata| metadata.dev());
     if let Err(error) = write(existing) {
         let advice = advice(&error, existing);
-        return findings.wrong(place, format!("no file can be written: {error}"), advice);
+        if advice != MAKE_ROOM || full.insert(disk) {
+            findings.wrong(place, format!("no file can be written: {error}"), advice);
+        }
+        return;
     }
-    let Ok(disk) = rustix::fs::statvfs(existing) else {
+    let Ok(space) = rustix::fs::statvfs(existing) else {
         return;
     };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
     if free < LITTLE_SPACE {
         let what = format!("its disk has {} MiB left", free >> 20);
-        findings.warn(place, what, MAKE_ROOM);
+        if full.insert(disk) {
+            findings.warn(place, what, MAKE_ROOM);
+        }
     } else {
         findings.fine(place, "it can be written");
     }
@@ -76,6 +86,7 @@ fn advice(error: &io::Error, path: &Path) -> String {
     match error.kind() {
         ErrorKind::NotFound if !path.parent().is_some_and(Path::exists) => "create its folder".to_owned(),
         ErrorKind::IsADirectory => "name a file in this folder".to_owned(),
+        ErrorKind::NotADirectory => "name another path: a part of this one is a file".to_owned(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => MAKE_ROOM.to_owned(),
         ErrorKind::ReadOnlyFilesystem => "mount the disk for writing, or name another one".to_owned(),
         _ => format!(

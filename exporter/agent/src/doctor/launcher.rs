@@ -9,6 +9,7 @@ use pulsetrain_gpu::{
 use pulsetrain_record::launcher::{LOCAL_RANKS, RANKS, WORLD_SIZES};
 
 use super::{environment::place, finding::Findings, variables::Variables};
+use crate::run;
 
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 const ORDER: &str = "CUDA_DEVICE_ORDER";
@@ -25,6 +26,7 @@ pub(super) fn check(variables: Variables<'_>, gpus: &[Gpu], findings: &mut Findi
         launched.check_numbers(names, findings);
     }
     launched.check_range(findings);
+    launched.check_identity(findings);
     launched.check_visible(gpus.len(), findings);
     launched.check_order(gpus, findings);
     launched.check_container(findings);
@@ -84,6 +86,17 @@ impl Launched<'_> {
                     "count ranks from 0, and give all of them the same size",
                 );
             }
+        }
+    }
+
+    /// Finds ranks that do not share the id of their run, or the number of its attempt.
+    fn check_identity(&self, findings: &mut Findings) {
+        let has_rank = RANKS.iter().any(|name| self.variables.get(name).is_some());
+        // A shell without a rank counts as the first rank of its size.
+        let first = |name: &str| (name == RANKS[0] && !has_rank).then(|| "0".to_owned());
+        for warning in run::identity_warnings(|name| self.variables.get(name).or_else(|| first(name))) {
+            let (what, fix) = warning.split_once("; ").unwrap_or((&warning, "set a run id"));
+            findings.warn(place(&[TORCHRUN]), what, fix);
         }
     }
 
@@ -217,6 +230,17 @@ mod tests {
         assert_eq!(found(&both), ["warning RANK=3, but SLURM_PROCID=4: RANK is used"]);
         let torchrun = [("RANK", "3"), ("SLURM_PROCID", "0"), ("TORCHELASTIC_RUN_ID", "j")];
         assert_eq!(found(&torchrun), [""; 0]);
+    }
+
+    #[test]
+    fn ranks_without_a_common_run_id_are_reported_as_by_run() {
+        let none = [("TORCHELASTIC_RUN_ID", "none"), ("WORLD_SIZE", "4")];
+        let warned = found(&none);
+        assert!(
+            warned.len() == 1 && warned[0].starts_with("warning no id names the run of all 4 ranks"),
+            "{warned:?}"
+        );
+        assert_eq!(found(&[none[0], none[1], ("PULSETRAIN_RUN_ID", "j")]), [""; 0]);
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Checks the logs: whether each can be read, its format, its run and its rank.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use pulsetrain_tail::{Claims, ImportReport, LogInput, RunOptions, TailError, followed_files, inspect};
 
 use super::finding::{Findings, Subject};
 use crate::{
-    config::{Config, SourceConfig},
+    config::{self, Config, SourceConfig},
     topology,
 };
 
@@ -14,14 +17,19 @@ use crate::{
 const MAX_LOGS: usize = 64;
 
 /// Inspects the logs of the command line and of the configuration.
-pub(super) fn check(paths: &[PathBuf], config: Option<&Config>, findings: &mut Findings) {
+pub(super) async fn check(
+    paths: &[PathBuf],
+    config: Option<&Config>,
+    timeout: Duration,
+    findings: &mut Findings,
+) {
     let claims = Claims::default();
     let options = RunOptions {
         claims: claims.clone(),
         ..RunOptions::default()
     };
     for path in paths {
-        check_path(path, &options, findings);
+        check_path(path, &options, timeout, findings).await;
     }
     let sources = config.into_iter().flat_map(|config| config.sources.iter());
     for (_, source) in sources {
@@ -29,17 +37,20 @@ pub(super) fn check(paths: &[PathBuf], config: Option<&Config>, findings: &mut F
             continue;
         };
         let options = topology::run_options(logs, &claims);
-        for path in &logs.paths {
-            check_path(Path::new(&path.value), &options, findings);
+        // Those that cannot be read are reported with the configuration.
+        let paths = logs.paths.iter().map(|path| Path::new(&path.value));
+        for path in paths.filter(|path| config::readable(path).is_ok()) {
+            check_path(path, &options, timeout, findings).await;
         }
     }
 }
 
 /// Inspects the logs of a path, a folder or a pattern.
-fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
+async fn check_path(path: &Path, options: &RunOptions, timeout: Duration, findings: &mut Findings) {
     let files = followed_files(path);
     let place = || Subject::Log(path.to_owned());
-    if files.is_empty() && path.exists() && !path.is_dir() {
+    let is_special = path.exists() && !path.is_dir() || path == Path::new("-");
+    if files.is_empty() && is_special {
         let advice = "name a file or a folder; pulsetrain import reads a pipe";
         findings.wrong(
             place(),
@@ -53,10 +64,15 @@ fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
     let is_folder = path.is_dir();
     let skipped = files.len().saturating_sub(MAX_LOGS);
     for file in files.into_iter().take(MAX_LOGS) {
-        let report = inspect(&LogInput::Path(file.clone()), options);
-        // Files of other types in a folder are not faults.
-        if !is_folder || report.format.is_some() {
-            describe(file, &report, findings);
+        match head(&file, options, timeout).await {
+            // Files of other types in a folder are not faults.
+            Some(report) if is_folder && report.format.is_none() => {}
+            Some(report) => describe(file, &report, findings),
+            None => findings.wrong(
+                Subject::Log(file),
+                format!("its first bytes are not read within {} s", timeout.as_secs_f64()),
+                "name a file on a disk that answers; --timeout allows it more time",
+            ),
         }
     }
     if skipped > 0 {
@@ -65,13 +81,20 @@ fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
     }
 }
 
+/// Inspects the head of a log. Returns `None` if it does not arrive in time, as from `/proc/kmsg`.
+async fn head(file: &Path, options: &RunOptions, timeout: Duration) -> Option<ImportReport> {
+    let (input, options) = (LogInput::Path(file.to_owned()), options.clone());
+    let inspected = tokio::task::spawn_blocking(move || inspect(&input, &options));
+    tokio::time::timeout(timeout, inspected).await.ok()?.ok()
+}
+
 fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
     let place = Subject::Log(file);
     if let Some(error) = &report.error {
         let message = error.to_string();
-        let (what, advice) = message
-            .split_once("; ")
-            .unwrap_or((&message, "check the file and its permissions"));
+        let (what, advice) = split(&message);
+        let of_log = what.strip_prefix(&report.input).unwrap_or(what);
+        let what = of_log.trim_start_matches([':', ' ']);
         return match error {
             // The trainer may have just started.
             TailError::Empty { .. } => findings.warn(place, what, advice),
@@ -99,5 +122,54 @@ fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
     if report.counts.points == 0 {
         let advice = "map its keys: pulsetrain import --suggest-mapping LOG writes a mapping to edit";
         findings.warn(place, "its first lines have no value of a metric", advice);
+    }
+}
+
+/// Splits the message of an error into the cause, with the keys that were found, and the fix.
+fn split(message: &str) -> (&str, &str) {
+    let found = message.find("; found ").map_or(0, |found| found + 1);
+    let after = message[found..].find("; ").map(|end| found + end);
+    match after.or_else(|| message.find("; ")) {
+        Some(end) => (&message[..end], &message[end + 2..]),
+        None => (message, "check the file and its permissions"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::runtime;
+
+    #[test]
+    fn log_whose_bytes_do_not_arrive_does_not_block() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let inspected = runtime::run_on(1, |runtime| {
+            let head = head(&pipe, &RunOptions::default(), Duration::from_millis(100));
+            Ok(runtime.block_on(head).is_some())
+        });
+        assert!(!inspected.unwrap());
+    }
+
+    #[test]
+    fn keys_that_were_found_belong_to_the_cause() {
+        for (message, what, fix) in [
+            ("a.log is empty; try again", "a.log is empty", "try again"),
+            (
+                "unknown log format; found no lines; check it",
+                "unknown log format; found no lines",
+                "check it",
+            ),
+            (
+                "no records; found the keys a: check them",
+                "no records",
+                "found the keys a: check them",
+            ),
+        ] {
+            assert_eq!(split(message), (what, fix));
+        }
     }
 }

@@ -34,8 +34,12 @@ fn report(
     let groups = match answer {
         Ok(groups) => groups,
         Err(error) => {
-            let advice = "give the address of Prometheus' API, such as http://localhost:9090";
-            return findings.wrong(place, error.to_string(), advice);
+            // The advice of the error is about options of convert.
+            let message = error.to_string();
+            let what = message.rsplit_once("; ").map_or(&*message, |(what, _)| what);
+            let advice =
+                "start Prometheus there, or give the address of its API, such as http://localhost:9090";
+            return findings.wrong(place, what, advice);
         }
     };
     if groups.is_empty() {

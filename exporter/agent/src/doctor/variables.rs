@@ -1,5 +1,10 @@
 //! The environment variables for the checks.
 
+/// Returns the names of all variables.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
+}
+
 /// Looks variables up.
 #[derive(Clone, Copy)]
 pub(super) struct Variables<'a>(pub(super) &'a dyn Fn(&str) -> Option<String>);

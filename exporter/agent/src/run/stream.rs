@@ -108,7 +108,7 @@ fn read_recognised(
     let recorder = Recorder::new(report.run.clone(), |encoded| offer(ingress, encoded));
     let mut recorder = recorder.in_timezone(timezone);
     let parsed = catch_panic(|| parse(&mut reader, head, text, &mut recorder));
-    report.list_keys(format, &options.mapping, &reader.key_uses(), true);
+    report.list_keys(format, &options.mapping, &reader.key_uses());
     report.timezone = recorder.timezone_used();
     (report.counts, report.skipped) = recorder.finish();
     let panicked = parsed.err();

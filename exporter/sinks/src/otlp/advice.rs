@@ -18,10 +18,18 @@ const NO_SUCH_PATH: &str = "check the path: OTLP/HTTP listens at /v1/traces, /v1
                             this signal, name those that it takes with `signals`";
 const REDIRECT: &str = "redirects are not followed: set the endpoint to the address it points to";
 const NOT_OTLP: &str = "the receiver could not read the request: check that it takes OTLP at this path";
-const METHOD: &str = "check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs";
+pub(super) const NOT_A_RECEIVER: &str = "check that the endpoint is an OTLP receiver";
+const METHOD: &str =
+    "check the port (usually 4318) and the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs";
 const OTHER_ENCODING: &str = "set OTEL_EXPORTER_OTLP_PROTOCOL to the other of http/protobuf and http/json";
 const TLS_ONLY: &str = "use https:// or grpcs://: the port speaks TLS only";
 const BUSY: &str = "the receiver limits its clients or has no room: raise its limits, or send less";
+const FAILED: &str = "the receiver failed: look at its log for the error";
+const NO_BACKEND: &str =
+    "a proxy cannot reach the receiver: start the receiver, or correct its address in the proxy";
+const UNAVAILABLE: &str = "the receiver has no room or does not run, and a proxy may answer for it: start it, raise its limits, or \
+                           send less";
+const SLOW_BACKEND: &str = "a proxy got no answer from the receiver in time: look at the receiver's log, or raise the timeout of the proxy";
 const NO_SUCH_SERVICE: &str = "check that an OTLP/gRPC receiver for this signal listens there; if it does not take this signal, name \
                                those that it takes with `signals`";
 const TOO_OLD: &str = "the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus, or \
@@ -54,17 +62,25 @@ const CLOSED_HTTP: &str = "the receiver closed the connection; if it asks for a 
                            sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; if this is a gRPC port \
                            (usually 4317) use grpc://, if it wants TLS use https://";
 
-/// All advice, for [`split_advice`].
-const ALL: [&str; 26] = [
+/// The beginning of the advice about rejected credentials in a file, after the failure.
+const IN_FILE: &str = "; the credentials in ";
+
+/// All other advice, for [`split_advice`].
+const ALL: [&str; 31] = [
     SLOW,
     CREDENTIALS,
     NO_SUCH_PATH,
     REDIRECT,
     NOT_OTLP,
+    NOT_A_RECEIVER,
     METHOD,
     OTHER_ENCODING,
     TLS_ONLY,
     BUSY,
+    FAILED,
+    NO_BACKEND,
+    UNAVAILABLE,
+    SLOW_BACKEND,
     NO_SUCH_SERVICE,
     TOO_OLD,
     SMALLER,
@@ -85,12 +101,13 @@ const ALL: [&str; 26] = [
 ];
 
 /// Splits the message of a failed delivery to an OTLP receiver into what failed and the advice, if it has any.
-pub fn split_advice(message: &str) -> (&str, Option<&'static str>) {
-    let split = |advice: &'static str| {
-        let failure = message.strip_suffix(advice)?.strip_suffix("; ")?;
-        Some((failure, Some(advice)))
-    };
-    ALL.into_iter().find_map(split).unwrap_or((message, None))
+pub fn split_advice(message: &str) -> (&str, Option<&str>) {
+    let before = |advice: &str| Some(message.strip_suffix(advice)?.strip_suffix("; ")?.len());
+    let end = ALL.into_iter().find_map(before);
+    match end.or_else(|| message.find(IN_FILE)) {
+        Some(end) => (&message[..end], message.get(end + "; ".len()..)),
+        None => (message, None),
+    }
 }
 
 /// Returns the advice for an HTTP status other than success, given the receiver's answer.
@@ -103,10 +120,15 @@ pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
         400 => Some(NOT_OTLP),
         401 | 403 => Some(CREDENTIALS),
         404 => Some(NO_SUCH_PATH),
-        405 => Some(METHOD),
+        405 | 501 => Some(METHOD),
+        407 => Some(PROXY_CREDENTIALS),
         413 => Some(SMALLER),
         415 => Some(OTHER_ENCODING),
-        429 | 503 => Some(BUSY),
+        429 => Some(BUSY),
+        500 => Some(FAILED),
+        502 => Some(NO_BACKEND),
+        503 => Some(UNAVAILABLE),
+        504 => Some(SLOW_BACKEND),
         _ => None,
     }
 }
@@ -118,13 +140,19 @@ pub(crate) fn is_too_old(answer: &str) -> bool {
         .any(|words| answer.contains(words))
 }
 
-/// Returns the advice for a gRPC status other than OK.
-pub(super) fn grpc_code(code: Code) -> Advice {
+/// Returns the advice for a gRPC status other than OK, given its message.
+pub(super) fn grpc_code(code: Code, message: &str) -> Advice {
+    // Messages of tonic for responses that are not gRPC.
+    let is_other_protocol = ["protocol error", "grpc-status header missing"]
+        .iter()
+        .any(|beginning| message.starts_with(beginning));
     match code {
         Code::Unauthenticated | Code::PermissionDenied => Some(CREDENTIALS),
         Code::Unimplemented => Some(NO_SUCH_SERVICE),
         Code::ResourceExhausted | Code::OutOfRange => Some(SMALLER),
-        Code::Internal | Code::Unknown => Some(NOT_GRPC),
+        Code::Unavailable => Some(UNAVAILABLE),
+        Code::Internal | Code::Unknown if is_other_protocol => Some(NOT_GRPC),
+        Code::Internal | Code::Unknown => Some(FAILED),
         _ => None,
     }
 }
@@ -233,10 +261,10 @@ mod tests {
     fn advice_of_every_status_is_split_from_its_message() {
         let http =
             (300..600).filter_map(|status| http_status(StatusCode::from_u16(status).ok()?, "out of order"));
-        let grpc = (0..17).filter_map(|code| grpc_code(Code::from(code)));
+        let grpc = (0..17).filter_map(|code| grpc_code(Code::from(code), ""));
         for advice in http
             .chain(grpc)
-            .chain([TLS_ONLY, NOT_OTLP, CLOSED_GRPC, CLOSED_HTTP])
+            .chain([TLS_ONLY, NOT_OTLP, NOT_GRPC, CLOSED_GRPC, CLOSED_HTTP])
         {
             let message = format!("http://collector: it failed; again; {advice}");
             assert_eq!(

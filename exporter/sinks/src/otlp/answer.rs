@@ -9,10 +9,10 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::Delivery;
 
+use super::advice;
+
 /// The maximum length of a receiver's text in messages, in characters.
 const MAX_TEXT: usize = 300;
-
-const UNREADABLE: &str = "accepted, but the answer is not OTLP: check that the endpoint is an OTLP receiver";
 
 /// The encoding of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) fn success(format: BodyFormat, body: &[u8], signal: Signal, items: u3
     match partial {
         None => Delivery::Partial {
             rejected: 0,
-            message: UNREADABLE.to_owned(),
+            message: format!("accepted, but the answer is not OTLP; {}", advice::NOT_A_RECEIVER),
         },
         Some((rejected, message)) if rejected <= 0 && message.is_empty() => Delivery::Delivered,
         Some((rejected, message)) => Delivery::Partial {

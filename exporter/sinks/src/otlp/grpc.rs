@@ -117,8 +117,9 @@ fn outcome(peer: &Peer, transport: &Transport, status: &Status, length: usize) -
     );
     let info = delay::retry_info(status.details());
     if is_limit_of_tonic || is_too_large(status) && info.is_none() {
-        return peer.too_large(what, advice::grpc_code(Code::ResourceExhausted));
+        return peer.too_large(what, advice::grpc_code(Code::ResourceExhausted, ""));
     }
+    let advice = advice::grpc_code(status.code(), status.message());
     let retryable = match status.code() {
         Code::Cancelled
         | Code::DeadlineExceeded
@@ -130,16 +131,17 @@ fn outcome(peer: &Peer, transport: &Transport, status: &Status, length: usize) -
         _ => false,
     };
     match status.code() {
+        Code::Unavailable => peer.retry(info.and_then(|info| info.delay), what, advice),
         _ if retryable => peer.retry(info.and_then(|info| info.delay), what, None),
         Code::Unauthenticated => match transport.credentials_refused() {
             // The batch waits for valid credentials.
             Some(advice) => peer.retry(None, format_args!("{what}; {advice}"), None),
             None => peer.denied(what, Some(advice::CREDENTIALS)),
         },
-        Code::Unimplemented => peer.unsupported(what, advice::grpc_code(status.code())),
+        Code::Unimplemented => peer.unsupported(what, advice),
         // The result is the same for every request of this sink.
-        code @ Code::PermissionDenied => peer.denied(what, advice::grpc_code(code)),
-        code => peer.refused(what, advice::grpc_code(code)),
+        Code::PermissionDenied => peer.denied(what, advice),
+        _ => peer.refused(what, advice),
     }
 }
 

@@ -104,7 +104,7 @@ impl Peer {
 
     pub(crate) fn answer_too_large(&self) -> Delivery {
         let what = format_args!("the answer is longer than {MAX_ANSWER_BYTES} bytes");
-        self.refused(what, Some("check that an OTLP receiver listens there"))
+        self.refused(what, Some(advice::NOT_A_RECEIVER))
     }
 
     /// Returns `Err` for a request over the limit of the specification.

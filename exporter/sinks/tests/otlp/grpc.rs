@@ -197,7 +197,10 @@ async fn html_response_of_a_proxy_is_classified_by_its_http_status() {
     for status in [429, 502, 503, 504] {
         let receiver = Receiver::start(move || http(status, "text/html", "<html>")).await;
         let (_, message) = retry(receiver.deliver("grpc", &[]).await);
-        assert!(message.contains("gRPC status Unavailable"), "{message}");
+        assert!(
+            message.contains("gRPC status Unavailable") && message.contains("a proxy may answer for it"),
+            "{message}"
+        );
     }
     for status in [401, 403, 500] {
         let receiver = Receiver::start(move || http(status, "text/html", "<html>")).await;
@@ -212,4 +215,10 @@ async fn html_page_instead_of_a_grpc_response_is_refused_with_a_hint() {
     let receiver = Receiver::start(|| http(200, "text/html", "<html></html>")).await;
     let message = refusal(receiver.deliver("grpc", &[]).await);
     assert!(message.contains("usually 4318"), "{message}");
+    let receiver = Receiver::start(|| grpc_status(13, "disk is full")).await;
+    let message = refusal(receiver.deliver("grpc", &[]).await);
+    assert!(
+        message.ends_with("disk is full; the receiver failed: look at its log for the error"),
+        "{message}"
+    );
 }

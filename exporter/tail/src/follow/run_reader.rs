@@ -383,7 +383,7 @@ impl RunReader {
             timezone,
             error: self.error,
         };
-        report.list_keys(self.format, &self.mapping, &self.reader.key_uses(), true);
+        report.list_keys(self.format, &self.mapping, &self.reader.key_uses());
         (self.recorded.take(), report)
     }
 

@@ -15,6 +15,8 @@ const TARGET_FORMS: &str = "write grpc://host:4317, grpcs://host:4317, http://ho
 const NO_PATH: &str = "a gRPC target has no path: remove everything after the port";
 const HTTP_FORMS: &str = "write a URL such as http://localhost:4318";
 const GRPC_FORMS: &str = "write a URL such as http://localhost:4317, or https:// for TLS";
+const GRPC_SCHEME: &str =
+    "write http://, or https:// for TLS, in place of this scheme, and set OTEL_EXPORTER_OTLP_PROTOCOL=grpc";
 
 /// The endpoint of a signal, before OTLP's path is added.
 #[derive(Clone, Debug)]
@@ -126,7 +128,9 @@ impl Target {
 /// Parses a variable. gRPC also accepts `host:port`. Then `OTEL_EXPORTER_OTLP_INSECURE` decides about TLS;
 /// otherwise it is ignored.
 fn from_variable(name: &str, value: &str, protocol: Protocol, insecure: bool) -> Result<Uri, SinkError> {
+    let is_grpc = |scheme: &&str| value.starts_with(*scheme);
     let expected = match protocol {
+        _ if ["grpc://", "grpcs://"].iter().any(is_grpc) => GRPC_SCHEME,
         Protocol::Grpc => GRPC_FORMS,
         Protocol::HttpProtobuf | Protocol::HttpJson => HTTP_FORMS,
     };

@@ -263,7 +263,10 @@ fn invalid_endpoint_is_an_error_that_hides_its_query() {
             ("ENDPOINT", "localhost:4318"),
             "write a URL such as http://localhost:4318",
         ),
-        (("ENDPOINT", "grpc://localhost:4317"), "write a URL such as"),
+        (
+            ("ENDPOINT", "grpc://localhost:4317"),
+            "set OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
+        ),
         (("ENDPOINT", "http://"), "write a URL such as"),
         (
             ("ENDPOINT", "http://h:99999/?api_key=s3cret"),
