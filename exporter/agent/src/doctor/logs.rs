@@ -148,7 +148,8 @@ mod tests {
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let inspected = runtime::run_on(1, |runtime| {
-            let head = head(&pipe, &RunOptions::default(), Duration::from_millis(100));
+            let options = RunOptions::default();
+            let head = head(&pipe, &options, Duration::from_millis(100));
             Ok(runtime.block_on(head).is_some())
         });
         assert!(!inspected.unwrap());
