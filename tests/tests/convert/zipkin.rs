@@ -76,6 +76,7 @@ fn every_array_or_span_of_a_zipkin_file_is_read_and_trailing_garbage_is_reported
     for lines in [arrays, spans] {
         for (name, bytes) in [
             ("lines.jsonl", lines.clone().into_bytes()),
+            ("marked.jsonl", format!("\u{feff}{lines}").into_bytes()),
             ("lines.jsonl.gz", [gzip(lines.as_bytes()), gzip(b" \n")].concat()),
         ] {
             let (finished, text) = converted(name, bytes);
