@@ -40,6 +40,9 @@ const FIRST_NAMES: [&str; 8] = [
     "batches", "trace", "result", "data", "error", "errors", "status", "metrics",
 ];
 
+/// The size of the head that has the first name of an object.
+const HEAD: usize = 256;
+
 /// Returns whether text looks like an answer, by the first name of its object; the text may be truncated after that.
 pub fn looks_like_response(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
@@ -63,6 +66,9 @@ struct Envelope<'a> {
     result: Option<Traces<'a>>,
     #[serde(borrow)]
     data: Option<Vec<&'a RawValue>>,
+    /// OTLP that follows an answer.
+    #[serde(borrow, rename = "resourceSpans", alias = "resource_spans")]
+    resources: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -71,9 +77,22 @@ struct Envelope<'a> {
     message: Option<String>,
 }
 
+impl Envelope<'_> {
+    fn has_traces(&self) -> bool {
+        let lists = [&self.batches, &self.data, &self.resources];
+        self.trace.is_some() || self.result.is_some() || lists.into_iter().any(Option::is_some)
+    }
+}
+
 #[derive(Default, Deserialize)]
 struct Traces<'a> {
-    #[serde(borrow, alias = "batches", rename = "resourceSpans", default)]
+    #[serde(
+        borrow,
+        alias = "resource_spans",
+        alias = "batches",
+        rename = "resourceSpans",
+        default
+    )]
     resources: Option<Vec<&'a RawValue>>,
 }
 
@@ -91,10 +110,23 @@ impl QueryResponse {
         self.shift += (marked - text.len()) as i64;
         let mut objects = serde_json::Deserializer::from_slice(text).into_iter::<Envelope<'_>>();
         let mut count = 0;
-        while let Some(object) = objects.next() {
+        loop {
+            let begin = objects.byte_offset();
+            let Some(object) = objects.next() else {
+                break;
+            };
             count += 1;
             match object {
-                Ok(object) => self.take(object, text, limits),
+                Ok(object) => {
+                    let head = &text[begin..text.len().min(begin + HEAD)];
+                    if !object.has_traces() && !looks_like_response(head) {
+                        let begin = self.place(begin);
+                        self.problems.push(format!(
+                            "the object after byte {begin} is not an answer of a trace store"
+                        ));
+                    }
+                    self.take(object, text, limits);
+                }
                 Err(error) => return self.take_torn(text, objects.byte_offset(), &error, limits),
             }
         }
@@ -133,6 +165,7 @@ impl QueryResponse {
         let resources = traces
             .filter_map(|traces| traces.resources)
             .chain(object.batches)
+            .chain(object.resources)
             .flatten();
         for resource in resources {
             self.resource(resource, text, limits);
@@ -170,13 +203,25 @@ impl QueryResponse {
     fn resource(&mut self, resource: &RawValue, text: &[u8], limits: &Limits) {
         const BEFORE: &str = "{\"resourceSpans\":[";
         let object = format!("{BEFORE}{}]}}", resource.get());
+        let begin = self.place(offset(text, resource.get()));
+        let place = |at: usize| begin + at.saturating_sub(BEFORE.len()) as u64;
         let mut bytes = Vec::with_capacity(object.len() / 2);
         match json::decode_dialect(object.as_bytes(), Dialect::Stored, limits, &mut bytes) {
-            Ok(decoded) if decoded.counts.items > 0 => self.messages.push((Signal::Traces, bytes)),
-            Ok(_) => {}
+            Ok(decoded) => {
+                if let Some(first) = decoded.first_unknown {
+                    self.problems.push(format!(
+                        "{} fields that OTLP does not have are left out; the first is {:?} at byte {}",
+                        decoded.unknown_fields,
+                        first.name,
+                        place(first.offset)
+                    ));
+                }
+                if decoded.counts.items > 0 {
+                    self.messages.push((Signal::Traces, bytes));
+                }
+            }
             Err(mut error) => {
-                let at = offset(text, resource.get()) + error.offset.saturating_sub(BEFORE.len());
-                error.offset = self.place(at) as usize;
+                error.offset = place(error.offset) as usize;
                 self.problems.push(error.to_string());
             }
         }

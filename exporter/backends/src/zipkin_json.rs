@@ -15,7 +15,7 @@ use pulsetrain_otlp::{
     write::{Buffer, span_field as field},
 };
 use serde::{
-    Deserialize,
+    Deserialize, Deserializer,
     de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::{Map, Value, value::RawValue};
@@ -59,19 +59,24 @@ struct Span {
     #[serde(default)]
     duration: Option<u64>,
     /// Whether this is the server's side of a span that shares its id with the client's side.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     shared: bool,
     #[serde(default)]
     local_endpoint: Option<Endpoint>,
     #[serde(default)]
     remote_endpoint: Option<Endpoint>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     annotations: Vec<Annotation>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     tags: BTreeMap<String, String>,
     /// A field of version 1.
     #[serde(default)]
     binary_annotations: Option<IgnoredAny>,
+}
+
+/// Reads `null` as the default value, as Zipkin does.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
 #[derive(Default, Deserialize)]
@@ -258,7 +263,7 @@ struct Elements<'r, T, E>(&'r mut Reader<T, E>);
 impl<'de, T: FnMut(QueryResponse) -> Result<(), E>, E> DeserializeSeed<'de> for Elements<'_, T, E> {
     type Value = ();
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }

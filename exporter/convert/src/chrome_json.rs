@@ -144,6 +144,11 @@ impl Trace {
     }
 
     fn take(&mut self, text: &str) {
+        // XLA writes an empty object after the last event.
+        let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        if inside.is_some_and(|inside| inside.trim_ascii().is_empty()) {
+            return;
+        }
         self.count += 1;
         let taken = serde_json::from_str::<Event<'_>>(text)
             .map_err(|error| error.to_string())

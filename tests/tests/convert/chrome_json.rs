@@ -263,6 +263,10 @@ fn chrome_json_is_recognised_by_metadata_before_its_events_and_by_the_first_even
         ("kineto", kineto),
         ("events", format!("[{slice}]")),
         ("compact", format!("[\n{slice},{slice}]")),
+        (
+            "xla",
+            format!(r#"{{"displayTimeUnit": "ns", "metadata": {{}}, "traceEvents": [{slice}, {{}}]}}"#),
+        ),
     ] {
         let out = folder.path("out.jsonl");
         let input = folder.file(name, text);

@@ -69,6 +69,30 @@ fn metrics_of_one_name_with_two_units_are_two_counters() {
     assert_eq!(converted_back(&json!([scope("A", &gauges)])), expected);
 }
 
+/// One row cannot show the states of several GPUs, or a state without a name.
+#[test]
+fn states_of_several_things_and_states_without_text_are_counters() {
+    let state = |name: &str, value: u64, attributes: Value| {
+        let mut state = gauge(name, "{state}", value);
+        state["gauge"]["dataPoints"][0]["attributes"] = attributes;
+        state
+    };
+    let throttle = |gpu: &str| json!([{"key": "gpu", "value": {"stringValue": gpu}}, {"key": "reason", "value": {"stringValue": "power"}}]);
+    let states = json!([
+        state("throttle", 1, throttle("a")),
+        state("throttle", 2, throttle("b")),
+        state("mode", 3, json!([{"key": "mode", "value": {"intValue": "7"}}])),
+        state("mode", 4, json!([])),
+    ]);
+    let expected = [
+        "mode [state] 3",
+        "mode [state] 4",
+        "throttle [state] 1",
+        "throttle [state] 2",
+    ];
+    assert_eq!(converted_back(&json!([scope("A", &states)])), expected);
+}
+
 /// A metric can have the name that another one gets, or the name and the labels of another one.
 #[test]
 fn names_that_differ_by_a_property_are_distinct_from_names_in_the_input() {

@@ -76,6 +76,7 @@ fn every_array_or_span_of_a_zipkin_file_is_read_and_trailing_garbage_is_reported
     for lines in [arrays, spans] {
         for (name, bytes) in [
             ("lines.jsonl", lines.clone().into_bytes()),
+            ("marked.jsonl", format!("\u{feff}{lines}").into_bytes()),
             ("lines.jsonl.gz", [gzip(lines.as_bytes()), gzip(b" \n")].concat()),
         ] {
             let (finished, text) = converted(name, bytes);
@@ -87,6 +88,10 @@ fn every_array_or_span_of_a_zipkin_file_is_read_and_trailing_garbage_is_reported
         finished.expect_words(&["cannot be read to their end", "line 4", "the first 3 are used"]);
         assert_eq!(text.matches("\"spanId\"").count(), 3, "{text}");
     }
+    let nulls = r#""annotations": null, "tags": null, "shared": null, "duration""#;
+    let (finished, text) = converted("nulls.jsonl", span(1).replace("\"duration\"", nulls));
+    finished.expect_code(0);
+    assert_eq!(text.matches("\"spanId\"").count(), 1, "{text}");
     let undated = r#"{"traceId": "5af7183fb1d4cf5f", "id": "4"}"#;
     let (finished, text) = converted("undated.jsonl", format!("{}\n{undated}\n{}", span(1), span(2)));
     let finished = finished.expect_code(1);

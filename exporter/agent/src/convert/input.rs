@@ -73,6 +73,9 @@ const UNDATED_JSON: &str = "the trace has neither `baseTimeNanoseconds` nor time
 const UNDATED_EXPORT: &str =
     "the export has no TARGET_INFO_SESSION_START_TIME: times start at 1970; pass --start-time";
 
+/// The bytes that some programs put in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The first bytes of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
@@ -96,7 +99,14 @@ pub(crate) fn read(
         .take(HEAD)
         .read_to_end(&mut head)
         .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
-    let plain = plain_head(&head);
+    let mut plain = plain_head(&head);
+    // The readers of OTLP and of answers skip a byte order mark themselves, and report offsets that count it.
+    let marked = plain.strip_prefix(BYTE_ORDER_MARK);
+    if marked.is_some_and(|text| is_chrome_json(text) || is_zipkin(text)) && head.starts_with(BYTE_ORDER_MARK)
+    {
+        head.drain(..BYTE_ORDER_MARK.len());
+        plain.drain(..BYTE_ORDER_MARK.len());
+    }
     // A pipe can be read only once, and its head is already consumed.
     let is_database = head.starts_with(SQLITE) && path.is_file();
     let full = Cursor::new(head).chain(input);

@@ -48,6 +48,7 @@ enum Kind {
         history: Box<OpenMetricsHistory>,
         file: UnfinishedFile,
         problems: Vec<String>,
+        left_out: u64,
     },
 }
 
@@ -72,6 +73,8 @@ pub(super) struct WriteReport {
     pub(super) is_by_trace: bool,
     /// The number of spans, points and log records in an OTLP output.
     pub(super) items: BTreeMap<Signal, u64>,
+    /// The number of spans and log records, which OpenMetrics text does not have.
+    pub(super) left_out: u64,
     /// The problems of the output.
     pub(super) problems: Vec<String>,
 }
@@ -94,6 +97,7 @@ impl Output {
                 history: Box::new(OpenMetricsHistory::new(&PrometheusConfig::default(), room)),
                 file: UnfinishedFile::create(&path).map_err(|error| cannot_write(&path, &error))?,
                 problems: Vec::new(),
+                left_out: 0,
             }
         } else if split.is_some() {
             return Err(Failure::usage(
@@ -183,13 +187,19 @@ impl Output {
                     .map_err(|error| cannot_write(&self.path, &error))
             }
             Kind::OpenMetrics {
-                history, problems, ..
+                history,
+                problems,
+                left_out,
+                ..
             } => {
-                if signal == Signal::Metrics
-                    && let Delivery::Partial { message, .. } = history.add(bytes).map_err(Failure::failed)?
-                    && !problems.contains(&message)
-                {
-                    problems.push(message);
+                if signal == Signal::Metrics {
+                    if let Delivery::Partial { message, .. } = history.add(bytes).map_err(Failure::failed)?
+                        && !problems.contains(&message)
+                    {
+                        problems.push(message);
+                    }
+                } else {
+                    *left_out += count(signal, bytes);
                 }
                 Ok(())
             }
@@ -287,7 +297,9 @@ impl Output {
                 history,
                 mut file,
                 problems,
+                left_out,
             } => {
+                written.left_out = left_out;
                 let summary = history.write(&mut file);
                 let summary = summary.map_err(|error| cannot_write(&path, &error))?;
                 written.problems = problems.into_iter().chain(summary.problem()).collect();

@@ -92,12 +92,18 @@ const MANY_ROWS: u64 = 10_000;
 /// The limit on the pairs of processes with clock skew that the text lists.
 const MAX_SKEWS: usize = 5;
 
-/// Returns notes about a Perfetto trace for its user, such as too many rows or clock skew.
+/// Returns notes about an output for its user, such as too many rows or clock skew.
 fn notes(written: &WriteReport) -> Vec<String> {
-    let Some(mapped) = &written.mapped else {
-        return Vec::new();
-    };
     let mut notes = Vec::new();
+    if written.left_out > 0 {
+        notes.push(format!(
+            "{} spans and log records are left out: OpenMetrics has only metrics",
+            written.left_out
+        ));
+    }
+    let Some(mapped) = &written.mapped else {
+        return notes;
+    };
     let rows = mapped.lanes + mapped.counters;
     if rows > MANY_ROWS {
         notes.push(format!(

@@ -50,6 +50,7 @@ fn every_tempo_response_format_yields_the_same_span() {
         format!("{{\"batches\":[{SPAN}]}}"),
         format!("{{\"trace\":{{\"resourceSpans\":[{SPAN}]}},\"metrics\":{{}}}}"),
         format!("{{\"trace\":{{\"batches\":[{SPAN}]}}}}"),
+        format!("{{\"trace\":{{\"resource_spans\":[{SPAN}]}}}}"),
         format!("{{\"result\":{{\"resourceSpans\":[{SPAN}]}}}}"),
     ] {
         assert_eq!(otlp(&answer), plain, "{answer}");
@@ -59,7 +60,23 @@ fn every_tempo_response_format_yields_the_same_span() {
 #[test]
 fn consecutive_result_objects_are_all_read() {
     let one = format!("{{\"result\":{{\"resourceSpans\":[{SPAN}]}}}}\n");
-    assert_eq!(otlp(&one.repeat(3)).lines().count(), 3);
+    let plain = format!("{{\"resourceSpans\":[{SPAN}]}}\n");
+    assert_eq!(otlp(&(one.repeat(3) + &plain)).lines().count(), 4);
+    let other = format!("{one}{{\"resourceLogs\":[]}}");
+    let at = one.trim_end().len();
+    let problem = format!("the object after byte {at} is not an answer of a trace store");
+    assert_eq!(problems(&other), [problem]);
+}
+
+#[test]
+fn fields_that_otlp_does_not_have_are_reported_with_their_offset() {
+    let old = SPAN.replace("scopeSpans", "instrumentationLibrarySpans");
+    let text = format!("{{\"batches\":[{SPAN},{old}]}}");
+    let at = text.find("instrumentation").expect("the field is there");
+    let problem = format!(
+        "1 fields that OTLP does not have are left out; the first is \"instrumentationLibrarySpans\" at byte {at}"
+    );
+    assert_eq!(problems(&text), [problem]);
 }
 
 #[test]

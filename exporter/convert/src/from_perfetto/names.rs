@@ -23,8 +23,21 @@ pub(super) fn name_and_tags(name: &str) -> (&str, Vec<(String, AnnotationData)>)
     }
 }
 
+/// Splits the name of a counter such as `gpu.power {device.id=0}` into the name and the labels. Returns `None` if it has no
+/// labels, or another text in braces.
+pub(super) fn name_and_labels(name: &str) -> Option<(&str, Vec<(&str, &str)>)> {
+    let (name, mut rest) = name.strip_suffix('}')?.split_once(" {")?;
+    let mut labels = Vec::new();
+    while !rest.is_empty() {
+        let (first, next) = split_outside_quotes(rest, ", ").unwrap_or((rest, ""));
+        labels.push(split_outside_quotes(first, "=")?);
+        rest = next;
+    }
+    (!labels.is_empty()).then_some((name, labels))
+}
+
 /// Splits a text at the first separator that is not in quotes; at the first one if a quote is not closed.
-pub(super) fn split_outside_quotes<'a>(text: &'a str, separator: &str) -> Option<(&'a str, &'a str)> {
+fn split_outside_quotes<'a>(text: &'a str, separator: &str) -> Option<(&'a str, &'a str)> {
     let (mut is_quoted, mut is_escaped, mut found) = (false, false, None);
     for (place, character) in text.char_indices() {
         match character {
@@ -68,6 +81,17 @@ mod tests {
             ]
         );
         assert_eq!(name_and_tags("GET (retried)").0, "GET (retried)");
+    }
+
+    #[test]
+    fn labels_are_extracted_from_a_name_and_other_braces_are_kept() {
+        assert_eq!(
+            name_and_labels("free {gpu=0, use=a=b}"),
+            Some(("free", vec![("gpu", "0"), ("use", "a=b")]))
+        );
+        for name in ["free {GPU 0}", "free {gpu=0, all}", "free {}", "free", "{a=1}"] {
+            assert_eq!(name_and_labels(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -213,18 +213,11 @@ pub(super) struct CounterLabel {
 impl CounterLabel {
     pub(super) fn of(track: u64, tracks: &Tracks) -> Self {
         let full = tracks.name(track);
-        let (name, mut labels) = full
-            .strip_suffix('}')
-            .and_then(|rest| rest.split_once(" {"))
-            .unwrap_or((full, ""));
+        let (name, labels) = names::name_and_labels(full).unwrap_or((full, Vec::new()));
         let mut label = Self::default();
-        while !labels.is_empty() {
-            let (first, rest) = names::split_outside_quotes(labels, ", ").unwrap_or((labels, ""));
-            if let Some((key, value)) = names::split_outside_quotes(first, "=") {
-                let value = AnnotationData::Text(names::unquoted(value).into_owned());
-                values::attribute(7, &names::unquoted(key), &value, &mut label.attributes);
-            }
-            labels = rest;
+        for (key, value) in labels {
+            let value = AnnotationData::Text(names::unquoted(value).into_owned());
+            values::attribute(7, &names::unquoted(key), &value, &mut label.attributes);
         }
         label.head.text(1, name);
         if let Some(about) = tracks.get(track) {

@@ -9,7 +9,7 @@ use pulsetrain_otlp::{
 use pulsetrain_perfetto::{Annotations, Event};
 
 use super::{
-    config::AttributePolicy,
+    config::{AttributePolicy, PerfettoConfig},
     identity,
     scan::{ERROR, tag},
     span_trees::LATEST,
@@ -116,6 +116,26 @@ pub(super) fn span<'s>(
         by_time(events, drawn.start)
     };
     Ok(SpanExtras { events, failure })
+}
+
+/// Marks a slice that the previous file began. `root` is the span of the outermost slice.
+pub(super) fn continued(root: &[u8], is_root: bool, config: &PerfettoConfig, event: &mut Event<'_>) {
+    let trace_id = tree_span::trace_id(root);
+    if config.color_by_trace
+        && let Some(trace) = trace_id
+    {
+        event.correlation(color(trace));
+    }
+    let mut out = event.annotations();
+    out.add("continued", true);
+    if is_root && config.attributes == AttributePolicy::Lean {
+        let shown = identity::ViewerFields {
+            trace_id,
+            kind: "",
+            failure: None,
+        };
+        shown.add(&mut out);
+    }
 }
 
 /// Returns the events of a span in drawing order.

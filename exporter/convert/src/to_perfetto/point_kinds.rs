@@ -1,8 +1,9 @@
 //! Converts each kind of point to readings: a number is a value of a counter, a distribution several values, and a state set a
 //! row of states.
 
-use pulsetrain_otlp::view::{
-    AnyValue, ExponentialHistogramPoint, HistogramPoint, NumberPoint, NumberValue, SummaryPoint,
+use pulsetrain_otlp::{
+    WireError,
+    view::{AnyValue, ExponentialHistogramPoint, HistogramPoint, NumberPoint, NumberValue, SummaryPoint},
 };
 use pulsetrain_perfetto::CounterValue;
 
@@ -65,9 +66,11 @@ impl Points {
         let Some(value) = point.value() else {
             return self.carry(around, time, carried);
         };
-        if around.metric.unit == STATE {
+        if around.metric.unit == STATE
+            && let Some(state) = only_text(point)?
+        {
             self.carry(around, time, carried)?;
-            return self.state(around, point, value.as_f64());
+            return self.state(around, state, time, value.as_f64());
         }
         let value = match value {
             NumberValue::Int(value) => CounterValue::Int(value),
@@ -187,24 +190,32 @@ impl Points {
     fn state(
         &mut self,
         around: &MetricContext<'_>,
-        point: &NumberPoint<'_>,
+        state: String,
+        time: u64,
         value: f64,
     ) -> Result<(), PerfettoError> {
         if value == 0.0 {
             return Ok(());
         }
-        for attribute in point.attributes {
-            if let AnyValue::String(state) = attribute?.value.unwrap_or_default() {
-                let reading = Reading::State {
-                    track: self.state_track(around.stream),
-                    state: self.labels.number(state.to_str_lossy().into_owned()),
-                };
-                self.readings
-                    .push((point.time_unix_nano, 0), |out| reading.pack(out))?;
-            }
-        }
-        Ok(())
+        let reading = Reading::State {
+            track: self.state_track(around.stream),
+            state: self.labels.number(state),
+        };
+        Ok(self.readings.push((time, 0), |out| reading.pack(out))?)
     }
+}
+
+/// Returns the text of the only attribute of a point. Points with more attributes are the states of several things, which
+/// one row cannot show.
+fn only_text(point: &NumberPoint<'_>) -> Result<Option<String>, WireError> {
+    let mut attributes = point.attributes.into_iter();
+    let (Some(only), None) = (attributes.next(), attributes.next()) else {
+        return Ok(None);
+    };
+    Ok(match only?.value.unwrap_or_default() {
+        AnyValue::String(state) => Some(state.to_str_lossy().into_owned()),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,16 @@
 //! Conversions into several traces.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
-use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, some_or_return};
+use pulsetrain_tests::{
+    Folder, Items, TraceProcessor, convert,
+    otlp::{messages, spans},
+    some_or_return,
+};
 use serde_json::{Value, json};
 
 use crate::large::input::{SPANS_A_TRACE, TRACES, one_tree, steps};
@@ -56,6 +64,30 @@ fn tree_larger_than_a_part_continues_in_the_next_part_with_exact_times() {
         convert(&parts, &back, &[]).expect_code(0);
         convert(&[&input], &complete, &[]).expect_code(0);
         Items::read(&back).assert_same(&Items::read(&complete));
+    }
+}
+
+#[test]
+fn every_part_of_a_lean_tree_has_its_trace_id_also_when_converted_back() {
+    let folder = Folder::new();
+    let input = folder.file("one.jsonl", one_tree(100, 300));
+    for memory in ["128MiB", "64KiB"] {
+        let arguments = ["--split", "8KiB", "--memory", memory];
+        let summary = convert(&[&input], &folder.path("lean.pftrace"), &arguments).expect_code(0);
+        let summary = summary.summary();
+        let files = written(&summary);
+        assert!(files.len() > 2, "{summary}");
+        for file in files {
+            let back = folder.path("back.jsonl");
+            convert(&[file], &back, &[]).expect_code(0);
+            let messages = messages(&back);
+            let ids: BTreeSet<&str> = messages
+                .iter()
+                .flat_map(spans)
+                .filter_map(|span| span["traceId"].as_str())
+                .collect();
+            assert_eq!(ids, BTreeSet::from([format!("{:032x}", 1).as_str()]), "{file}");
+        }
     }
 }
 

@@ -49,6 +49,8 @@ fn openmetrics_of_otlp_equals_openmetrics_of_its_log() {
     let target = format!("openmetrics:{}", converted.display());
     let summary = convert(&[&otlp], target.as_ref(), &[]).expect_code(0).summary();
     assert_eq!(summary["files"][0], converted.display().to_string());
+    let notes = summary["notes"].to_string();
+    assert!(notes.contains("log records are left out"), "{notes}");
     let read = |path| fs::read_to_string(path).expect("there is a file");
     assert_eq!(read(imported), read(converted));
 }

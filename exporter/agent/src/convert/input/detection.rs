@@ -92,14 +92,14 @@ fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
     None
 }
 
-/// Returns whether an input is an array of Zipkin spans or of their traces, or begins with a span. A span of OTLP has no `id`.
+/// Returns whether an input is an array of Zipkin spans or of their traces, or begins with a span. A span of OTLP has no `id`,
+/// and is never in an array alone.
 pub(super) fn is_zipkin(head: &[u8]) -> bool {
-    let (names, _) = first_object(head.trim_ascii_start());
-    if has_any(&names, &["traceId"]) && has_any(&names, &["id"]) {
-        return true;
-    }
-    let head = String::from_utf8_lossy(head);
-    head.trim_start().starts_with('[') && head.contains("\"traceId\"") && !head.contains("\"resourceSpans\"")
+    let is_in_object = |byte: &u8| !byte.is_ascii_whitespace() && !b"[],".contains(byte);
+    let begin = head.iter().position(is_in_object).unwrap_or(head.len());
+    let (before, object) = head.split_at(begin);
+    let (names, _) = first_object(object);
+    has_any(&names, &["traceId"]) && (before.contains(&b'[') || has_any(&names, &["id"]))
 }
 
 /// Returns a notice with the right command if an input is a training log instead of OTLP.
@@ -245,6 +245,25 @@ mod tests {
             (String::new(), false),
         ] {
             assert_eq!(is_chrome_json(head.as_bytes()), expected, "{head}");
+        }
+    }
+
+    #[test]
+    fn zipkin_is_detected_by_the_fields_of_its_first_span() {
+        for (head, expected) in [
+            (r#"[{"traceId": "a", "id": "b"}]"#, true),
+            (r#"[[], [{"id": "b", "traceId": "a"}]]"#, true),
+            (r#"[{"traceId": "zz"}, {"#, true),
+            (r#"{"id": "b", "traceId": "a", "tags": {"#, true),
+            (r#"{"traceId": "a", "spanId": "b"}"#, false),
+            (
+                r#"[{"resourceLogs": [{"scopeLogs": [{"logRecords": [{"traceId": "a"}]}]}]}]"#,
+                false,
+            ),
+            (r#"[{"resource_spans": [{"traceId": "a", "id": "b"}]}]"#, false),
+            ("[]", false),
+        ] {
+            assert_eq!(is_zipkin(head.as_bytes()), expected, "{head}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 /// The divisor of the file size, below which the part of a tree in a file is too small to be cut.
 const SMALL: u64 = 16;
 
-/// A span that stays open while the next piece is read, with its message if it has events left.
+/// A span that stays open while the next piece is read, with its message if it is the root or has events left.
 struct OpenSpan {
     start: u64,
     end: u64,
@@ -61,7 +61,8 @@ impl<P: PerfettoParts> TreeWriter<'_, P> {
             if piece.is_empty() {
                 return self.close(&mut cursor, 0, u64::MAX);
             }
-            let open = cursor.open.iter().map(OpenSpan::of).collect();
+            let open = cursor.open.iter().enumerate();
+            let open = open.map(|(depth, open)| OpenSpan::of(open, depth)).collect();
             (lane, page, run, within) = (cursor.lane, cursor.page, cursor.run, cursor.within);
             waiting = open;
             piece = pieces.next_piece()?;
@@ -82,12 +83,13 @@ impl<P: PerfettoParts> TreeWriter<'_, P> {
         }
         self.start_next_file()?;
         cursor.lane = self.lane(cursor.group, cursor.place, cursor.open[0].start)?;
-        for open in &cursor.open {
+        let (config, root) = (self.output.about.config, cursor.open[0].bytes);
+        for (depth, open) in cursor.open.iter().enumerate() {
             let begun = self
                 .output
                 .trace
                 .begin(cursor.lane, open.start, open.name, |event| {
-                    event.annotations().add("continued", true);
+                    annotations::continued(root, depth == 0, config, event);
                 });
             begun?;
         }
@@ -99,14 +101,14 @@ impl<P: PerfettoParts> TreeWriter<'_, P> {
 }
 
 impl OpenSpan {
-    fn of(open: &Open<'_>) -> Self {
+    fn of(open: &Open<'_>, depth: usize) -> Self {
         let events = open.events.len();
         Self {
             start: open.start,
             end: open.end,
             number: open.number,
             name: open.name.to_vec(),
-            bytes: if events > 0 {
+            bytes: if events > 0 || depth == 0 {
                 open.bytes.to_vec()
             } else {
                 Vec::new()
