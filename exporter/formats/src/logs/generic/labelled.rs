@@ -183,12 +183,13 @@ fn number(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
     if let Some(seconds) = clock(token) {
         return Some((LabelledNumber::Clock(seconds), token.len()));
     }
-    if let Some((done, total)) = token.split_once('/')
-        && let (Some(done), Some(total)) = (number_text::count(done), number_text::count(total))
-    {
-        return Some((LabelledNumber::Fraction(done, total), token.len()));
-    }
     let rest = &text[token.len()..];
+    if let Some((done, total)) = token.split_once('/') {
+        let fraction = || Some(LabelledNumber::Fraction(count(done)?, count(total)?));
+        if let Some(number) = used_bytes(done, total, rest).or_else(fraction) {
+            return Some((number, token.len()));
+        }
+    }
     let (value, unit) = number_text::with_suffix(token)
         .or_else(|| Some((decimal_comma(token, rest)?, "")))
         .or_else(|| before_comma(token))?;
@@ -237,12 +238,33 @@ fn before_comma(token: &str) -> Option<(f64, &str)> {
     number_text::with_suffix(token.split(',').next()?)
 }
 
+/// Parses a number of digits, with or without commas between the thousands.
+fn count(text: &str) -> Option<f64> {
+    let grouped = || number_text::grouped(text).filter(|count| text.contains(',') && count.fract() == 0.0);
+    number_text::count(text).or_else(grouped)
+}
+
+/// Parses the memory in use of `61.2/80.0 GB` or `61.2GB/80GB`.
+fn used_bytes<'a>(used: &'a str, total: &'a str, rest: &'a str) -> Option<LabelledNumber<'a>> {
+    let (used, unit) = number_text::with_suffix(used)?;
+    let (_, unit_of_total) = number_text::with_suffix(total)?;
+    let number = LabelledNumber::Value(used, if unit.is_empty() { unit_of_total } else { unit });
+    match with_next_word(number, rest).0 {
+        LabelledNumber::Value(_, unit) if !unit.is_empty() => unit::conversion(unit, "By").map(|_| number),
+        _ => None,
+    }
+}
+
 /// Parses the total of `10 / 100`, with its length.
 fn spaced_total(rest: &str) -> Option<(f64, usize)> {
     let total = rest
         .trim_start_matches(' ')
         .strip_prefix("/ ")?
         .trim_start_matches(' ');
+    let token = &total[..token_len(total)];
+    if let Some(value) = count(token) {
+        return Some((value, rest.len() - total.len() + token.len()));
+    }
     let len = total.bytes().take_while(u8::is_ascii_digit).count();
     if total[len..].starts_with('.') {
         return None;
@@ -352,9 +374,15 @@ fn measure(rest: &str) -> &str {
     if rest[end..].starts_with(':') {
         return "";
     }
-    let end = next_token(text, 0).unwrap_or(text.len());
-    let text = text[..end].trim_matches(is_margin);
-    if text.contains(['=', ':']) { "" } else { text }
+    let next = next_token(text, 0);
+    let text = text[..next.unwrap_or(text.len())].trim_matches(is_margin);
+    // Words between two numbers are the label of the second one, as `step` in `2026 step 100`, but for a rate.
+    let is_label = next.is_some() && !text.contains('/');
+    if is_label || text.contains(['=', ':']) {
+        ""
+    } else {
+        text
+    }
 }
 
 /// Splits the text before a number into context and label, and returns whether `=` follows the label.
@@ -502,6 +530,15 @@ mod tests {
             (
                 "Time (s): 3.1 Acc (%): 91.5 Loss (avg) 2.5 lr (x1e-4): 1.1 | acc (val) = 0.5 | batch 200/  982 |",
                 "Time (s)→3.1 Acc→91.5% Loss (avg)→2.5 lr (x1e-4)→1.1 acc (val)→0.5 batch→0.20366598778004075",
+            ),
+            (
+                "step 1,200/12,000 | n 10 / 12,500 | mem 61.2/80.0 GB | gpu 3GB/80GB | cpu 16/64GB",
+                "step→0.1 n→0.0008 mem→61.2GB gpu→3GB cpu→16GB",
+            ),
+            // The words between two numbers are the label of the second one.
+            (
+                "1714557600.5 step 100 loss 2.5",
+                "→1714557600.5 step→100 loss→2.5",
             ),
             (
                 "iter: 100  total_loss: 1.25  lr: 0.001  eta: 0:12:34",
