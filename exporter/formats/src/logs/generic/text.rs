@@ -9,7 +9,7 @@ use super::{
     blocks::{Blocks, Heading, Progress},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
-    label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place},
+    label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place, step_at_start},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
     section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_training},
@@ -231,7 +231,8 @@ impl TextLines {
                 continue;
             }
             let epoch = epoch_before_count(number, numbers.get(at + 1)).filter(|_| self.keys.is_epoch(EPOCH));
-            let step = step_after_place(numbers, at).filter(|_| self.keys.is_step(COUNT));
+            let step = step_after_place(numbers, at).or_else(|| step_at_start(numbers, at));
+            let step = step.filter(|_| self.keys.is_step(COUNT));
             let field = match (epoch, step) {
                 (Some(epoch), _) => Some((Cow::Borrowed(EPOCH), FieldValue::Number(epoch))),
                 (None, Some(step)) => Some((Cow::Borrowed(COUNT), FieldValue::Number(step))),
