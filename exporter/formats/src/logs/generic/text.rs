@@ -278,7 +278,7 @@ impl TextLines {
     /// number is such a batch.
     fn add_batch(&mut self, number: &Labelled<'_>, has_count: bool, fields: &mut Vec<Field<'_>>) -> bool {
         let keys = &mut self.keys;
-        if !is_batch(number.label) || !keys.is_step(COUNT) || !keys.is_epoch(EPOCH) {
+        if !is_batch(number.label) || !keys.is_step(COUNT) {
             return false;
         }
         let is_after_epoch = fields.last().is_some_and(|(key, _)| keys.is_epoch(key));
@@ -286,7 +286,7 @@ impl TextLines {
         let batch = match number.number {
             LabelledNumber::Value(batch, "") if is_after_epoch && number.is_integer && !has_count => batch,
             LabelledNumber::Fraction(epoch, batch)
-                if !has_epoch && self.epochs.is_epoch_and_batch(epoch, batch) =>
+                if !has_epoch && keys.is_epoch(EPOCH) && self.epochs.is_epoch_and_batch(epoch, batch) =>
             {
                 fields.push((Cow::Borrowed(EPOCH), FieldValue::Number(epoch)));
                 batch
