@@ -57,6 +57,11 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
         }
         let before = &line[label_start..start];
         let (context, label, is_assigned) = label_of(before);
+        // `device='cuda:0'` in a printed tensor.
+        if before.ends_with(':') && label.ends_with("cuda") {
+            (at, label_start) = (end, end);
+            continue;
+        }
         let number = with_next_word(number, &line[end..]);
         let (label, number) = with_unit_of_label(label, number);
         let end = end + number.1;
@@ -171,6 +176,9 @@ fn token_len(text: &str) -> usize {
 fn number(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
     if let Some((seconds, len)) = days(text).or_else(|| spelled_duration(text)) {
         return Some((LabelledNumber::Clock(seconds), len));
+    }
+    if let Some((seconds, len)) = worded_duration(text) {
+        return Some((LabelledNumber::Value(seconds, "s"), len));
     }
     let len = token_len(text);
     let token = text[..len].trim_end_matches([':', '.', '!']);
@@ -319,6 +327,35 @@ fn spelled_duration(text: &str) -> Option<(f64, usize)> {
     (parts > 1).then_some((seconds, end))
 }
 
+/// Parses `1 hour, 10 minutes and 3.2 seconds` to seconds, with its length.
+fn worded_duration(text: &str) -> Option<(f64, usize)> {
+    let (mut seconds, mut rest, mut part) = (0.0, text, text);
+    for (word, unit) in DURATION_WORDS {
+        let (count, after) = part.split_once(' ').unwrap_or_default();
+        let Some(after) = after.strip_prefix(word) else {
+            continue;
+        };
+        let after = after.strip_prefix('s').unwrap_or(after);
+        let count = number_text::finite(count)?;
+        if after.starts_with(|next: char| next.is_alphanumeric() || next == '/') {
+            break;
+        }
+        seconds += count * unit;
+        rest = after;
+        let next = after.strip_prefix(" and ").or_else(|| after.strip_prefix(", "));
+        part = next.unwrap_or_default();
+    }
+    (rest.len() < text.len()).then_some((seconds, text.len() - rest.len()))
+}
+
+/// Words for the units of a duration, with their seconds.
+const DURATION_WORDS: [(&str, f64); 4] = [
+    ("day", 86_400.0),
+    ("hour", 3600.0),
+    ("minute", 60.0),
+    ("second", 1.0),
+];
+
 /// Parses `0:01:30`, `01:30` or `0:01:30.5` to seconds.
 fn clock(token: &str) -> Option<f64> {
     let parts: Vec<&str> = token.split(':').collect();
@@ -387,8 +424,7 @@ fn measure(rest: &str) -> &str {
 
 /// Splits the text before a number into context and label, and returns whether `=` follows the label.
 fn label_of(before: &str) -> (&str, &str, bool) {
-    let trimmed =
-        before.trim_end_matches(|letter: char| letter.is_whitespace() || LABEL_DELIMITERS.contains(&letter));
+    let trimmed = without_array(before, without_delimiters(before));
     let is_assigned = before[trimmed.len()..].contains('=');
     // A delimiter directly before the number leaves it without a label, except the brackets of `Loss (avg)`.
     let name = qualified(trimmed).map(|(name, _)| name);
@@ -402,6 +438,21 @@ fn label_of(before: &str) -> (&str, &str, bool) {
     (&before[..trimmed.len() - label.len()], label, is_assigned)
 }
 
+/// Strips the name of an array that a number is printed in: `loss: tensor(`.
+fn without_array<'a>(before: &str, trimmed: &'a str) -> &'a str {
+    let is_in_brackets = before[trimmed.len()..].starts_with('(');
+    let label = ARRAYS.iter().find_map(|name| trimmed.strip_suffix(*name));
+    let label = label.filter(|label| is_in_brackets && without_delimiters(label).len() < label.len());
+    label.map_or(trimmed, without_delimiters)
+}
+
+fn without_delimiters(label: &str) -> &str {
+    label.trim_end_matches(|letter: char| letter.is_whitespace() || LABEL_DELIMITERS.contains(&letter))
+}
+
+/// The names of arrays with one number, as PyTorch, NumPy and JAX print them.
+const ARRAYS: [&str; 5] = ["tensor", "np.float64", "np.float32", "array", "Array"];
+
 /// Splits a label such as `Loss (avg)` or `Time (s)` into its name and the text in brackets.
 pub(super) fn qualified(label: &str) -> Option<(&str, &str)> {
     let (name, qualifier) = label.strip_suffix(')')?.rsplit_once('(')?;
@@ -412,7 +463,7 @@ pub(super) fn qualified(label: &str) -> Option<(&str, &str)> {
 }
 
 /// The characters between a label and its number.
-const LABEL_DELIMITERS: [char; 10] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~'];
+const LABEL_DELIMITERS: [char; 11] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~', '→'];
 
 /// Returns whether a character surrounds labels.
 fn is_margin(letter: char) -> bool {
@@ -534,6 +585,14 @@ mod tests {
             (
                 "step 1,200/12,000 | n 10 / 12,500 | mem 61.2/80.0 GB | gpu 3GB/80GB | cpu 16/64GB",
                 "step→0.1 n→0.0008 mem→61.2GB gpu→3GB cpu→16GB",
+            ),
+            (
+                "loss: tensor(2.5, device='cuda:0', grad_fn=<MeanBackward0>) acc=np.float64(0.5) a → 3",
+                "loss→2.5 acc→0.5 a→3",
+            ),
+            (
+                "time=10 minutes and 3.5 seconds, eval time=31.5 seconds, 0.5 second/step, eta 1 hour",
+                "time→603.5s time→31.5s second/step→0.5 eta→3600s",
             ),
             // The words between two numbers are the label of the second one.
             (
