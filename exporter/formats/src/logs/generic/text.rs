@@ -125,14 +125,13 @@ impl TextLines {
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         self.records.look_up(&fields);
         self.note_epoch(&fields, &totals);
-        if !is_value_of_block && !is_result_of_evaluation(&numbers) && !self.is_record(&fields) {
-            if !self.has_evaluation(&numbers, &fields) {
-                self.note_heading(&numbers, &fields, &totals);
-                return None;
-            }
-            // The step can be that of the evaluation.
-            fields.retain(|(key, _)| !self.keys.is_step(key));
-            self.records.look_up(&fields);
+        let is_record = is_value_of_block || is_result_of_evaluation(&numbers) || self.is_record(&fields);
+        if !is_record && !self.has_evaluation(&numbers, &fields) {
+            self.note_heading(&numbers, &fields, &totals);
+            return None;
+        }
+        if is_of_evaluation || !is_record {
+            self.remove_count_of_evaluation(&mut fields);
         }
         if let Some(step) = self.records.keys.step()
             && let Some(done) = fields[step].1.number()
@@ -156,6 +155,16 @@ impl TextLines {
         }
         self.has_objects |= is_object;
         Some(fields)
+    }
+
+    /// Removes a step below the last one from a line of an evaluation: the number of a batch is no restart of the training.
+    fn remove_count_of_evaluation(&mut self, fields: &mut Vec<Field<'_>>) {
+        let step = self.records.keys.step();
+        let step = step.and_then(|step| fields[step].1.number());
+        if step.is_some_and(|step| self.records.is_below_last_step(step)) {
+            fields.retain(|(key, _)| !self.keys.is_step(key));
+            self.records.look_up(fields);
+        }
     }
 
     /// Returns whether a line such as ` * Acc@1 71.2 Acc@5 90.1` sums up the evaluation before it.

@@ -110,6 +110,24 @@ fn values_of_an_evaluation_under_other_names_are_kept() {
 }
 
 #[test]
+fn batches_of_an_evaluation_do_not_restart_the_training() {
+    for batch in ["eval step", "[val] step", "eval | step"] {
+        let line = |step: u32| {
+            format!(
+                "step {step}0 loss 2.{step}\nstep {step}5 loss 2.{step}\n{batch} 1 | loss 3.5\n{batch} 2 | loss 3.25\n"
+            )
+        };
+        let read = read(&(1..4).map(line).collect::<String>());
+        assert_eq!(
+            read.values("train.global_step"),
+            [10.0, 15.0, 20.0, 25.0, 30.0, 35.0],
+            "{batch}"
+        );
+        assert_eq!(read.values("eval.loss").len(), 6, "{batch}");
+    }
+}
+
+#[test]
 fn results_that_are_fractions_do_not_begin_an_evaluation_loop() {
     for (accuracies, expected) in [("Test accuracy: 7500/10000 (75%)", 0.75), ("val acc 75%|", 0.75)] {
         let line = |epoch: u32| format!("Epoch {epoch}: train loss 2.{epoch}, {accuracies}, lr 0.1\n");
