@@ -232,12 +232,10 @@ impl LabelKeys {
         let exact = [label, without_noise]
             .into_iter()
             .find(|key| self.facts(key).is_known);
-        // `eval step 3` counts the steps of an evaluation.
-        let can_be_step = !names_evaluation(label);
         let key = exact.or_else(|| {
             tails(label).find(|tail| {
                 let facts = self.facts(tail);
-                facts.is_step && can_be_step || facts.is_epoch
+                facts.is_step || facts.is_epoch
             })
         })?;
         Some(key.to_owned())
