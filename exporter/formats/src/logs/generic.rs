@@ -8,6 +8,7 @@ mod auto;
 mod blocks;
 mod clock;
 mod csv;
+mod durations;
 mod epoch_steps;
 mod field;
 mod field_role;

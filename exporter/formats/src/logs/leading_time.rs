@@ -1,6 +1,6 @@
 //! Parses the time at the beginning of a line, as Python's logging writes `asctime`: `2026-01-02 10:00:00,123 INFO ...`, also
 //! in brackets, with slashes, or as Transformers' examples do: `01/02/2026 10:00:00 - INFO - ...`. absl writes it without a
-//! year: `I0102 10:00:00.123456 ...`.
+//! year: `I0102 10:00:00.123456 ...`. pdsh and Docker Compose put the host or container before it: `node01: 2026-01-02 ...`.
 
 use super::{absl, generic};
 use pulsetrain_otlp::UnixNanos;
@@ -15,12 +15,39 @@ const DATE: usize = 11;
 pub(super) fn leading_time(line: &str, near_unix_nanos: UnixNanos) -> Option<LoggedTime> {
     let Some(inside) = line.strip_prefix('[') else {
         let of_absl = || Some(absl::split(line, near_unix_nanos)?.0.local_unix_nanos);
-        return of_date(line).or_else(|| of_absl().map(LoggedTime::Local));
+        return of_date(line)
+            .or_else(|| of_absl().map(LoggedTime::Local))
+            .or_else(|| after_host(line));
     };
     // ESPnet writes the host in brackets before the time. Transformers writes `[INFO|trainer.py:2409]` before that of its own
     // messages; its records have no time, and must not follow those of the messages.
-    let after_host = || inside.split_once("] ").filter(|(host, _)| !host.contains('|'));
-    of_date(inside).or_else(|| of_date(after_host()?.1))
+    let after_bracket = || inside.split_once("] ").filter(|(host, _)| !host.contains('|'));
+    of_date(inside)
+        .or_else(|| read_rich(inside))
+        .or_else(|| of_date(after_bracket()?.1))
+}
+
+/// Parses the time after one word and a delimiter: `node01: 2026-01-02 10:00:00`, `trainer-1  | 2026-01-02 10:00:00`.
+#[inline]
+fn after_host(line: &str) -> Option<LoggedTime> {
+    if !line.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return None;
+    }
+    let (host, rest) = line.split_once([':', '|'])?;
+    let rest = rest.strip_prefix(' ')?;
+    let is_host = !host.trim_end().contains(' ');
+    is_host.then(|| of_date(rest.strip_prefix('[').unwrap_or(rest)))?
+}
+
+/// Parses the beginning of a line of rich's handler in its default form, `[%m/%d/%y %H:%M:%S] LEVEL`.
+fn read_rich(inside: &str) -> Option<LoggedTime> {
+    let (time, rest) = inside.split_once("] ")?;
+    let (date, clock) = time.split_once(' ')?;
+    let (month_and_day, year) = date.rsplit_once('/').filter(|(_, year)| year.len() == 2)?;
+    let level = rest.split(' ').next()?;
+    LEVELS
+        .contains(&level)
+        .then(|| generic::date(&format!("20{year}/{month_and_day} {clock}")))?
 }
 
 #[inline]
@@ -155,6 +182,10 @@ mod tests {
             ("[gpu01] 2026-01-02 12:00:00,123 (trainer:737) INFO: step=1", 123),
             ("01/02/2026 12:00:00 - INFO - __main__ - step=1", 0),
             ("I0102 12:00:00.123000 140413477075840 train.py:99] step=1", 123),
+            ("[01/02/26 12:00:00] INFO     step=1   train.py:42", 0),
+            ("node01: 2026-01-02 12:00:00,123 step=1", 123),
+            ("node01: [2026-01-02 12:00:00,123] step=1", 123),
+            ("trainer-1  | 2026-01-02 12:00:00 INFO step: 1", 0),
         ] {
             assert_eq!(
                 leading_time(line, UnixNanos(noon)).map(|time| UsedTimezone::default().instant(time).0),
@@ -169,6 +200,8 @@ mod tests {
         for line in [
             "",
             "step=1 2026-01-02 12:00:00",
+            "the start: 2026-01-02 12:00:00",
+            "[01/02/26 12:00:00] step=1",
             "2026-01-02 step=1",
             "2026-13-02 12:00:00 step=1",
             "2026-01-02 noon",

@@ -11,7 +11,7 @@ use super::{
     clean::{CleanText, clean},
     leading_time::leading_time,
     line_clock::LineClock,
-    rank_prefix::{RankedLine, without_prefixes},
+    rank_prefix::{LineNumbers, RankedLine, without_prefixes},
 };
 use pulsetrain_mapping::RecordMeta;
 use pulsetrain_otlp::UnixNanos;
@@ -105,6 +105,7 @@ pub(super) struct LineParser<F> {
     begin: Option<Box<dyn Fn() -> F + Send>>,
     /// The rank of the current line, whose first part ended at a carriage return.
     rank: Option<Rank>,
+    numbers: LineNumbers,
     clock: LineClock,
     /// Whether the beginning of the current line was lost.
     in_lost_line: bool,
@@ -121,6 +122,7 @@ impl<F: LineFormat> LogParser for LineParser<F> {
         let mut done = 0;
         let mut position = window.start;
         self.clock.set_local(recorder.local_clock());
+        self.numbers.note(window.bytes);
         let mut texts = CleanText::of(window.bytes);
         let has_zeros = memchr::memchr(0, window.bytes).is_some();
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
@@ -185,6 +187,7 @@ impl<F: LineFormat> LineParser<F> {
             of_ranks: BTreeMap::new(),
             begin: None,
             rank: None,
+            numbers: LineNumbers::default(),
             clock: LineClock::default(),
             in_lost_line: false,
         }
@@ -223,7 +226,7 @@ impl<F: LineFormat> LineParser<F> {
     /// Splits the prefix of a launcher from a line.
     fn without_prefix<'l>(&self, text: &'l str) -> RankedLine<'l> {
         if self.begin.is_some() {
-            RankedLine::parse(text)
+            self.numbers.split(text)
         } else {
             RankedLine { rank: None, text }
         }
@@ -442,7 +445,7 @@ mod tests {
     #[test]
     fn ranks_beyond_the_limit_are_counted_without_allocating_a_parser() {
         let ranks = 5000;
-        let text: String = (0..ranks).map(|rank| format!("{rank}: step 1\n")).collect();
+        let text: String = (0..ranks).rev().map(|rank| format!("{rank}: step 1\n")).collect();
         let mut parser = LineParser::<Words>::default();
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let window = Window {

@@ -3,6 +3,8 @@
 //!
 //! The number in a prefix of torchrun is the worker's local rank on its host.
 
+use std::collections::BTreeSet;
+
 use super::clean::clean;
 use pulsetrain_record::Rank;
 
@@ -32,10 +34,85 @@ impl<'a> RankedLine<'a> {
     }
 }
 
+/// The numbers before the first lines of a log, which are ranks of `srun --label`, or steps: `100: loss 2.5`.
+///
+/// Ranks repeat, and few are missing. Steps have an interval, or increase with each line.
+#[derive(Debug, Default)]
+pub(super) struct LineNumbers {
+    seen: BTreeSet<usize>,
+    lines: usize,
+    has_decreased: bool,
+    scanned: usize,
+}
+
+impl LineNumbers {
+    /// The number of bytes at the beginning of a log that are scanned.
+    const MAX_SCANNED: usize = 64 << 10;
+    /// The fewest lines of a rank, on average, in a log that lacks most ranks.
+    const LINES_OF_RANK: usize = 3;
+    /// The interval from which numbers are steps.
+    const INTERVAL: usize = 4;
+    /// The fewest increasing numbers without an interval that are steps.
+    const INCREASING: usize = 16;
+
+    /// Scans the beginning of a log.
+    pub(super) fn of(log: &[u8]) -> Self {
+        let mut numbers = Self::default();
+        numbers.note(log);
+        numbers
+    }
+
+    /// Adds the next bytes of a log, up to their last line end.
+    pub(super) fn note(&mut self, bytes: &[u8]) {
+        let limit = bytes.len().min(Self::MAX_SCANNED.saturating_sub(self.scanned));
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let end = bytes[..limit].iter().rposition(is_end).map_or(0, |at| at + 1);
+        self.scanned += end;
+        for number in bytes[..end].split(is_end).filter_map(leading_number) {
+            self.has_decreased |= self.seen.last().is_some_and(|last| number <= *last);
+            self.seen.insert(number);
+            self.lines += 1;
+        }
+    }
+
+    /// Splits a line into rank and text.
+    #[inline]
+    pub(super) fn split<'a>(&self, line: &'a str) -> RankedLine<'a> {
+        let is_step = matches!(line.as_bytes().first(), Some(b' ' | b'0'..=b'9')) && self.are_steps();
+        match is_step {
+            true => RankedLine {
+                rank: None,
+                text: line,
+            },
+            false => RankedLine::parse(line),
+        }
+    }
+
+    fn are_steps(&self) -> bool {
+        let count = self.seen.len();
+        let has_interval = self
+            .seen
+            .last()
+            .is_some_and(|last| *last >= Self::INTERVAL * count);
+        has_interval && self.lines < Self::LINES_OF_RANK * count
+            || !self.has_decreased && count >= Self::INCREASING
+    }
+}
+
+/// Parses the number before a line, as in `0: `.
+fn leading_number(line: &[u8]) -> Option<usize> {
+    let line = line.trim_ascii_start();
+    let len = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = (1..7).contains(&len).then(|| &line[..len])?;
+    let number = std::str::from_utf8(digits).ok()?.parse().ok();
+    number.filter(|_| line[len..].starts_with(b": "))
+}
+
 /// Calls `take` with each line of a log as its worker printed it: without control sequences and prefixes of launchers.
 pub(super) fn each_printed_line(log: &[u8], mut take: impl FnMut(&str)) {
+    let numbers = LineNumbers::of(log);
     for line in log.split(|byte| matches!(byte, b'\n' | b'\r')) {
-        take(RankedLine::parse(&clean(line)).text);
+        take(numbers.split(&clean(line)).text);
     }
 }
 
@@ -161,6 +238,32 @@ mod tests {
                 RankedLine { rank, text: "loss" },
                 "{line}"
             );
+        }
+    }
+
+    #[test]
+    fn numbers_with_an_interval_are_steps_and_not_ranks() {
+        let rank_of_last = |numbers: &[u32]| {
+            let log: String = numbers.iter().map(|number| format!("{number}: loss\n")).collect();
+            let last = log.lines().next_back().unwrap_or_default();
+            LineNumbers::of(log.as_bytes()).split(last).rank
+        };
+        for steps in [
+            &[0, 100, 200][..],
+            &[0, 10][..],
+            &[50, 100, 150, 50, 100][..],
+            &(1..20).collect::<Vec<_>>()[..],
+        ] {
+            assert_eq!(rank_of_last(steps), None, "{steps:?}");
+        }
+        for ranks in [
+            &[0, 3][..],
+            &[3, 1, 2, 0][..],
+            &[0, 1, 2, 3][..],
+            &[0, 63, 0, 63, 0, 63][..],
+            &(0..20).chain([7]).collect::<Vec<_>>()[..],
+        ] {
+            assert!(rank_of_last(ranks).is_some(), "{ranks:?}");
         }
     }
 

@@ -114,7 +114,7 @@ generic/fastai.log generic
 train.epoch -> 0 1 2
 train.loss -> 2.5 2.25 2
 eval.loss -> 2.75 2.5 2.25
-train.accuracy -> 0.5 0.625 0.75
+eval.accuracy -> 0.5 0.625 0.75
 # The time of an epoch.
 train.custom -> 12 12 13
 
@@ -166,7 +166,7 @@ train.global_step -> 0 10 20 1251
 train.loss -> 6.9812 6.9712 6.9612 6.9112
 train.grad_norm -> 1.1012 1.2012 1.3012 1.4012
 eval.loss -> 5.8012 5.8012
-eval.accuracy -> 0.12012 0.12012
+eval.accuracy -> 0.12012 0.12012 0.12512
 
 generic/speechbrain.log generic
 train.global_step -> 0 250 500 750 1000 1250 1500 1750 2000

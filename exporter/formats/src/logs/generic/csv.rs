@@ -7,6 +7,7 @@ use super::key_use::KeyUse;
 use super::label_keys::LabelKeys;
 use super::labelled;
 use super::record::Records;
+use super::section::EVAL_PREFIX;
 use crate::logs::lines::{Line, LineFormat};
 use pulsetrain_record::{Recorder, SkipReason};
 
@@ -18,6 +19,9 @@ const SPACES: char = ' ';
 
 /// The minimum number of aligned columns: two words are a sentence.
 const FEWEST_ALIGNED: usize = 3;
+
+/// The columns of fastai before and after the metrics of its evaluation.
+const FASTAI: [&str; 4] = ["epoch", "train_loss", "valid_loss", "time"];
 
 /// The most columns of a table.
 const MAX_COLUMNS: usize = 1024;
@@ -46,8 +50,13 @@ impl Header {
 
     /// Parses a possible header of aligned columns. Only the next row shows whether it is one.
     pub(super) fn aligned(line: &str) -> Option<Self> {
-        let keys: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let mut keys: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let is_header = keys.len() >= FEWEST_ALIGNED && are_names(&keys);
+        if let [epoch, train, valid, metrics @ .., time] = keys.as_mut_slice()
+            && [epoch.as_str(), train.as_str(), valid.as_str(), time.as_str()] == FASTAI
+        {
+            metrics.iter_mut().for_each(|key| key.insert_str(0, EVAL_PREFIX));
+        }
         is_header.then_some(Self {
             delimiter: SPACES,
             keys,

@@ -70,20 +70,23 @@ pub fn key_notices(uses: &[KeyUse]) -> Vec<String> {
         let targets = [
             (is_step, metric::TRAIN_GLOBAL_STEP.name),
             (is_time, "time"),
-            (is_mapped, used.target.as_str()),
+            (is_mapped && !used.is_kept(), used.target.as_str()),
         ];
         let targets = targets.into_iter().filter(|(is_target, _)| *is_target);
         mapped.extend(targets.map(|(_, target)| format!("{} -> {target}", used.key)));
     }
-    let keys = |is_listed: fn(&KeyOutcome) -> bool| {
-        let uses = uses.iter().filter(|used| is_listed(&used.outcome));
+    let keys = |is_listed: fn(&KeyUse) -> bool| {
+        let uses = uses.iter().filter(|used| is_listed(used));
         uses.map(|used| used.key.clone()).collect::<Vec<_>>()
     };
     let texts = format!("kept in events {}: ", event::TRAIN_CUSTOM_RECORD.name);
     let lists = [
         ("", mapped),
-        ("kept as train.custom: ", keys(|outcome| outcome.is_custom)),
-        (&texts, keys(|outcome| outcome.is_text)),
+        (
+            "kept as train.custom: ",
+            keys(|used| used.outcome.is_custom || used.is_kept()),
+        ),
+        (&texts, keys(|used| used.outcome.is_text)),
     ];
     let listed = lists.into_iter().filter(|(_, list)| !list.is_empty());
     listed
@@ -122,6 +125,11 @@ fn distinct(mut texts: Vec<String>) -> Vec<String> {
 }
 
 impl KeyUse {
+    /// Returns whether a row keeps the values under the key itself.
+    fn is_kept(&self) -> bool {
+        self.outcome.is_mapped && self.target == metric::TRAIN_CUSTOM.name
+    }
+
     fn of(key: &str, kind: Option<&str>, known: &KeyInfo) -> Option<Self> {
         let example = known.example.clone()?;
         let resolved = known.state.resolved.as_ref();
@@ -220,5 +228,31 @@ pub(super) fn quoted(text: &str) -> String {
         serde_json::Value::from(text).to_string()
     } else {
         format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_a_row_keeps_are_listed_as_kept() {
+        let used = |key: &str, target: &str| KeyUse {
+            kind: None,
+            key: key.to_owned(),
+            example: String::new(),
+            outcome: KeyOutcome {
+                is_mapped: true,
+                ..KeyOutcome::default()
+            },
+            step_rank: None,
+            target: target.to_owned(),
+            row: None,
+        };
+        let notices = key_notices(&[used("loss", "train.loss"), used("train_wall", "train.custom")]);
+        assert_eq!(
+            notices,
+            ["loss -> train.loss", "kept as train.custom: train_wall"]
+        );
     }
 }

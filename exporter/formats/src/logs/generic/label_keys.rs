@@ -363,6 +363,22 @@ pub(super) fn step_after_place(numbers: &[Labelled<'_>], at: usize) -> Option<f6
     }
 }
 
+/// Returns the step at the beginning of a line: 100 in `100: loss 2.5`.
+pub(super) fn step_at_start(numbers: &[Labelled<'_>], at: usize) -> Option<f64> {
+    let [number, value, ..] = numbers.get(at..)? else {
+        return None;
+    };
+    let is_start = at == 0 && number.label.is_empty() && number.context.trim().is_empty();
+    match number.number {
+        LabelledNumber::Value(step, "")
+            if is_start && number.is_integer && value.context.starts_with(':') =>
+        {
+            Some(step)
+        }
+        _ => None,
+    }
+}
+
 /// Strips leading words that are not names: levels, times, source locations.
 fn without_noise(label: &str) -> &str {
     let is_level = |word: &str| word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());

@@ -4,6 +4,8 @@
 use pulsetrain_mapping::{FieldValue, number_text, unit};
 use std::borrow::Cow;
 
+use super::durations;
+
 /// A number of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Labelled<'a> {
@@ -57,6 +59,11 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
         }
         let before = &line[label_start..start];
         let (context, label, is_assigned) = label_of(before);
+        // `device='cuda:0'` in a printed tensor.
+        if before.ends_with(':') && label.ends_with("cuda") {
+            (at, label_start) = (end, end);
+            continue;
+        }
         let number = with_next_word(number, &line[end..]);
         let (label, number) = with_unit_of_label(label, number);
         let end = end + number.1;
@@ -156,7 +163,7 @@ const fn is_of_word(byte: u8) -> bool {
 }
 
 /// Returns the length of the token at the beginning of `text`: up to a space, a bracket, or a comma outside of a number.
-fn token_len(text: &str) -> usize {
+pub(super) fn token_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let end = text.char_indices().find(|(at, letter)| match letter {
@@ -169,8 +176,11 @@ fn token_len(text: &str) -> usize {
 
 /// Parses the number at the beginning of `text`, with its length.
 fn number(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
-    if let Some((seconds, len)) = days(text).or_else(|| spelled_duration(text)) {
+    if let Some((seconds, len)) = durations::days(text).or_else(|| durations::spelled(text)) {
         return Some((LabelledNumber::Clock(seconds), len));
+    }
+    if let Some((seconds, len)) = durations::worded(text) {
+        return Some((LabelledNumber::Value(seconds, "s"), len));
     }
     let len = token_len(text);
     let token = text[..len].trim_end_matches([':', '.', '!']);
@@ -180,15 +190,16 @@ fn number(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
         .strip_suffix('/')
         .filter(|done| spaced_total(&text[done.len()..]).is_some())
         .unwrap_or(token);
-    if let Some(seconds) = clock(token) {
+    if let Some(seconds) = durations::clock(token) {
         return Some((LabelledNumber::Clock(seconds), token.len()));
     }
-    if let Some((done, total)) = token.split_once('/')
-        && let (Some(done), Some(total)) = (number_text::count(done), number_text::count(total))
-    {
-        return Some((LabelledNumber::Fraction(done, total), token.len()));
-    }
     let rest = &text[token.len()..];
+    if let Some((done, total)) = token.split_once('/') {
+        let fraction = || Some(LabelledNumber::Fraction(count(done)?, count(total)?));
+        if let Some(number) = used_bytes(done, total, rest).or_else(fraction) {
+            return Some((number, token.len()));
+        }
+    }
     let (value, unit) = number_text::with_suffix(token)
         .or_else(|| Some((decimal_comma(token, rest)?, "")))
         .or_else(|| before_comma(token))?;
@@ -219,7 +230,7 @@ fn clock_after_date(number: LabelledNumber<'_>, rest: &str) -> Option<usize> {
     let time = rest.strip_prefix(' ')?;
     let len = token_len(time);
     let is_date = matches!(number, LabelledNumber::Fraction(..));
-    (is_date && clock(&time[..len]).is_some()).then_some(1 + len)
+    (is_date && durations::clock(&time[..len]).is_some()).then_some(1 + len)
 }
 
 /// Parses `2,3456` of a locale with decimal commas. In brackets the comma separates two numbers.
@@ -237,79 +248,39 @@ fn before_comma(token: &str) -> Option<(f64, &str)> {
     number_text::with_suffix(token.split(',').next()?)
 }
 
+/// Parses a number of digits, with or without commas between the thousands.
+fn count(text: &str) -> Option<f64> {
+    let grouped = || number_text::grouped(text).filter(|count| text.contains(',') && count.fract() == 0.0);
+    number_text::count(text).or_else(grouped)
+}
+
+/// Parses the memory in use of `61.2/80.0 GB` or `61.2GB/80GB`.
+fn used_bytes<'a>(used: &'a str, total: &'a str, rest: &'a str) -> Option<LabelledNumber<'a>> {
+    let (used, unit) = number_text::with_suffix(used)?;
+    let (_, unit_of_total) = number_text::with_suffix(total)?;
+    let number = LabelledNumber::Value(used, if unit.is_empty() { unit_of_total } else { unit });
+    match with_next_word(number, rest).0 {
+        LabelledNumber::Value(_, unit) if !unit.is_empty() => unit::conversion(unit, "By").map(|_| number),
+        _ => None,
+    }
+}
+
 /// Parses the total of `10 / 100`, with its length.
 fn spaced_total(rest: &str) -> Option<(f64, usize)> {
     let total = rest
         .trim_start_matches(' ')
         .strip_prefix("/ ")?
         .trim_start_matches(' ');
+    let token = &total[..token_len(total)];
+    if let Some(value) = count(token) {
+        return Some((value, rest.len() - total.len() + token.len()));
+    }
     let len = total.bytes().take_while(u8::is_ascii_digit).count();
     if total[len..].starts_with('.') {
         return None;
     }
     let value = number_text::count(&total[..len])?;
     Some((value, rest.len() - total.len() + len))
-}
-
-/// Parses `1 day, 2:03:04`, as Python prints a `timedelta`, to seconds, with its length.
-fn days(text: &str) -> Option<(f64, usize)> {
-    let (days, rest) = text.split_at(token_len(text));
-    let rest = rest.strip_prefix(" day")?;
-    let rest = rest.strip_prefix('s').unwrap_or(rest).strip_prefix(", ")?;
-    let len = token_len(rest);
-    let seconds = number_text::count(days)? * 86_400.0 + clock(&rest[..len])?;
-    Some((seconds, text.len() - rest.len() + len))
-}
-
-/// Units of a duration that is spelled out, with their seconds.
-const DURATION_UNITS: [(&str, f64); 4] = [("d", 86_400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
-
-/// Parses `2d 03h` or `1h02m03s` to seconds, with its length: two units or more, in decreasing order.
-fn spelled_duration(text: &str) -> Option<(f64, usize)> {
-    let (mut seconds, mut end, mut parts) = (0.0, 0, 0);
-    let mut units = DURATION_UNITS.iter();
-    loop {
-        let rest = &text[end..];
-        let part = rest.strip_prefix(' ').filter(|_| parts > 0).unwrap_or(rest);
-        let digits = part
-            .bytes()
-            .take_while(|byte| byte.is_ascii_digit() || *byte == b'.')
-            .count();
-        let letters = part[digits..]
-            .bytes()
-            .take_while(u8::is_ascii_alphanumeric)
-            .count();
-        let word = &part[digits..digits + letters];
-        let name = &word[..word.len().min(1)];
-        let Some((_, unit)) = units.find(|(unit, _)| *unit == name) else {
-            break;
-        };
-        // The next part may follow at once.
-        if word.len() > 1 && !word.as_bytes()[1].is_ascii_digit() {
-            break;
-        }
-        let Some(count) = number_text::finite(&part[..digits]) else {
-            break;
-        };
-        seconds += count * unit;
-        end = text.len() - part.len() + digits + 1;
-        parts += 1;
-    }
-    (parts > 1).then_some((seconds, end))
-}
-
-/// Parses `0:01:30`, `01:30` or `0:01:30.5` to seconds.
-fn clock(token: &str) -> Option<f64> {
-    let parts: Vec<&str> = token.split(':').collect();
-    let [hours, minutes, seconds] = match parts[..] {
-        [minutes, seconds] => ["0", minutes, seconds],
-        [hours, minutes, seconds] => [hours, minutes, seconds],
-        _ => return None,
-    };
-    let digits = |text: &str| text.bytes().next().is_some_and(|first| first.is_ascii_digit());
-    let is_clock = digits(minutes) && seconds.len() >= 2 && digits(seconds);
-    let value = |text| number_text::finite(text);
-    is_clock.then(|| Some(value(hours)? * 3600.0 + value(minutes)? * 60.0 + value(seconds)?))?
 }
 
 /// Adds a unit after a space, such as `234 ms`. Returns its length.
@@ -357,15 +328,20 @@ fn measure(rest: &str) -> &str {
     if rest[end..].starts_with(':') {
         return "";
     }
-    let end = next_token(text, 0).unwrap_or(text.len());
-    let text = text[..end].trim_matches(is_margin);
-    if text.contains(['=', ':']) { "" } else { text }
+    let next = next_token(text, 0);
+    let text = text[..next.unwrap_or(text.len())].trim_matches(is_margin);
+    // Words between two numbers are the label of the second one, as `step` in `2026 step 100`, but for a rate.
+    let is_label = next.is_some() && !text.contains('/');
+    if is_label || text.contains(['=', ':']) {
+        ""
+    } else {
+        text
+    }
 }
 
 /// Splits the text before a number into context and label, and returns whether `=` follows the label.
 fn label_of(before: &str) -> (&str, &str, bool) {
-    let trimmed =
-        before.trim_end_matches(|letter: char| letter.is_whitespace() || LABEL_DELIMITERS.contains(&letter));
+    let trimmed = without_array(before, without_delimiters(before));
     let is_assigned = before[trimmed.len()..].contains('=');
     // A delimiter directly before the number leaves it without a label, except the brackets of `Loss (avg)`.
     let name = qualified(trimmed).map(|(name, _)| name);
@@ -379,6 +355,21 @@ fn label_of(before: &str) -> (&str, &str, bool) {
     (&before[..trimmed.len() - label.len()], label, is_assigned)
 }
 
+/// Strips the name of an array that a number is printed in: `loss: tensor(`.
+fn without_array<'a>(before: &str, trimmed: &'a str) -> &'a str {
+    let is_in_brackets = before[trimmed.len()..].starts_with('(');
+    let label = ARRAYS.iter().find_map(|name| trimmed.strip_suffix(*name));
+    let label = label.filter(|label| is_in_brackets && without_delimiters(label).len() < label.len());
+    label.map_or(trimmed, without_delimiters)
+}
+
+fn without_delimiters(label: &str) -> &str {
+    label.trim_end_matches(|letter: char| letter.is_whitespace() || LABEL_DELIMITERS.contains(&letter))
+}
+
+/// The names of arrays with one number, as PyTorch, NumPy and JAX print them.
+const ARRAYS: [&str; 5] = ["tensor", "np.float64", "np.float32", "array", "Array"];
+
 /// Splits a label such as `Loss (avg)` or `Time (s)` into its name and the text in brackets.
 pub(super) fn qualified(label: &str) -> Option<(&str, &str)> {
     let (name, qualifier) = label.strip_suffix(')')?.rsplit_once('(')?;
@@ -389,7 +380,7 @@ pub(super) fn qualified(label: &str) -> Option<(&str, &str)> {
 }
 
 /// The characters between a label and its number.
-const LABEL_DELIMITERS: [char; 10] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~'];
+const LABEL_DELIMITERS: [char; 11] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~', '→'];
 
 /// Returns whether a character surrounds labels.
 fn is_margin(letter: char) -> bool {
@@ -507,6 +498,23 @@ mod tests {
             (
                 "Time (s): 3.1 Acc (%): 91.5 Loss (avg) 2.5 lr (x1e-4): 1.1 | acc (val) = 0.5 | batch 200/  982 |",
                 "Time (s)→3.1 Acc→91.5% Loss (avg)→2.5 lr (x1e-4)→1.1 acc (val)→0.5 batch→0.20366598778004075",
+            ),
+            (
+                "step 1,200/12,000 | n 10 / 12,500 | mem 61.2/80.0 GB | gpu 3GB/80GB | cpu 16/64GB",
+                "step→0.1 n→0.0008 mem→61.2GB gpu→3GB cpu→16GB",
+            ),
+            (
+                "loss: tensor(2.5, device='cuda:0', grad_fn=<MeanBackward0>) acc=np.float64(0.5) a → 3",
+                "loss→2.5 acc→0.5 a→3",
+            ),
+            (
+                "time=10 minutes and 3.5 seconds, eval time=31.5 seconds, 0.5 second/step, eta 1 hour",
+                "time→603.5s time→31.5s second/step→0.5 eta→3600s",
+            ),
+            // The words between two numbers are the label of the second one.
+            (
+                "1714557600.5 step 100 loss 2.5",
+                "→1714557600.5 step→100 loss→2.5",
             ),
             (
                 "iter: 100  total_loss: 1.25  lr: 0.001  eta: 0:12:34",

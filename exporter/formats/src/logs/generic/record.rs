@@ -151,6 +151,11 @@ impl Records {
         Some((field, step))
     }
 
+    /// Returns whether a step is below that of the last record with one.
+    pub(super) fn is_below_last_step(&self, step: f64) -> bool {
+        self.last_step.is_some_and(|(_, last)| step < last)
+    }
+
     /// Records unmapped texts in one event.
     fn record_texts(&mut self, fields: &[Field<'_>], meta: RecordMeta, recorder: &mut Recorder<'_>) {
         if self.texts.is_empty() {

@@ -9,10 +9,10 @@ use super::{
     blocks::{Blocks, Heading, Progress},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
-    label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place},
+    label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place, step_at_start},
     labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
-    section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_training},
+    section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_evaluation, names_training},
 };
 use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
@@ -107,7 +107,7 @@ impl TextLines {
         let is_object = object.is_some();
         let printed = without_source_line(object.as_ref().map_or(body, |(start, _)| &body[..*start]));
         let numbers = labelled(printed);
-        let is_summary = self.is_summary_of_evaluation(text, &numbers);
+        let is_summary = self.is_summary_of_evaluation(&numbers);
         let section = match is_summary {
             true => Section::Evaluation,
             false if self.is_bar_of_evaluation(&numbers) => Section::EvaluationBatches,
@@ -125,9 +125,13 @@ impl TextLines {
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         self.records.look_up(&fields);
         self.note_epoch(&fields, &totals);
-        if !is_value_of_block && !is_result_of_evaluation(&numbers) && !self.is_record(&fields) {
+        let is_record = is_value_of_block || is_result_of_evaluation(&numbers) || self.is_record(&fields);
+        if !is_record && !self.has_evaluation(&numbers, &fields) {
             self.note_heading(&numbers, &fields, &totals);
             return None;
+        }
+        if is_of_evaluation || !is_record {
+            self.remove_count_of_evaluation(&mut fields);
         }
         if let Some(step) = self.records.keys.step()
             && let Some(done) = fields[step].1.number()
@@ -153,10 +157,25 @@ impl TextLines {
         Some(fields)
     }
 
+    /// Removes a step below the last one from a line of an evaluation: the number of a batch is no restart of the training.
+    fn remove_count_of_evaluation(&mut self, fields: &mut Vec<Field<'_>>) {
+        let step = self.records.keys.step();
+        let step = step.and_then(|step| fields[step].1.number());
+        if step.is_some_and(|step| self.records.is_below_last_step(step)) {
+            fields.retain(|(key, _)| !self.keys.is_step(key));
+            self.records.look_up(fields);
+        }
+    }
+
     /// Returns whether a line such as ` * Acc@1 71.2 Acc@5 90.1` sums up the evaluation before it.
-    fn is_summary_of_evaluation(&mut self, text: &str, numbers: &[Labelled<'_>]) -> bool {
+    fn is_summary_of_evaluation(&mut self, numbers: &[Labelled<'_>]) -> bool {
+        // The time and the level of a logger can be before the star.
+        let is_after_star = |number: &Labelled<'_>| {
+            let before = number.context.trim_end().strip_suffix('*');
+            before.is_some_and(|before| before.is_empty() || before.ends_with(char::is_whitespace))
+        };
         self.is_in_evaluation
-            && text.trim_start().starts_with("* ")
+            && numbers.iter().any(is_after_star)
             && !numbers.iter().any(|number| {
                 let label = number.label;
                 is_count(number) || self.keys.is_step(label) || self.keys.is_epoch(label)
@@ -231,7 +250,8 @@ impl TextLines {
                 continue;
             }
             let epoch = epoch_before_count(number, numbers.get(at + 1)).filter(|_| self.keys.is_epoch(EPOCH));
-            let step = step_after_place(numbers, at).filter(|_| self.keys.is_step(COUNT));
+            let step = step_after_place(numbers, at).or_else(|| step_at_start(numbers, at));
+            let step = step.filter(|_| self.keys.is_step(COUNT));
             let field = match (epoch, step) {
                 (Some(epoch), _) => Some((Cow::Borrowed(EPOCH), FieldValue::Number(epoch))),
                 (None, Some(step)) => Some((Cow::Borrowed(COUNT), FieldValue::Number(step))),
@@ -267,7 +287,7 @@ impl TextLines {
     /// number is such a batch.
     fn add_batch(&mut self, number: &Labelled<'_>, has_count: bool, fields: &mut Vec<Field<'_>>) -> bool {
         let keys = &mut self.keys;
-        if !is_batch(number.label) || !keys.is_step(COUNT) || !keys.is_epoch(EPOCH) {
+        if !is_batch(number.label) || !keys.is_step(COUNT) {
             return false;
         }
         let is_after_epoch = fields.last().is_some_and(|(key, _)| keys.is_epoch(key));
@@ -275,6 +295,7 @@ impl TextLines {
             LabelledNumber::Value(batch, "") if is_after_epoch && number.is_integer && !has_count => batch,
             LabelledNumber::Fraction(epoch, batch)
                 if !fields.iter().any(|(key, _)| keys.is_epoch(key))
+                    && keys.is_epoch(EPOCH)
                     && self.epochs.is_epoch_and_batch(epoch, batch) =>
             {
                 fields.push((Cow::Borrowed(EPOCH), FieldValue::Number(epoch)));
@@ -377,6 +398,31 @@ impl TextLines {
             )
         };
         (0..fields.len()).filter(|field| is_result(field)).collect()
+    }
+
+    /// Returns whether a line has the step or epoch and a value of an evaluation, of any name: `[eval] step 100 bleu=31.5`,
+    /// `Epoch(val) [1][500] bbox_mAP: 0.41`. A line with another count is of a batch.
+    fn has_evaluation(&mut self, numbers: &[Labelled<'_>], fields: &[Field<'_>]) -> bool {
+        let keys = &mut self.keys;
+        let mut is_place = |key: &str| key != COUNT && (keys.is_step(key) || keys.is_epoch(key));
+        let is_batch = numbers.iter().any(|number| {
+            matches!(number.number, LabelledNumber::Fraction(..))
+                && (counts_evaluation(number.label).is_some() || !is_place(number.label))
+        });
+        let is_value = |(key, value): &Field<'_>| {
+            let name = key.strip_prefix(EVAL_PREFIX);
+            let is_named = name.is_some() || names_evaluation(key);
+            // A longer label is a sentence.
+            is_named && !name.unwrap_or(key).contains(' ') && value.number().is_some()
+        };
+        let (mut has_place, mut has_value) = (false, false);
+        for field in fields {
+            match is_place(&field.0) {
+                true => has_place = true,
+                false => has_value |= is_value(field),
+            }
+        }
+        !is_batch && has_place && has_value
     }
 
     /// Returns whether the fields have a result of training, or a step and a measurement.

@@ -87,11 +87,44 @@ fn summary_after_an_evaluation_is_of_the_evaluation() {
     let training = read.values("train.accuracy");
     assert_eq!(training.len(), 3, "{training:?}");
     assert_eq!(read.values("eval.loss"), [3.5, 3.25]);
+    let logged = "Test: [10/20] Loss 3.5 Acc@1 9.5\n2026-01-02 10:00:00 INFO  * Acc@1 9.25\n";
+    assert_eq!(
+        Sampled::read(&FORMAT, logged).values("eval.accuracy"),
+        [0.095, 0.0925]
+    );
     let bullets = "* step 1 loss 2.5\nval loss 3.0\n* step 2 loss 2.4\n* step 3 loss 2.3\n";
     assert_eq!(
         Sampled::read(&FORMAT, bullets).values("train.loss"),
         [2.5, 2.4, 2.3]
     );
+}
+
+#[test]
+fn values_of_an_evaluation_under_other_names_are_kept() {
+    let read = read(
+        "step 100 loss 2.5\n[eval] step 5 bleu=31.5\nstep 200 loss 2.25\nstep 300 loss 2.0\nEpoch(val) [1][500] bbox_mAP: 0.41\n\
+         Epoch(val) [1][50/500] time: 0.5\nEval Epoch: 2 set-val-top1: 0.25\nsaved step 300 with val_dice 7\n",
+    );
+    assert_eq!(read.values("train.custom"), [31.5, 0.41, 0.25]);
+    assert_eq!(read.values("train.global_step"), [100.0, 200.0, 300.0]);
+}
+
+#[test]
+fn batches_of_an_evaluation_do_not_restart_the_training() {
+    for batch in ["eval step", "[val] step", "eval | step"] {
+        let line = |step: u32| {
+            format!(
+                "step {step}0 loss 2.{step}\nstep {step}5 loss 2.{step}\n{batch} 1 | loss 3.5\n{batch} 2 | loss 3.25\n"
+            )
+        };
+        let read = read(&(1..4).map(line).collect::<String>());
+        assert_eq!(
+            read.values("train.global_step"),
+            [10.0, 15.0, 20.0, 25.0, 30.0, 35.0],
+            "{batch}"
+        );
+        assert_eq!(read.values("eval.loss").len(), 6, "{batch}");
+    }
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Logs in the form of single programs: mmengine, pytorch-cifar, Keras, fairseq, icefall, wenet, LeRobot, ESPnet, clu, pandas.
 
 use super::*;
+use crate::logs::generic::{TEXT, suggest_mapping};
 use crate::logs::sampled::reasons;
+use pulsetrain_mapping::MappingFile;
 use pulsetrain_record::SkipReason;
+use std::sync::Arc;
 
 #[test]
 fn counters_with_their_split_in_brackets_are_of_training_or_of_an_evaluation() {
@@ -118,6 +121,13 @@ fn batches_and_losses_of_icefall_are_read() {
     assert_eq!(read.values("train.loss"), [1.5, 1.5, 2.5, 2.5]);
     assert_eq!(read.values("eval.loss"), [3.5]);
     assert_eq!(read.values("train.batch_size"), [30.0; 4]);
+    let mapping = suggest_mapping("x.log", batches.as_bytes()).unwrap();
+    let mapping = MappingFile::parse(&mapping).unwrap().build().unwrap();
+    let mapped = Sampled::read_mapped(&TEXT, &Arc::new(mapping), &batches);
+    assert_eq!(
+        mapped.values("train.global_step"),
+        read.values("train.global_step")
+    );
     let names = read.attributes("train.custom");
     let is_of = |name: &str| {
         names

@@ -50,6 +50,23 @@ fn step_numbers_with_a_k_suffix_are_parsed() {
 }
 
 #[test]
+fn number_before_a_line_is_its_step_unless_it_is_a_rank() {
+    let read =
+        read("0: loss 2.5, lr 0.1\n100: loss 2.25, lr 0.1\n200: loss 2, lr 0.1\n300: loss 1.75, lr 0.1\n");
+    // In a log that grows, the first number can be the rank 0.
+    assert_eq!(read.values("train.global_step"), [100.0, 200.0, 300.0]);
+    let ranks = "0: step 1 loss 2.5\n1: step 1 loss 2.5\n0: step 2 loss 2\n1: step 2 loss 2\n";
+    let ranks = Sampled::read(&FORMAT, ranks);
+    assert_eq!(ranks.values("train.loss").len(), 4);
+    assert!(ranks.values("train.custom").is_empty());
+    let dated = "1714557600.5 step 1 loss 2.5\n1714557601.5 step 2 loss 2\n1714557602.5 step 3 loss 1\n";
+    assert_eq!(
+        Sampled::read(&FORMAT, dated).values("train.global_step"),
+        [1.0, 2.0, 3.0]
+    );
+}
+
+#[test]
 fn values_in_lines_below_a_heading_belong_to_its_step() {
     let block = |step: u32, loss: f64| {
         format!(

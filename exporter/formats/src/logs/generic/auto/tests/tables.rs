@@ -30,6 +30,7 @@ fn tables_with_aligned_columns_are_read() {
     assert_eq!(read.values("train.epoch"), [0.0, 1.0, 2.0]);
     assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
     assert_eq!(read.values("eval.loss"), [2.75, 2.5, 2.25]);
+    assert_eq!(read.values("eval.accuracy"), [0.5, 0.6, 0.7]);
     let bars = self::read(
         "      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n\
          \x20       1/3      2.1G      1.25      1.5         10        640: 100%|####| 4/4 [00:01<00:00,  2.5it/s]\n\
