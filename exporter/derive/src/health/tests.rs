@@ -56,7 +56,7 @@ fn ranks(count: i64) -> Vec<Trainer> {
     (0..count).map(|rank| Trainer::new("r", rank, count)).collect()
 }
 
-/// Passes these steps, each of which ends at the second of its number.
+/// Passes these steps. Each ends at the second of its number.
 fn steps(bench: &mut Bench, ranks: &mut [Trainer], numbers: RangeInclusive<i64>, slow_rank: usize) {
     for number in numbers {
         step(bench, ranks, number, at(number as f64), slow_rank);
@@ -427,7 +427,7 @@ fn unclaimed_gpu_belongs_to_the_only_run() {
     }
 }
 
-/// Passes 20 steps of a second each, the last of which ends now. Returns the bench, the rank, and the time.
+/// Passes 20 steps of a second each; the last one ends now. Returns the bench, the rank, and the time.
 fn live_run(planned_steps: Option<f64>) -> (Bench, Trainer, u64) {
     let mut bench = bench(SignalsConfig::default());
     let unix_now = clock::unix_now().as_nanos() as u64;
