@@ -55,8 +55,8 @@ pub(super) fn spelled(text: &str) -> Option<(f64, usize)> {
 pub(super) fn worded(text: &str) -> Option<(f64, usize)> {
     let (mut seconds, mut rest, mut part) = (0.0, text, text);
     for (word, unit) in DURATION_WORDS {
-        let (count, after) = part.split_once(' ').unwrap_or_default();
-        let Some(after) = after.strip_prefix(word) else {
+        let (count, after) = part.split_at(token_len(part));
+        let Some(after) = after.strip_prefix(' ').and_then(|after| after.strip_prefix(word)) else {
             continue;
         };
         let after = after.strip_prefix('s').unwrap_or(after);
