@@ -9,7 +9,7 @@
 //! | attribute | annotation of the same type (`values`) |
 //! | number | counter; deltas are summed (`points`) |
 //! | distribution | count, sum, limits, quantiles and buckets, a counter each; all but the first two per interval of a delta (`quantiles`) |
-//! | state set | row of states |
+//! | state set | row of states, or counters if its points have further attributes |
 //! | log record | log line, and instant with all of its fields: on the row of its span, else on the row `logs` |
 //!
 //! The passes, in their order:

@@ -14,7 +14,8 @@ const MAX_PARTIAL_NUMBER: u32 = 99;
 ///
 /// If `NAME.partial` exists, this file is `NAME.1.partial`, and so on. It keeps the permissions of the file
 /// that it replaces. If it is dropped before [`finish`](Self::finish), it is removed and an earlier `NAME`
-/// stays, unless [`remove_replaced`](Self::remove_replaced) was called. A pipe or a device cannot be renamed, so it is written directly.
+/// stays, unless [`remove_replaced`](Self::remove_replaced) was called. A pipe or a device cannot be renamed, so it is
+/// written directly.
 #[derive(Debug)]
 pub struct UnfinishedFile {
     /// `None` after [`complete`](Self::complete).

@@ -218,9 +218,11 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     Ok(())
 }
 
-/// Returns the notice about the parts of the mapping that the head of a log with other keys does not use.
+/// Returns the notice about the parts of the mapping that the head of a log does not use, if the head has keys without a row.
+/// Otherwise later lines may use them, such as those of an evaluation.
 fn unused_in_head(mapping: &Mapping, uses: &[KeyUse], head: &[u8]) -> Option<String> {
-    let unused = unused_notice(mapping, uses).filter(|_| !uses.is_empty())?;
+    let has_other = uses.iter().any(KeyUse::is_unmapped);
+    let unused = unused_notice(mapping, uses).filter(|_| has_other)?;
     let keys = found_keys(head)?;
     Some(format!(
         "{unused}; {keys} in its first lines: correct a misspelt key"

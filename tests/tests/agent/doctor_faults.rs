@@ -429,6 +429,28 @@ fn full_disk_is_reported_with_a_fix() {
 }
 
 #[test]
+fn misspelt_key_of_a_mapping_is_reported_and_a_key_of_later_lines_is_not() {
+    let folder = Folder::new();
+    let log = folder.file("train.log", STEPS);
+    let checked = |values: &str| {
+        let log = log.display();
+        let yaml = format!(
+            "sources: {{a: {{logs: {{paths: ['{log}'], mapping: {{format: keyvalue, step: step, values: [{values}]}}}}}}}}\n"
+        );
+        doctor(NONE, &["--config", &config(&folder, &yaml)])
+    };
+    assert_fix(
+        checked("{key: Loss, metric: train.loss}"),
+        "does not use: Loss",
+        "found the keys step, loss",
+    );
+    let later = "{key: loss, metric: train.loss}, {key: val_loss, metric: eval.loss}";
+    let found = findings_of(checked(later)).all;
+    let is_unused = |finding: &serde_json::Value| finding["what"].to_string().contains("does not use");
+    assert!(!found.iter().any(is_unused), "{found:#?}");
+}
+
+#[test]
 fn log_format_and_rank_are_described_and_faults_have_a_fix() {
     let folder = Folder::new();
     let path = |name: &str| folder.path(name).display().to_string();
@@ -483,14 +505,6 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
         doctor(NONE, &["--config", &config(&folder, &yaml)]),
         "no records of the format keyvalue",
         "the step and the keys of the mapping",
-    );
-    let yaml = format!(
-        "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{rank_0}'], mapping: {{format: keyvalue, step: step, values: [{{key: Loss, metric: train.loss}}]}}}}}}}}\n"
-    );
-    assert_fix(
-        doctor(NONE, &["--config", &config(&folder, &yaml)]),
-        "does not use: Loss",
-        "found the keys step, loss",
     );
     let yaml =
         "health: {enabled: false}\nsources: {a: {logs: {paths: [/dev/null]}}}\nsinks: {c: {console: {}}}\n";

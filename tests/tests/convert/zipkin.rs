@@ -74,9 +74,11 @@ fn every_array_or_span_of_a_zipkin_file_is_read_and_trailing_garbage_is_reported
     let arrays = [1, 2, 3].map(|id| format!("[{}]\n", span(id))).concat();
     let spans = [1, 2, 3].map(|id| span(id) + "\n").concat();
     for lines in [arrays, spans] {
+        let marked = format!("\u{feff}{lines}");
         for (name, bytes) in [
             ("lines.jsonl", lines.clone().into_bytes()),
-            ("marked.jsonl", format!("\u{feff}{lines}").into_bytes()),
+            ("marked.jsonl", marked.clone().into_bytes()),
+            ("marked.jsonl.gz", gzip(marked.as_bytes())),
             ("lines.jsonl.gz", [gzip(lines.as_bytes()), gzip(b" \n")].concat()),
         ] {
             let (finished, text) = converted(name, bytes);

@@ -102,9 +102,8 @@ pub(crate) fn read(
     let mut plain = plain_head(&head);
     // The readers of OTLP and of answers skip a byte order mark themselves, and report offsets that count it.
     let marked = plain.strip_prefix(BYTE_ORDER_MARK);
-    if marked.is_some_and(|text| is_chrome_json(text) || is_zipkin(text)) && head.starts_with(BYTE_ORDER_MARK)
-    {
-        head.drain(..BYTE_ORDER_MARK.len());
+    let is_marked = marked.is_some_and(|text| is_chrome_json(text) || is_zipkin(text));
+    if is_marked {
         plain.drain(..BYTE_ORDER_MARK.len());
     }
     // A pipe can be read only once, and its head is already consumed.
@@ -125,9 +124,9 @@ pub(crate) fn read(
     } else if is_perfetto(path, &plain) {
         report.perfetto(full, path, options, deliver)?;
     } else if is_chrome_json(&plain) {
-        report.chrome_json(inflated(full), path, options, deliver)?;
+        report.chrome_json(text_of(full, is_marked), path, options, deliver)?;
     } else if is_zipkin(&plain) {
-        report.zipkin(inflated(full), deliver)?;
+        report.zipkin(text_of(full, is_marked), deliver)?;
     } else if looks_like_response(&plain) {
         report.answer(inflated(full), deliver)?;
     } else {
@@ -151,6 +150,16 @@ fn plain_head(head: &[u8]) -> Vec<u8> {
     // An error here occurs again below, where the fault gets its place.
     let _ = inflated(head).take(PLAIN_HEAD).read_to_end(&mut plain);
     plain
+}
+
+/// Decompresses a text, and skips its byte order mark if it has one.
+fn text_of(input: impl Read, is_marked: bool) -> impl Read {
+    let mut text = inflated(input);
+    if is_marked {
+        // The mark is in the head, which was read without an error.
+        let _ = text.read_exact(&mut [0; BYTE_ORDER_MARK.len()]);
+    }
+    text
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {

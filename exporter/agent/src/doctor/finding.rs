@@ -93,7 +93,7 @@ impl Findings {
             .filter(|finding| finding.level == Level::Wrong);
         wrong.any(|finding| {
             let cause = finding.what.rsplit(": ").next();
-            cause.is_some_and(|cause| problem.contains(cause))
+            cause.is_some_and(|cause| !cause.is_empty() && problem.contains(cause))
         })
     }
 
@@ -190,4 +190,19 @@ impl fmt::Display for Subject {
 
 fn as_text<S: serde::Serializer>(place: &Subject, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_cause_of_a_finding_explains_a_problem() {
+        let mut findings = Findings::default();
+        let place = || Subject::Endpoint("http://collector:4318".to_owned());
+        findings.wrong(place(), "HTTP status 503: ", "start it");
+        assert!(!findings.explain("the disk queue is full"));
+        findings.wrong(place(), "cannot reach it: connection refused", "start it");
+        assert!(findings.explain("sink otlp fails: connection refused"));
+    }
 }

@@ -53,21 +53,22 @@ pub(super) fn spelled(text: &str) -> Option<(f64, usize)> {
 
 /// Parses `1 hour, 10 minutes and 3.2 seconds` to seconds, with its length.
 pub(super) fn worded(text: &str) -> Option<(f64, usize)> {
-    let (mut seconds, mut rest, mut part) = (0.0, text, text);
+    let split = |part| str::split_at(part, token_len(part));
+    let (mut seconds, mut rest) = (0.0, text);
+    let (mut count, mut words) = split(text);
     for (word, unit) in DURATION_WORDS {
-        let (count, after) = part.split_once(' ').unwrap_or_default();
-        let Some(after) = after.strip_prefix(word) else {
+        let Some(after) = words.strip_prefix(' ').and_then(|words| words.strip_prefix(word)) else {
             continue;
         };
         let after = after.strip_prefix('s').unwrap_or(after);
-        let count = number_text::finite(count)?;
+        let number = number_text::finite(count)?;
         if after.starts_with(|next: char| next.is_alphanumeric() || next == '/') {
             break;
         }
-        seconds += count * unit;
+        seconds += number * unit;
         rest = after;
         let next = after.strip_prefix(" and ").or_else(|| after.strip_prefix(", "));
-        part = next.unwrap_or_default();
+        (count, words) = split(next.unwrap_or_default());
     }
     (rest.len() < text.len()).then_some((seconds, text.len() - rest.len()))
 }

@@ -125,6 +125,11 @@ fn distinct(mut texts: Vec<String>) -> Vec<String> {
 }
 
 impl KeyUse {
+    /// Returns whether values are kept under the key because the mapping has no row for it.
+    pub fn is_unmapped(&self) -> bool {
+        self.outcome.is_custom || self.outcome.is_text
+    }
+
     /// Returns whether a row keeps the values under the key itself.
     fn is_kept(&self) -> bool {
         self.outcome.is_mapped && self.target == metric::TRAIN_CUSTOM.name

@@ -60,7 +60,7 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
         let before = &line[label_start..start];
         let (context, label, is_assigned) = label_of(before);
         // `device='cuda:0'` in a printed tensor.
-        if before.ends_with(':') && label.ends_with("cuda") {
+        if before.ends_with(':') && label.rsplit(is_margin).next() == Some("cuda") {
             (at, label_start) = (end, end);
             continue;
         }
@@ -507,6 +507,7 @@ mod tests {
                 "loss: tensor(2.5, device='cuda:0', grad_fn=<MeanBackward0>) acc=np.float64(0.5) a → 3",
                 "loss→2.5 acc→0.5 a→3",
             ),
+            ("num_cuda:4, device=cuda:0", "num_cuda→4"),
             (
                 "time=10 minutes and 3.5 seconds, eval time=31.5 seconds, 0.5 second/step, eta 1 hour",
                 "time→603.5s time→31.5s second/step→0.5 eta→3600s",

@@ -21,11 +21,12 @@ impl Records {
         if patterns.is_empty() {
             return Some((Vec::with_capacity(16), text));
         }
-        let is_skipped = std::mem::take(&mut self.skips_next);
-        let found = patterns
+        if std::mem::take(&mut self.skips_next) {
+            return None;
+        }
+        let (pattern, captures) = patterns
             .iter()
-            .find_map(|pattern| Some((pattern, pattern.captures(text)?)));
-        let (pattern, captures) = found.filter(|_| !is_skipped)?;
+            .find_map(|pattern| Some((pattern, pattern.captures(text)?)))?;
         if captures.name(SKIP_NEXT).is_some() {
             self.skips_next = true;
             return None;
