@@ -14,7 +14,7 @@ use crate::logs::{LogFormat, ParserFactory};
 use pulsetrain_record::Recorder;
 
 /// The mapping with the dictionary of usual keys.
-const DICTIONARY: &str = "generic";
+pub(super) const DICTIONARY: &str = "generic";
 
 /// The row in the table of formats. Its `detect` is tried after those of all others.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {

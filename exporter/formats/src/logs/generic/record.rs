@@ -10,6 +10,7 @@ use super::{
     field::{RecordContext, RecordedField},
     field_role::{FieldRole, RecordHeader},
     record_keys::RecordKeys,
+    text::TextLines,
 };
 use crate::logs::{lines::Line, spans};
 use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta, SpanAttributes};
@@ -37,6 +38,10 @@ pub(super) struct Records {
     pub(super) is_of_other_loop: bool,
     /// Whether the next line repeats an earlier record.
     pub(super) skips_next: bool,
+    /// Whether no pattern matches the newest line.
+    pub(super) is_unmatched: bool,
+    /// Finds values of training in lines that no pattern matches.
+    pub(super) dictionary: Option<Box<TextLines>>,
 }
 
 impl Records {
@@ -52,6 +57,8 @@ impl Records {
             is_other_counter: false,
             is_of_other_loop: false,
             skips_next: false,
+            is_unmatched: false,
+            dictionary: None,
         }
     }
 

@@ -490,6 +490,7 @@ impl LineFormat for TextLines {
             return false;
         }
         let Some(fields) = self.fields(line.text) else {
+            self.records.report_unmatched(line, recorder);
             return false;
         };
         self.records.record(&fields, line, recorder);
