@@ -19,6 +19,9 @@ use pulsetrain_record::{Recorder, SkipReason};
 /// The reason of counts that are no steps of training.
 const OTHER_LOOP: &str = "count_of_another_loop";
 
+/// The reason of numbers without a label.
+const UNLABELLED: &str = "unlabelled_number";
+
 /// The state of a log between records.
 #[derive(Debug)]
 pub(super) struct Records {
@@ -36,6 +39,8 @@ pub(super) struct Records {
     is_other_counter: bool,
     /// Whether the record has the count of another loop than training, which is no step.
     pub(super) is_of_other_loop: bool,
+    /// The numbers without a label in the record.
+    pub(super) unlabelled: u64,
     /// Whether the next line repeats an earlier record.
     pub(super) skips_next: bool,
     /// Whether no pattern matches the newest line.
@@ -56,6 +61,7 @@ impl Records {
             last_step: None,
             is_other_counter: false,
             is_of_other_loop: false,
+            unlabelled: 0,
             skips_next: false,
             is_unmatched: false,
             dictionary: None,
@@ -69,6 +75,10 @@ impl Records {
                 "the bar has another total than the finished bar before it; its count is no step".to_owned()
             });
         }
+        recorder.skip_values(
+            SkipReason::Ignored(UNLABELLED),
+            std::mem::take(&mut self.unlabelled),
+        );
         let (time_field, time) = self.time(fields, line, recorder);
         let (step_field, step) = self.step(fields).unzip();
         let meta = RecordMeta {
