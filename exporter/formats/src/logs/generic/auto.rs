@@ -4,6 +4,7 @@ use pulsetrain_mapping::{Field, trainer};
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
+    class_table::ClassTable,
     csv::{Header, Table},
     key_use::KeyUse,
     text::{TextLines, is_context},
@@ -45,6 +46,7 @@ fn parser() -> Box<dyn crate::logs::LogParser> {
 #[derive(Debug)]
 pub(super) struct GenericLines {
     table: Table,
+    classes: ClassTable,
     text: TextLines,
 }
 
@@ -52,6 +54,7 @@ impl Default for GenericLines {
     fn default() -> Self {
         Self {
             table: Table::default(),
+            classes: ClassTable::default(),
             text: TextLines::of(trainer(DICTIONARY).mapping()),
         }
     }
@@ -65,10 +68,16 @@ impl GenericLines {
 
     /// Returns the fields of a line that is a record.
     fn fields<'a>(&'a mut self, text: &'a str) -> Option<(Vec<Field<'a>>, &'a mut TextLines)> {
+        if let Some(fields) = self.classes.row(text) {
+            self.text.records.look_up(&fields);
+            return Some((fields, &mut self.text));
+        }
         if self.table.take_header(text, has_result) {
             return None;
         }
-        let Self { table, text: lines } = self;
+        let Self {
+            table, text: lines, ..
+        } = self;
         if let Some(mut fields) = table.header().and_then(|header| header.fields(text)) {
             lines.keys.rename_if_marked(&mut fields);
             lines.records.look_up(&fields);
