@@ -10,7 +10,7 @@ use super::{
     epoch_steps::EpochSteps,
     key_use::KeyUse,
     label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place, step_at_start},
-    labelled::{COUNT, Labelled, LabelledNumber, labelled},
+    labelled::{COUNT, Labelled, LabelledNumber, is_rate, labelled},
     record::Records,
     section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_evaluation, names_training},
 };
@@ -456,14 +456,15 @@ impl TextLines {
 /// Returns whether a number has no label. Progress, and a number in brackets after another one, repeat or explain a value.
 fn is_unlabelled(number: &Labelled<'_>) -> bool {
     let is_value = matches!(number.number, LabelledNumber::Value(..));
-    is_value && number.label.is_empty() && !number.is_remark && !number.is_progress
+    let is_labelled = number.label.contains(char::is_alphabetic);
+    is_value && !is_labelled && !number.is_remark && !number.is_progress
 }
 
 /// Returns whether a fraction is two rates instead of a count, as `1200/900 tok/s` of OpenNMT.
 fn are_rates(number: &Labelled<'_>, next: Option<&Labelled<'_>>) -> bool {
     let is_label = next.is_some_and(|next| next.label == number.measure);
     let is_fraction = matches!(number.number, LabelledNumber::Fraction(..));
-    is_fraction && number.label.is_empty() && number.measure.ends_with("/s") && !is_label
+    is_fraction && number.label.is_empty() && is_rate(number.measure) && !is_label
 }
 
 /// Returns the word before the bracket that a number is in, given that of the number before it: `tot_loss` in
