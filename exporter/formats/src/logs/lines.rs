@@ -214,7 +214,8 @@ impl<F: LineFormat> LineParser<F> {
             time,
             clock: &self.clock,
         };
-        if let (None, Some(_)) = (ranked.rank, &self.begin)
+        if ranked.rank.is_none()
+            && self.begin.is_some()
             && let Some(rank) = F::rank(ranked.text)
         {
             self.first_rank.get_or_insert(rank);
