@@ -2,10 +2,12 @@
 //!
 //! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields, whose roles
 //! `field_role` decides. `record_keys` caches the row of each key, and `clock` parses times. `section` distinguishes training
-//! from evaluations, `blocks` reads records over several lines, and `epoch_steps` converts counts within an epoch.
+//! from evaluations, `blocks` reads records over several lines, `class_table` evaluations of classes, and `epoch_steps` converts
+//! counts within an epoch.
 
 mod auto;
 mod blocks;
+mod class_table;
 mod clock;
 mod csv;
 mod durations;

@@ -120,8 +120,8 @@ train.custom -> 12 12 13
 
 generic/yolo.log generic
 train.epoch -> 1 2 3
-# GPU_mem, whose G may be of 1000 or of 1024, three losses, Instances and Size.
-train.custom -> 2.15 1.25 1.5 1.125 10 640 2.15 1 1.25 1 11 640 2.15 0.75 1 0.875 12 640
+# GPU_mem, whose G may be of 1000 or of 1024, three losses, Instances and Size; and the evaluation after each epoch.
+train.custom -> 2.15 1.25 1.5 1.125 10 640 4 17 0.623 0.833 0.888 0.631 2.15 1 1.25 1 11 640 4 17 0.634 0.833 0.889 0.632 2.15 0.75 1 0.875 12 640 4 17 0.645 0.833 0.890 0.633
 
 generic/splits.jsonl generic
 train.global_step -> 10 20 30

@@ -4,17 +4,18 @@ use pulsetrain_mapping::{Field, trainer};
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
+    class_table::ClassTable,
     csv::{Header, Table},
     key_use::KeyUse,
     text::{TextLines, is_context},
 };
 use crate::logs::lines::{Line, LineFormat, LineParser, identify_by};
-use crate::logs::rank_prefix::each_printed_line;
+use crate::logs::rank_prefix::{each_printed_line, rank_in_fields};
 use crate::logs::{LogFormat, ParserFactory};
-use pulsetrain_record::Recorder;
+use pulsetrain_record::{Rank, Recorder};
 
 /// The mapping with the dictionary of usual keys.
-const DICTIONARY: &str = "generic";
+pub(super) const DICTIONARY: &str = "generic";
 
 /// The row in the table of formats. Its `detect` is tried after those of all others.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
@@ -45,6 +46,7 @@ fn parser() -> Box<dyn crate::logs::LogParser> {
 #[derive(Debug)]
 pub(super) struct GenericLines {
     table: Table,
+    classes: ClassTable,
     text: TextLines,
 }
 
@@ -52,6 +54,7 @@ impl Default for GenericLines {
     fn default() -> Self {
         Self {
             table: Table::default(),
+            classes: ClassTable::default(),
             text: TextLines::of(trainer(DICTIONARY).mapping()),
         }
     }
@@ -65,10 +68,16 @@ impl GenericLines {
 
     /// Returns the fields of a line that is a record.
     fn fields<'a>(&'a mut self, text: &'a str) -> Option<(Vec<Field<'a>>, &'a mut TextLines)> {
+        if let Some(fields) = self.classes.row(text) {
+            self.text.records.look_up(&fields);
+            return Some((fields, &mut self.text));
+        }
         if self.table.take_header(text, has_result) {
             return None;
         }
-        let Self { table, text: lines } = self;
+        let Self {
+            table, text: lines, ..
+        } = self;
         if let Some(mut fields) = table.header().and_then(|header| header.fields(text)) {
             lines.keys.rename_if_marked(&mut fields);
             lines.records.look_up(&fields);
@@ -96,6 +105,10 @@ impl LineFormat for GenericLines {
 
     fn is_record_start(text: &str) -> bool {
         TextLines::is_record_start(text)
+    }
+
+    fn rank(text: &str) -> Option<Rank> {
+        rank_in_fields(text)
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {

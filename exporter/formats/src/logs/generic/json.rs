@@ -36,6 +36,7 @@ impl LineFormat for JsonLines {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let Some((mut fields, body)) = self.records.match_line(line.text) else {
+            self.records.report_unmatched(line, recorder);
             return false;
         };
         // Nearly every line begins with the object.

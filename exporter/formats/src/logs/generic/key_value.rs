@@ -31,6 +31,7 @@ impl LineFormat for KeyValueLines {
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let records = &mut self.records;
         let Some((mut fields, body)) = records.match_line(line.text) else {
+            records.report_unmatched(line, recorder);
             return false;
         };
         pairs::read(body, records.mapping.pairs(), &mut fields);

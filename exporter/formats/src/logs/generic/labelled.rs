@@ -325,7 +325,9 @@ fn measure(rest: &str) -> &str {
     let rest = &rest[..rest.floor_char_boundary(MOST_BYTES)];
     let end = delimiters(rest).next().map_or(rest.len(), |(start, _)| start);
     let text = &rest[..end];
-    if rest[end..].starts_with(':') {
+    // In `1200 words/s : gNorm 0.5` of Marian, the colon separates values.
+    let is_separator = text.ends_with(' ') && is_rate(text.trim_end());
+    if rest[end..].starts_with(':') && !(is_separator && number(rest[end + 1..].trim_start()).is_none()) {
         return "";
     }
     let next = next_token(text, 0);
@@ -337,6 +339,11 @@ fn measure(rest: &str) -> &str {
     } else {
         text
     }
+}
+
+/// Returns whether the words after a number are a rate.
+pub(super) fn is_rate(measure: &str) -> bool {
+    ["/s", "/sec"].iter().any(|end| measure.ends_with(end))
 }
 
 /// Splits the text before a number into context and label, and returns whether `=` follows the label.
@@ -457,6 +464,11 @@ mod tests {
                 "loss→2.5 ms/step→250 tok/s→4096 mfu→41.5%",
             ),
             ("step: 5 tok/s 1200", "step→5 tok/s→1200"),
+            (
+                "Time 12.5s : 1234.5 words/s : gNorm 0.5",
+                "Time→12.5s words/s→1234.5 gNorm→0.5",
+            ),
+            ("step: 5 tok/s : 1200", "step→5 tok/s→1200"),
             (
                 "step: 5 loss: 2.31 tok/s 1200 ms/step 250",
                 "step→5 loss→2.31 tok/s→1200 ms/step→250",

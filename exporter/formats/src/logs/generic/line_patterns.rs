@@ -1,9 +1,11 @@
 //! Applies the line patterns of a mapping: they select the records, and their groups are fields.
 
-use pulsetrain_mapping::{Field, FieldValue};
+use pulsetrain_mapping::{Field, FieldValue, trainer};
+use pulsetrain_record::{Recorder, SkipReason};
 use std::borrow::Cow;
 
-use super::record::Records;
+use super::{auto::DICTIONARY, record::Records, text::TextLines};
+use crate::logs::lines::Line;
 
 /// The fields of a line, and the rest of the line with further fields.
 type LineFields<'a> = (Vec<Field<'a>>, &'a str);
@@ -13,6 +15,9 @@ const RECORD: &str = "record";
 
 /// The group of a pattern of lines after which a line repeats an earlier record.
 const SKIP_NEXT: &str = "skip_next";
+
+/// The reason of lines with values of training that no pattern matches.
+const UNMATCHED: &str = "unmatched_line";
 
 impl Records {
     /// Returns the fields of the first matching pattern, or `None` for a line without a record.
@@ -24,9 +29,11 @@ impl Records {
         if std::mem::take(&mut self.skips_next) {
             return None;
         }
-        let (pattern, captures) = patterns
+        let found = patterns
             .iter()
-            .find_map(|pattern| Some((pattern, pattern.captures(text)?)))?;
+            .find_map(|pattern| Some((pattern, pattern.captures(text)?)));
+        self.is_unmatched = found.is_none();
+        let (pattern, captures) = found?;
         if captures.name(SKIP_NEXT).is_some() {
             self.skips_next = true;
             return None;
@@ -45,6 +52,22 @@ impl Records {
         // If groups name fields, the rest of the line has no further ones.
         let rest = if fields.is_empty() { text } else { "" };
         Some((fields, record.unwrap_or(rest)))
+    }
+
+    /// Counts the newest line if no pattern matches it and it has values of training under usual keys.
+    pub(super) fn report_unmatched(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) {
+        if !std::mem::take(&mut self.is_unmatched) {
+            return;
+        }
+        let dictionary = self
+            .dictionary
+            .get_or_insert_with(|| Box::new(TextLines::of(trainer(DICTIONARY).mapping())));
+        if dictionary.fields(line.text).is_some() {
+            recorder.report(SkipReason::Ignored(UNMATCHED), line.position(), || {
+                "no pattern of the trainer's lines matches this line with values of training; it is skipped"
+                    .to_owned()
+            });
+        }
     }
 
     /// Looks up the keys of fields.

@@ -10,6 +10,7 @@ use super::{
     field::{RecordContext, RecordedField},
     field_role::{FieldRole, RecordHeader},
     record_keys::RecordKeys,
+    text::TextLines,
 };
 use crate::logs::{lines::Line, spans};
 use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta, SpanAttributes};
@@ -17,6 +18,9 @@ use pulsetrain_record::{Recorder, SkipReason};
 
 /// The reason of counts that are no steps of training.
 const OTHER_LOOP: &str = "count_of_another_loop";
+
+/// The reason of numbers without a label.
+const UNLABELLED: &str = "unlabelled_number";
 
 /// The state of a log between records.
 #[derive(Debug)]
@@ -35,8 +39,14 @@ pub(super) struct Records {
     is_other_counter: bool,
     /// Whether the record has the count of another loop than training, which is no step.
     pub(super) is_of_other_loop: bool,
+    /// The numbers without a label in the record.
+    pub(super) unlabelled: u64,
     /// Whether the next line repeats an earlier record.
     pub(super) skips_next: bool,
+    /// Whether no pattern matches the newest line.
+    pub(super) is_unmatched: bool,
+    /// Finds values of training in lines that no pattern matches.
+    pub(super) dictionary: Option<Box<TextLines>>,
 }
 
 impl Records {
@@ -51,7 +61,10 @@ impl Records {
             last_step: None,
             is_other_counter: false,
             is_of_other_loop: false,
+            unlabelled: 0,
             skips_next: false,
+            is_unmatched: false,
+            dictionary: None,
         }
     }
 
@@ -62,6 +75,10 @@ impl Records {
                 "the bar has another total than the finished bar before it; its count is no step".to_owned()
             });
         }
+        recorder.skip_values(
+            SkipReason::Ignored(UNLABELLED),
+            std::mem::take(&mut self.unlabelled),
+        );
         let (time_field, time) = self.time(fields, line, recorder);
         let (step_field, step) = self.step(fields).unzip();
         let meta = RecordMeta {

@@ -196,6 +196,28 @@ values:
 }
 
 #[test]
+fn lines_with_values_that_no_pattern_matches_are_counted() {
+    let unmatched = [(SkipReason::Ignored("unmatched_line"), 1)];
+    for (trainer, log, expected) in [
+        (
+            "nanogpt",
+            "iter 1: loss 2.5, time 12.5ms, mfu 40.00%\nstep 2 | loss 2.25 | lr 0.1\nsaving checkpoint 3\n",
+            &unmatched[..],
+        ),
+        // The repeated line of the best round has no other values.
+        (
+            "lightgbm",
+            "[2]\tvalid_1's l2: 2.5\nEarly stopping, best iteration is:\n[2]\tvalid_1's l2: 2.5\n",
+            &[],
+        ),
+    ] {
+        let read = Sampled::read(crate::format_by_name(trainer).unwrap(), log);
+        assert_eq!(reasons(&read.skipped), expected, "{trainer}");
+        assert_eq!(read.counts.records, 1, "{trainer}");
+    }
+}
+
+#[test]
 fn attributes_come_from_keys_and_from_the_mapping() {
     let mapping = mapping(
         "values: [{key: r, metric: rl.trajectory_reward, attributes: {rl.statistic: mean}, attributes_from: {data.split: split}}]",

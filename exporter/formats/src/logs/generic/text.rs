@@ -10,7 +10,7 @@ use super::{
     epoch_steps::EpochSteps,
     key_use::KeyUse,
     label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place, step_at_start},
-    labelled::{COUNT, Labelled, LabelledNumber, labelled},
+    labelled::{COUNT, Labelled, LabelledNumber, is_rate, labelled},
     record::Records,
     section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_evaluation, names_training},
 };
@@ -64,6 +64,8 @@ pub(super) struct TextLines {
     is_in_evaluation: bool,
     /// Whether a record was an object.
     has_objects: bool,
+    /// The numbers without a label in the newest line, after its first value.
+    unlabelled: u64,
 }
 
 impl TextLines {
@@ -76,6 +78,7 @@ impl TextLines {
             section: Section::Training,
             is_in_evaluation: false,
             has_objects: false,
+            unlabelled: 0,
         }
     }
 
@@ -154,6 +157,7 @@ impl TextLines {
             }
         }
         self.has_objects |= is_object;
+        self.records.unlabelled = self.unlabelled;
         Some(fields)
     }
 
@@ -222,6 +226,7 @@ impl TextLines {
         mut section: Section,
         fields: &mut Vec<Field<'a>>,
     ) -> Vec<Option<f64>> {
+        self.unlabelled = 0;
         let mut totals = vec![None; fields.len()];
         // `(4500/10000)` explains the number before it if the line has another count.
         let has_count = numbers.iter().any(|number| is_count(number) && !number.is_remark);
@@ -257,7 +262,9 @@ impl TextLines {
                 (None, Some(step)) => Some((Cow::Borrowed(COUNT), FieldValue::Number(step))),
                 (None, None) => self.keys.field(number, section),
             };
-            let Some(mut field) = field else {
+            let are_rates = are_rates(number, numbers.get(at + 1));
+            let Some(mut field) = field.filter(|_| !are_rates) else {
+                self.unlabelled += u64::from(are_rates || !fields.is_empty() && is_unlabelled(number));
                 continue;
             };
             if !group.is_empty() && fields.iter().any(|(key, _)| *key == field.0) {
@@ -446,6 +453,20 @@ impl TextLines {
     }
 }
 
+/// Returns whether a number has no label. Progress, and a number in brackets after another one, repeat or explain a value.
+fn is_unlabelled(number: &Labelled<'_>) -> bool {
+    let is_value = matches!(number.number, LabelledNumber::Value(..));
+    let is_labelled = number.label.contains(char::is_alphabetic);
+    is_value && !is_labelled && !number.is_remark && !number.is_progress
+}
+
+/// Returns whether a fraction is two rates instead of a count, as `1200/900 tok/s` of OpenNMT.
+fn are_rates(number: &Labelled<'_>, next: Option<&Labelled<'_>>) -> bool {
+    let is_label = next.is_some_and(|next| next.label == number.measure);
+    let is_fraction = matches!(number.number, LabelledNumber::Fraction(..));
+    is_fraction && number.label.is_empty() && is_rate(number.measure) && !is_label
+}
+
 /// Returns the word before the bracket that a number is in, given that of the number before it: `tot_loss` in
 /// `tot_loss[loss=2.5, acc=0.5]`.
 fn group_of<'a>(context: &'a str, before: &'a str) -> &'a str {
@@ -490,6 +511,7 @@ impl LineFormat for TextLines {
             return false;
         }
         let Some(fields) = self.fields(line.text) else {
+            self.records.report_unmatched(line, recorder);
             return false;
         };
         self.records.record(&fields, line, recorder);

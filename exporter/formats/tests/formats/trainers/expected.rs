@@ -480,6 +480,8 @@ train.loss -> 7.449433 5.394202 4.239513
 train.param_norm -> 22.71 31.64 19.64
 train.samples -> 400 400 400
 train.grad_norm ->
+train.custom{train.custom.name=nnzs} -> 5 5 5
+train.custom{train.custom.name=bias} -> -0.711329 4.831035 -0.641322
 train.custom{train.custom.name=objective} -> 7.541514 5.460212 4.278772
 
 scikit-learn/gradient_boosting.log scikit-learn
@@ -491,6 +493,9 @@ scikit-learn/hist_gradient_boosting.log scikit-learn
 train.global_step -> 1 2 3
 train.loss -> 2.89446 2.48943 2.17601
 eval.loss -> 2.15621 1.85627 1.66333
+train.custom{train.custom.name=trees} -> 1 1 1
+train.custom{train.custom.name=leaves} -> 14 15 15
+train.custom{train.custom.name=max_depth} -> 6 7 7
 train.step.duration -> 0.004 0.001 0.001
 
 scikit-learn/hist_scores.log scikit-learn

@@ -1,6 +1,8 @@
 //! The metric of a number, by its label and unit.
 
 use super::read;
+use crate::logs::sampled::reasons;
+use pulsetrain_record::SkipReason;
 
 #[test]
 fn per_device_throughput_is_not_recorded_as_total_throughput() {
@@ -125,6 +127,17 @@ fn text_in_brackets_belongs_to_the_label_before_it() {
         read.values("train.custom"),
         [0.5, 1.1, 9.5, 0.25, 1.0, 9.25, 0.5, 0.9, 9.0]
     );
+}
+
+#[test]
+fn numbers_without_a_label_are_counted() {
+    let line = |step: u32| format!("7 | loss 2.{step} (2.5) | 490.5/s | 1200/900 tok/s; lr: 0.1\n");
+    let read = read(&(1..4).map(line).collect::<String>());
+    assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
+    assert_eq!(read.values("train.learning_rate"), [0.1; 3]);
+    assert!(read.values("train.global_step").is_empty());
+    let unlabelled = SkipReason::Ignored("unlabelled_number");
+    assert_eq!(reasons(&read.skipped), [(unlabelled, 6)]);
 }
 
 #[test]

@@ -62,6 +62,13 @@ fn second_bar_of_an_epoch_is_of_an_evaluation() {
 }
 
 #[test]
+fn scores_of_every_evaluation_set_of_catboost_are_kept() {
+    let log = "0:\ttest: 0.5\ttest1: 0.6\ttest2: 0.7\ttest3: 0.8\ttotal: 47.5ms\tremaining: 0us\n";
+    let catboost = Sampled::read(crate::format_by_name("catboost").unwrap(), log);
+    assert_eq!(catboost.values("train.custom"), [0.5, 0.6, 0.7, 0.8]);
+}
+
+#[test]
 fn shorter_bar_in_a_log_without_epochs_is_no_step_and_is_reported() {
     let bar = |(done, total): (u32, u32)| format!("{done}/{total} [00:01<00:02, 2.5it/s, loss=2.{done}]\r");
     let bars = [(1, 4), (4, 4), (1, 2), (2, 2), (1, 4), (4, 4)];
