@@ -151,7 +151,7 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, String)> {
     match sink.signals() {
         Some(list) if list.0.is_empty() => Err((
             list.location,
-            "signals is an empty list: name traces, metrics or logs".to_owned(),
+            "signals is an empty list; name traces, metrics or logs".to_owned(),
         )),
         _ => outcome.map_err(|error| (location, error.to_string())),
     }

@@ -10,7 +10,7 @@ use crate::ListenAddress;
 pub enum NetError {
     /// Other machines can reach the address, but the configuration does not allow that.
     #[error(
-        "{address} can be reached by other machines without {missing}: set tls and auth (or tls with client_ca), listen on \
+        "{address} can be reached by other machines without {missing}; set tls and auth (or tls with client_ca), listen on \
          127.0.0.1, or allow it with allow_remote: true"
     )]
     Remote {

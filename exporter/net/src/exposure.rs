@@ -39,7 +39,7 @@ impl Exposure {
     pub fn cleartext_warning(&self, address: SocketAddr) -> Option<String> {
         let is_clear = self.auth.is_some() && self.tls.is_none() && !address.ip().is_loopback();
         is_clear.then(|| {
-            format!("credentials of clients on other machines travel unencrypted to {address}: set tls")
+            format!("credentials of clients on other machines travel unencrypted to {address}; set tls")
         })
     }
 

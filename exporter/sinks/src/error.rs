@@ -43,7 +43,7 @@ pub enum SinkError {
         source: io::Error,
     },
     /// The extension of the output file names no format.
-    #[error("cannot write {}: name it .jsonl for JSON lines, .binpb for length-prefixed protobuf", path.display())]
+    #[error("cannot write {}; name it .jsonl for JSON lines, .binpb for length-prefixed protobuf", path.display())]
     FileFormat {
         /// The file.
         path: PathBuf,

@@ -340,8 +340,8 @@ fn invalid_configuration_is_reported_with_a_fix() {
     let file = config(&folder, "sinks: {}\n");
     assert_fix(
         doctor(NONE, &["--config", &file]),
+        "all data would be lost",
         "remove the key",
-        "correct it there",
     );
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();

@@ -27,11 +27,11 @@ pub(crate) fn check(file: &str, config: &Config, ours: &[SocketAddr]) -> Vec<Fau
     };
     if config.sources.0.is_empty() && !config.gpu.enabled {
         found.whole(
-            "there are no sources, so there is nothing to do: pulsetrain agent --print-config shows an example",
+            "there are no sources, so there is nothing to do; pulsetrain agent --print-config shows an example",
         );
     }
     if config.sinks.0.is_empty() {
-        found.whole("there are no sinks, so all data would be lost: remove the key to use the default sink");
+        found.whole("there are no sinks, so all data would be lost; remove the key to use the default sink");
     }
     found.quantities(config);
     for (name, source) in config.sources.iter() {
@@ -41,7 +41,7 @@ pub(crate) fn check(file: &str, config: &Config, ours: &[SocketAddr]) -> Vec<Fau
             _ => "",
         };
         if !reserved.is_empty() {
-            let message = format!("sources.{name}: the name is reserved for {reserved}: choose another");
+            let message = format!("sources.{name}: the name is reserved for {reserved}; choose another");
             found.at(source.location(), message);
         }
         match source {
@@ -86,33 +86,33 @@ impl Findings<'_> {
         for (location, _) in queue.into_iter().filter(|(_, is_zero)| *is_zero) {
             self.at(
                 location,
-                "limits: a queue of zero accepts nothing: give it at least 1",
+                "limits: a queue of zero accepts nothing; give it at least 1",
             );
         }
         let intervals = [
             (
                 &limits.retry_after,
-                "limits: a retry every few milliseconds overloads a receiver that fails: give it at least 100ms",
+                "limits: a retry every few milliseconds overloads a receiver that fails; give it at least 100ms",
             ),
             (
                 &limits.retry_at_most,
-                "limits: a retry every few milliseconds overloads a receiver that fails: give it at least 100ms",
+                "limits: a retry every few milliseconds overloads a receiver that fails; give it at least 100ms",
             ),
             (
                 &config.telemetry.interval,
-                "telemetry: an interval below 100ms would keep a processor busy: give it 1s or more",
+                "telemetry: an interval below 100ms would keep a processor busy; give it 1s or more",
             ),
             (
                 &config.gpu.interval,
-                "gpu: the driver measures ten times a second at most: give an interval of 100ms or more",
+                "gpu: the driver measures ten times a second at most; give an interval of 100ms or more",
             ),
             (
                 &config.gpu.energy_interval,
-                "gpu: most drivers update the energy counter ten times a second: give an energy_interval of 100ms or more",
+                "gpu: most drivers update the energy counter ten times a second; give an energy_interval of 100ms or more",
             ),
             (
                 &config.gpu.imex_interval,
-                "gpu: each report on IMEX starts two programs: give an imex_interval of 100ms or more",
+                "gpu: each report on IMEX starts two programs; give an imex_interval of 100ms or more",
             ),
         ];
         for (interval, message) in intervals
@@ -127,14 +127,14 @@ impl Findings<'_> {
         if logs.paths.is_empty() {
             self.at(
                 location,
-                format!("sources.{name}.logs has no paths: name the logs, like paths: [training.json]"),
+                format!("sources.{name}.logs has no paths; name the logs, like paths: [training.json]"),
             );
         }
         if logs.poll_interval.0 < MIN_INTERVAL {
             self.at(
                 logs.poll_interval.location,
                 format!(
-                    "sources.{name}.logs: a poll_interval below 100ms would keep a processor busy: give it 1s"
+                    "sources.{name}.logs: a poll_interval below 100ms would keep a processor busy; give it 1s"
                 ),
             );
         }
@@ -170,14 +170,14 @@ impl Findings<'_> {
         if receiver.listen.is_empty() {
             self.at(
                 location,
-                format!("sources.{name}.otlp has no address: give it one, like listen: [127.0.0.1:4317]"),
+                format!("sources.{name}.otlp has no address; give it one, like listen: [127.0.0.1:4317]"),
             );
         }
         self.exposure(&format!("sources.{name}.otlp"), receiver.exposure());
         if *receiver.max_connections == 0 {
             self.at(
                 receiver.max_connections.location,
-                format!("sources.{name}.otlp: max_connections of zero accepts no client: give it at least 1"),
+                format!("sources.{name}.otlp: max_connections of zero accepts no client; give it at least 1"),
             );
         }
         if let Err(error) = receiver.settings().check() {
@@ -194,10 +194,10 @@ impl Findings<'_> {
         let queue = queues.min().unwrap_or(config.limits.queue_bytes.0);
         let message = receiver.max_message.0;
         let problem = if !MESSAGE_BYTES.contains(&message) {
-            "max_message is out of range: give 1KiB to 64MiB".to_owned()
+            "max_message is out of range; give 1KiB to 64MiB".to_owned()
         } else if message > queue {
             format!(
-                "a message of {message} bytes never fits into a queue of {queue}: give a max_message up to the smallest queue \
+                "a message of {message} bytes never fits into a queue of {queue}; give a max_message up to the smallest queue \
                  (limits.queue_bytes, or queue.bytes of a sink)"
             )
         } else {
@@ -220,7 +220,7 @@ impl Findings<'_> {
             self.at(
                 logs.format.location,
                 format!(
-                    "sources.{name}.logs: a mapping is for the formats {}: name one of them here, or in the mapping",
+                    "sources.{name}.logs: a mapping is for the formats {}; name one of them here, or in the mapping",
                     mapped()
                 ),
             );
@@ -267,7 +267,7 @@ impl Findings<'_> {
             let path = &file.path;
             if let Some(other) = written.insert(absolute(path), name) {
                 let message = format!(
-                    "{} is the file of sinks.{other} too: name another one",
+                    "{} is the file of sinks.{other} too; name another one",
                     path.value
                 );
                 self.at(path.location, message);
@@ -280,7 +280,7 @@ impl Findings<'_> {
             for path in &logs.paths {
                 if let Some(sink) = written.get(&absolute(path)) {
                     let message = format!(
-                        "{} is read by sources.{name} and written by sinks.{sink}: name another file",
+                        "{} is read by sources.{name} and written by sinks.{sink}; name another file",
                         path.value
                     );
                     self.at(path.location, message);
@@ -295,7 +295,7 @@ impl Findings<'_> {
             if let [_, second, ..] = locations[..] {
                 self.at(
                     second,
-                    format!("{address} is listened on twice: give one of them another port"),
+                    format!("{address} is listened on twice; give one of them another port"),
                 );
             }
             if ours.contains(&address) || address.port() == 0 {

@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for SettingVisitor {
         match text {
             "off" => Ok(DiskQueueSetting::Off),
             other => Err(E::custom(format!(
-                "disk_queue is {other:?}: write off, or keys such as {{bytes: 1GiB, sync: always}}"
+                "disk_queue is {other:?}; write off, or keys such as {{bytes: 1GiB, sync: always}}"
             ))),
         }
     }

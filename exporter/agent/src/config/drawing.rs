@@ -93,7 +93,7 @@ impl Attributes {
             .filter(|name| !name.is_empty())
             .collect();
         if names.is_empty() {
-            return Err("must not be empty: write lean, full or names of attributes".to_owned());
+            return Err("must not be empty; write lean, full or names of attributes".to_owned());
         }
         Ok(Self(AttributePolicy::Only(names)))
     }

@@ -81,15 +81,15 @@ impl ExposureKeys<'_> {
         if let Some(tls) = self.tls {
             for (key, path) in [("certificate", &tls.certificate), ("key", &tls.key)] {
                 if path.is_empty() {
-                    return Err((tls.location, format!("tls has no {key}: name a PEM file")));
+                    return Err((tls.location, format!("tls has no {key}; name a PEM file")));
                 }
             }
         }
         if let Some(auth) = self.auth {
             let problem = match (&auth.bearer_token_file, &auth.basic) {
-                (Some(_), Some(_)) => "auth has bearer_token_file and basic: keep one",
+                (Some(_), Some(_)) => "auth has bearer_token_file and basic; keep one",
                 (None, None) => {
-                    "auth has no credentials: give bearer_token_file, or basic with user and password_file"
+                    "auth has no credentials; give bearer_token_file, or basic with user and password_file"
                 }
                 _ => "",
             };
@@ -168,7 +168,7 @@ mod tests {
         };
         assert_eq!(
             keys.check(),
-            Err((location, "tls has no certificate: name a PEM file".to_owned()))
+            Err((location, "tls has no certificate; name a PEM file".to_owned()))
         );
     }
 }

@@ -68,10 +68,10 @@ fn words(error: &Error, given: &str) -> String {
             format!("unknown name {given:?}{}", nearest(given, expected))
         }
         Error::DuplicateMappingKey { key, .. } => {
-            format!("duplicate key {}: keep one", key.as_deref().unwrap_or_default())
+            format!("duplicate key {}; keep one", key.as_deref().unwrap_or_default())
         }
-        Error::InvalidScalar { ty: "boolean", .. } => "invalid value: write true or false".to_owned(),
-        Error::InvalidScalar { .. } => "invalid value: write a number in digits, like 1000".to_owned(),
+        Error::InvalidScalar { ty: "boolean", .. } => "invalid value; write true or false".to_owned(),
+        Error::InvalidScalar { .. } => "invalid value; write a number in digits, like 1000".to_owned(),
         other => plainer(&without_place(&other.to_string())),
     }
 }
@@ -102,20 +102,20 @@ fn without_place(text: &str) -> String {
 /// Replaces messages of the reader that are unclear to users of YAML.
 fn plainer(words: &str) -> String {
     let plainer = match words {
-        "expected sequence start" => "expected a list: write [one, two], or one item per line after a dash",
+        "expected sequence start" => "expected a list; write [one, two], or one item per line after a dash",
         "expected mapping start" | "externally tagged enum expected scalar or mapping" => {
-            "expected keys: write them below, indented, one per line"
+            "expected keys; write them below, indented, one per line"
         }
         words
             if words.ends_with("did not find expected key")
                 || words == "expected end of mapping after enum variant value" =>
         {
-            "wrong indentation: begin the keys of a section in the same column"
+            "wrong indentation; begin the keys of a section in the same column"
         }
         words if words.starts_with("tabs disallowed") => {
-            "tabs are not allowed: indent with spaces, two per level"
+            "tabs are not allowed; indent with spaces, two per level"
         }
-        "invalid socket address syntax" => "invalid address: write it with its port, like 127.0.0.1:9464",
+        "invalid socket address syntax" => "invalid address; write it with its port, like 127.0.0.1:9464",
         other => other,
     };
     plainer.to_owned()

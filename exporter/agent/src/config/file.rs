@@ -68,7 +68,7 @@ impl FileSection {
         let permissions = self.permissions.as_ref().map(|text| {
             FilePermissions::parse(text).ok_or_else(|| {
                 let message = format!(
-                    "permissions: {:?} are not permissions: write octal digits that let the owner read and write, such as \
+                    "permissions: {:?} are not permissions; write octal digits that let the owner read and write, such as \
                      \"0640\"",
                     text.value
                 );
@@ -83,7 +83,7 @@ impl FileSection {
             match zero.iter().find(|(_, is_zero)| *is_zero) {
                 Some((key, _)) => Err((
                     rotation.location,
-                    format!("rotation: a {key} of zero would give every record a file of its own: give more, such as 64MiB or 24h"),
+                    format!("rotation: a {key} of zero would give every record a file of its own; give more, such as 64MiB or 24h"),
                 )),
                 None => Ok(rotation.settings()),
             }

@@ -126,7 +126,7 @@ impl Visitor<'_> for ImexVisitor {
             "off" => Ok(Imex(ImexProgram::Off)),
             path if path.starts_with('/') => Ok(Imex(ImexProgram::At(PathBuf::from(path)))),
             other => Err(E::custom(format!(
-                "imex is {other:?}: write auto, off, or the absolute path of nvidia-imex-ctl"
+                "imex is {other:?}; write auto, off, or the absolute path of nvidia-imex-ctl"
             ))),
         }
     }

@@ -119,7 +119,7 @@ fn merge<T>(
             }
             Entry::Occupied(taken) => {
                 let name = taken.key();
-                let message = format!("{key}.{name} is in another file too: give one of them another name");
+                let message = format!("{key}.{name} is in another file too; give one of them another name");
                 return Err((location(&added), message));
             }
         }

@@ -227,21 +227,21 @@ impl OtlpSection {
             .map(|(_, location)| {
                 (
                     location.unwrap_or_default(),
-                    "a queue of zero accepts nothing: give it at least 1".to_owned(),
+                    "a queue of zero accepts nothing; give it at least 1".to_owned(),
                 )
             })
             .collect();
         if *self.concurrency == 0 {
             faults.push((
                 self.concurrency.location,
-                "concurrency is 0, so nothing would be sent: give it at least 1".to_owned(),
+                "concurrency is 0, so nothing would be sent; give it at least 1".to_owned(),
             ));
         }
         for wait in [&self.retry.initial, &self.retry.max].into_iter().flatten() {
             if wait.0 < MIN_RETRY_WAIT {
                 faults.push((
                     wait.location,
-                    "a retry every few milliseconds overloads a receiver that fails: give it at least 100ms"
+                    "a retry every few milliseconds overloads a receiver that fails; give it at least 100ms"
                         .to_owned(),
                 ));
             }
@@ -260,7 +260,7 @@ impl OtlpSection {
         {
             return Err((
                 encoding.location,
-                "gRPC has one encoding: remove encoding, or use http:// or https://".to_owned(),
+                "gRPC has one encoding; remove encoding, or use http:// or https://".to_owned(),
             ));
         }
         match encoding.as_str() {
@@ -310,7 +310,7 @@ impl OtlpSection {
             (None, Some((user, _))) if user.contains(':') => {
                 return Err((
                     user.location,
-                    "basic_auth.user has a colon, which ends a user's name: remove it".to_owned(),
+                    "basic_auth.user has a colon, which ends a user's name; remove it".to_owned(),
                 ));
             }
             (None, Some((user, password))) => {
@@ -326,14 +326,14 @@ impl OtlpSection {
             (Some(file), Some(_)) => {
                 return Err((
                     file.location,
-                    "there are bearer_token_file and basic_auth: keep one".to_owned(),
+                    "there are bearer_token_file and basic_auth; keep one".to_owned(),
                 ));
             }
         };
         match credentials {
             (location, _) if has_header => Err((
                 location,
-                "headers has authorization, which bearer_token_file and basic_auth set: keep one".to_owned(),
+                "headers has authorization, which bearer_token_file and basic_auth set; keep one".to_owned(),
             )),
             (_, credentials) => Ok(Some(credentials)),
         }
@@ -385,7 +385,7 @@ impl TlsSection {
             && let Some(endpoint) = of.endpoint.as_ref().filter(is_plain)
         {
             let message =
-                "tls is set, but the endpoint is a plain one: use https:// or grpcs://, or remove tls";
+                "tls is set, but the endpoint is a plain one; use https:// or grpcs://, or remove tls";
             return Err((endpoint.location, message.to_owned()));
         }
         Ok(TlsFiles {

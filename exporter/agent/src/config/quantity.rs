@@ -44,7 +44,7 @@ impl TryFrom<String> for Time {
 
     fn try_from(text: String) -> Result<Self, String> {
         let wrong =
-            || format!("{text:?} is not a duration: write a number with its unit, like 500ms, 5s, 2m or 1h");
+            || format!("{text:?} is not a duration; write a number with its unit, like 500ms, 5s, 2m or 1h");
         let (number, unit) = split(&text);
         let number: f64 = number.parse().map_err(|_| wrong())?;
         let (_, millis) = TIME_UNITS
@@ -76,7 +76,7 @@ impl TryFrom<String> for Size {
     fn try_from(text: String) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{text:?} is not a size: write bytes, or a number with its unit, like 512KiB, 64MiB or 1GiB"
+                "{text:?} is not a size; write bytes, or a number with its unit, like 512KiB, 64MiB or 1GiB"
             )
         };
         let (number, unit) = split(&text);

@@ -48,7 +48,7 @@ pub(super) fn faults(config: &Config) -> Vec<(Location, String)> {
             faults.push((
                 list.location,
                 format!(
-                    "sinks.{sink}: sources is an empty list: name sources ({}), or remove it",
+                    "sinks.{sink}: sources is an empty list; name sources ({}), or remove it",
                     known.join(", ")
                 ),
             ));
@@ -68,7 +68,7 @@ pub(super) fn faults(config: &Config) -> Vec<(Location, String)> {
         .filter(|(name, _)| !is_received(config, name));
     faults.extend(unreceived.map(|(name, source)| {
         let message =
-            format!("sources.{name}: no sink receives it: add {name} to the sources of a sink, or remove it");
+            format!("sources.{name}: no sink receives it; add {name} to the sources of a sink, or remove it");
         (source.location(), message)
     }));
     faults
@@ -86,7 +86,7 @@ pub(crate) fn warnings(file: &str, config: &Config) -> Vec<Fault> {
             let listed = section.source_list().into_iter().flat_map(|list| &list.0);
             warnings.extend(listed.filter(|name| name.value == source).map(|name| {
                 let message = format!(
-                    "sinks.{sink}: {source} sends nothing, because {key} is false: set it to true, or remove {source} from \
+                    "sinks.{sink}: {source} sends nothing, because {key} is false; set it to true, or remove {source} from \
                      the sources"
                 );
                 Fault::at(file, name.location, message)
@@ -95,7 +95,7 @@ pub(crate) fn warnings(file: &str, config: &Config) -> Vec<Fault> {
     }
     if config.gpu.enabled && !is_received(config, GPUS) {
         let message =
-            "gpu: no sink receives it: add gpu to the sources of a sink, or set gpu.enabled to false";
+            "gpu: no sink receives it; add gpu to the sources of a sink, or set gpu.enabled to false";
         warnings.push(Fault::of_file(file, message));
     }
     warnings

@@ -172,7 +172,7 @@ impl TryFrom<String> for Mode {
             .ok()
             .filter(|mode| *mode <= 0o777)
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is not a mode: write permissions in octal, like \"0660\""))
+            .ok_or_else(|| format!("{text:?} is not a mode; write permissions in octal, like \"0660\""))
     }
 }
 

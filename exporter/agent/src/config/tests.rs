@@ -276,7 +276,7 @@ fn unrouted_sources_and_unknown_source_names_are_rejected() {
     assert_eq!(
         faults(text),
         [
-            "agent.yaml:7:7: sources.b: no sink receives it: add b to the sources of a sink, or remove it",
+            "agent.yaml:7:7: sources.b: no sink receives it; add b to the sources of a sink, or remove it",
             "agent.yaml:12:28: sinks.t: there is no source \"c\"; it can be: a, b, gpu, pulsetrain",
         ]
     );
@@ -296,16 +296,16 @@ fn disabled_source_in_a_sink_and_unrouted_gpu_source_are_warnings() {
             "gpu: {{enabled: false}}\ntelemetry: {{enabled: false}}\n{sinks}"
         )),
         [
-            "agent.yaml:5:25: sinks.t: gpu sends nothing, because gpu.enabled is false: set it to true, or remove gpu from the \
+            "agent.yaml:5:25: sinks.t: gpu sends nothing, because gpu.enabled is false; set it to true, or remove gpu from the \
              sources",
-            "agent.yaml:5:30: sinks.t: pulsetrain sends nothing, because telemetry.enabled is false: set it to true, or remove \
+            "agent.yaml:5:30: sinks.t: pulsetrain sends nothing, because telemetry.enabled is false; set it to true, or remove \
              pulsetrain from the sources",
         ]
     );
     assert_eq!(
         warned("sinks:\n  t:\n    console: {sources: [pulsetrain]}\n"),
         [
-            "agent.yaml: gpu: no sink receives it: add gpu to the sources of a sink, or set gpu.enabled to false"
+            "agent.yaml: gpu: no sink receives it; add gpu to the sources of a sink, or set gpu.enabled to false"
         ]
     );
 }
@@ -324,7 +324,7 @@ fn out_of_range_message_limit_is_rejected_with_its_location() {
              limits: {{queue_bytes: 128MiB}}\nsinks:\n  t:\n    console: {{}}\n"
         );
         let faults = faults(&text);
-        let expected = "agent.yaml:5:20: sources.sdk.otlp: max_message is out of range: give 1KiB to 64MiB";
+        let expected = "agent.yaml:5:20: sources.sdk.otlp: max_message is out of range; give 1KiB to 64MiB";
         match is_valid {
             true => assert_eq!(faults, [""; 0], "{size}"),
             false => assert_eq!(faults, [expected], "{size}"),

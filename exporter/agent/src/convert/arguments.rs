@@ -310,7 +310,7 @@ fn nanos(text: &str) -> Result<u64, String> {
         }
     }
     let wrong =
-        |_| format!("{text:?} is not a duration: write a number with its unit, like 500ns, 10us, 1ms or 2s");
+        |_| format!("{text:?} is not a duration; write a number with its unit, like 500ns, 10us, 1ms or 2s");
     let Time(duration) = Time::try_from(text.to_owned()).map_err(wrong)?;
     u64::try_from(duration.as_nanos()).map_err(|_| "is too long".to_owned())
 }
