@@ -108,7 +108,7 @@ impl Environment<'_> {
 
     /// Finds gRPC at the port of HTTP, and HTTP at the port of gRPC.
     fn check_port(&self, signal: &str, findings: &mut Findings) {
-        let Some((name, endpoint)) = self.endpoint(signal) else {
+        let Some((name, endpoint)) = self.setting(signal, "ENDPOINT") else {
             return;
         };
         if ["grpc://", "grpcs://"]
@@ -118,13 +118,19 @@ impl Environment<'_> {
             // A wrong scheme is reported with the receiver.
             return;
         }
-        let (by, protocol) = match self.setting(signal, "PROTOCOL") {
-            Some((name, protocol)) => (format!("{name}={protocol}"), protocol),
+        let own = |setting: &str| format!("OTEL_EXPORTER_OTLP_{signal}{setting}");
+        let (by, variable, protocol) = match self.setting(signal, "PROTOCOL") {
+            Some((name, protocol)) => (format!("{name}={protocol}"), name, protocol),
             None => (
                 "no protocol is set, which means http/protobuf".to_owned(),
+                "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(),
                 "http/protobuf".to_owned(),
             ),
         };
+        if name != own("ENDPOINT") && variable != own("PROTOCOL") {
+            // The settings of all signals are reported once.
+            return;
+        }
         let expected = match (protocol == "grpc", port(&endpoint)) {
             (true, Some(HTTP_PORT)) => ("gRPC", GRPC_PORT, "http/protobuf"),
             (false, Some(GRPC_PORT)) => ("HTTP", HTTP_PORT, "grpc"),
@@ -132,9 +138,9 @@ impl Environment<'_> {
         };
         let (kind, right, other) = expected;
         findings.wrong(
-            place(&[&name, "OTEL_EXPORTER_OTLP_PROTOCOL"]),
+            place(&[&name, &variable]),
             format!("{name}={endpoint}, but {by}: receivers do not speak {kind} at that port"),
-            format!("use port {right}, or OTEL_EXPORTER_OTLP_PROTOCOL={other}"),
+            format!("use port {right}, or {}={other}", own("PROTOCOL")),
         );
     }
 
@@ -301,6 +307,21 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
         ];
         assert_eq!(found(&own), [""; 0]);
+        for endpoint in [
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        ] {
+            let variables = [
+                (endpoint, "http://collector:4318"),
+                ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+            ];
+            let wrong = found(&variables);
+            assert!(
+                wrong.len() == 1 && wrong[0].contains("but OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc"),
+                "{wrong:?}"
+            );
+        }
     }
 
     #[test]
