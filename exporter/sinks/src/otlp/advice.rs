@@ -35,7 +35,7 @@ const NO_SUCH_SERVICE: &str = "check that an OTLP/gRPC receiver for this signal 
 const TOO_OLD: &str = "the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus, or \
                        limits.out_of_order_time_window in Mimir, above their age; or write them with --to openmetrics:FILE \
                        for `promtool tsdb create-blocks-from openmetrics`";
-const SMALLER: &str = "raise the receiver's message limit or make smaller batches";
+pub(super) const SMALLER: &str = "raise the receiver's message limit or make smaller batches";
 const NOT_LISTENING: &str =
     "start a receiver there or change the endpoint (4317 is usual for gRPC, 4318 for HTTP)";
 const NO_SUCH_HOST: &str = "check the host name in the endpoint";
@@ -149,7 +149,8 @@ pub(super) fn grpc_code(code: Code, message: &str) -> Advice {
     match code {
         Code::Unauthenticated | Code::PermissionDenied => Some(CREDENTIALS),
         Code::Unimplemented => Some(NO_SUCH_SERVICE),
-        Code::ResourceExhausted | Code::OutOfRange => Some(SMALLER),
+        Code::ResourceExhausted => Some(BUSY),
+        Code::OutOfRange => Some(SMALLER),
         Code::Unavailable => Some(UNAVAILABLE),
         Code::Internal | Code::Unknown if is_other_protocol => Some(NOT_GRPC),
         Code::Internal | Code::Unknown => Some(FAILED),

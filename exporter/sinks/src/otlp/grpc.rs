@@ -117,7 +117,7 @@ fn outcome(peer: &Peer, transport: &Transport, status: &Status, length: usize) -
     );
     let info = delay::retry_info(status.details());
     if is_limit_of_tonic || is_too_large(status) && info.is_none() {
-        return peer.too_large(what, advice::grpc_code(Code::ResourceExhausted, ""));
+        return peer.too_large(what, Some(advice::SMALLER));
     }
     let advice = advice::grpc_code(status.code(), status.message());
     let retryable = match status.code() {

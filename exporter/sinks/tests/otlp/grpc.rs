@@ -161,10 +161,14 @@ async fn request_over_the_receiver_limit_is_reported_as_too_large() {
     for (code, text) in answers {
         let receiver = Receiver::start(move || grpc_status(code.parse().unwrap(), text)).await;
         let message = too_large(receiver.deliver("grpc", &[]).await);
-        assert!(message.contains(text), "{message}");
+        assert!(
+            message.contains(text) && message.contains("raise the receiver's message limit"),
+            "{message}"
+        );
     }
     let receiver = Receiver::start(|| grpc_status(8, "no quota left")).await;
-    refusal(receiver.deliver("grpc", &[]).await);
+    let message = refusal(receiver.deliver("grpc", &[]).await);
+    assert!(message.ends_with("raise its limits, or send less"), "{message}");
 }
 
 #[tokio::test]
