@@ -6,10 +6,32 @@ use http::StatusCode;
 use rustls::{AlertDescription, CertificateError};
 use tonic::Code;
 
-use super::config::Protocol;
+use super::config::{Protocol, SignalConfig};
 
 /// Advice that follows the failure in a message, or `None`.
 pub(crate) type Advice = Option<&'static str>;
+
+/// The encryption of a connection.
+#[derive(Clone, Copy)]
+pub(super) enum Encryption {
+    Plain,
+    /// TLS with the authorities of the system.
+    SystemAuthorities,
+    /// TLS with authorities that replace those of the system.
+    OwnAuthorities,
+}
+
+impl Encryption {
+    pub(super) fn of(config: &SignalConfig) -> Self {
+        if config.endpoint.scheme_str() != Some("https") {
+            Self::Plain
+        } else if config.tls.authority.is_some() {
+            Self::OwnAuthorities
+        } else {
+            Self::SystemAuthorities
+        }
+    }
+}
 
 pub(super) const SLOW: &str =
     "if the receiver is only slow, raise timeout of the sink, or OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds)";
@@ -46,6 +68,8 @@ const NOT_HTTP: &str = "if this is a gRPC port (usually 4317) use grpc:// (OTEL_
 const NOT_GRPC: &str = "if this is an OTLP/HTTP port (usually 4318) use http:// (OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf), if it wants TLS use grpcs://";
 const NO_TLS: &str = "the port does not speak TLS: use http:// or grpc://, or another port";
 const AUTHORITY: &str = "set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, to the PEM file of the authority that signed the certificate";
+const OTHER_AUTHORITY: &str = "the authority in tls.ca of the sink, or in OTEL_EXPORTER_OTLP_CERTIFICATE, did not sign the receiver's \
+                               certificate: name the PEM file of the authority that signed it";
 const CA_AS_SERVER: &str = "the receiver presents the certificate of an authority: give it one with basicConstraints=CA:FALSE, also if it is self-signed \
                             (openssl req -x509 -addext basicConstraints=critical,CA:FALSE)";
 const HOST_NAME: &str =
@@ -53,20 +77,21 @@ const HOST_NAME: &str =
 const EXPIRED: &str = "renew the receiver's certificate, or set this machine's clock";
 const IDENTITY: &str = "set tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and \
                         OTEL_EXPORTER_OTLP_CLIENT_KEY, to files that the receiver accepts";
+const CLOSED_GRPC: &str = "the receiver closed the connection; if it wants TLS use grpcs://, if this is an OTLP/HTTP port (usually 4318) \
+                           use http://";
+const CLOSED_HTTP: &str = "the receiver closed the connection; if it wants TLS use https://, if this is a gRPC port (usually 4317) use \
+                           grpc://";
 /// A receiver that rejects the client certificate after the handshake may close the connection before its
 /// alert is read.
-const CLOSED_GRPC: &str = "the receiver closed the connection; if it asks for a certificate, set tls.certificate and tls.key of the \
-                           sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; if this is an OTLP/HTTP \
-                           port (usually 4318) use http://, if it wants TLS use grpcs://";
-const CLOSED_HTTP: &str = "the receiver closed the connection; if it asks for a certificate, set tls.certificate and tls.key of the \
-                           sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; if this is a gRPC port \
-                           (usually 4317) use grpc://, if it wants TLS use https://";
+const CLOSED_TLS: &str = "the receiver closed the connection; if it asks for a certificate, set tls.certificate and tls.key of the \
+                          sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; check that the protocol \
+                          is that of the port (4317 is usual for gRPC, 4318 for HTTP)";
 
 /// The beginning of the advice about rejected credentials in a file, after the failure.
 const IN_FILE: &str = "; the credentials in ";
 
 /// All other advice, for [`split_advice`].
-const ALL: [&str; 31] = [
+const ALL: [&str; 33] = [
     SLOW,
     CREDENTIALS,
     NO_SUCH_PATH,
@@ -92,12 +117,14 @@ const ALL: [&str; 31] = [
     NOT_GRPC,
     NO_TLS,
     AUTHORITY,
+    OTHER_AUTHORITY,
     CA_AS_SERVER,
     HOST_NAME,
     EXPIRED,
     IDENTITY,
     CLOSED_GRPC,
     CLOSED_HTTP,
+    CLOSED_TLS,
 ];
 
 /// Splits the message of a failed delivery to an OTLP receiver into what failed and the advice, if it has any.
@@ -159,9 +186,9 @@ pub(super) fn grpc_code(code: Code, message: &str) -> Advice {
 }
 
 /// Returns the advice for a failed connection.
-pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Advice {
+pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol, encryption: Encryption) -> Advice {
     if let Some(error) = find::<rustls::Error>(error) {
-        return tls(error);
+        return tls(error, encryption);
     }
     let text = chain(error);
     if text.contains("through the proxy") {
@@ -187,9 +214,10 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Ad
     // Libraries and the system differ in the case of the first letter.
     let text = text.to_ascii_lowercase();
     if closed_early || text.contains("broken pipe") || text.contains("connection reset") {
-        return Some(match protocol {
-            Protocol::Grpc => CLOSED_GRPC,
-            Protocol::HttpProtobuf | Protocol::HttpJson => CLOSED_HTTP,
+        return Some(match (encryption, protocol) {
+            (Encryption::Plain, Protocol::Grpc) => CLOSED_GRPC,
+            (Encryption::Plain, Protocol::HttpProtobuf | Protocol::HttpJson) => CLOSED_HTTP,
+            (Encryption::SystemAuthorities | Encryption::OwnAuthorities, _) => CLOSED_TLS,
         });
     }
     http_error.map(|_| match protocol {
@@ -198,7 +226,7 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Ad
     })
 }
 
-fn tls(error: &rustls::Error) -> Advice {
+fn tls(error: &rustls::Error, encryption: Encryption) -> Advice {
     match error {
         rustls::Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
@@ -209,6 +237,9 @@ fn tls(error: &rustls::Error) -> Advice {
         rustls::Error::InvalidCertificate(error) if error.to_string().contains("CaUsedAsEndEntity") => {
             Some(CA_AS_SERVER)
         }
+        rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) if matches!(encryption, Encryption::OwnAuthorities) => Some(OTHER_AUTHORITY),
         rustls::Error::InvalidCertificate(_) => Some(AUTHORITY),
         rustls::Error::AlertReceived(
             AlertDescription::CertificateRequired
@@ -263,10 +294,15 @@ mod tests {
         let http =
             (300..600).filter_map(|status| http_status(StatusCode::from_u16(status).ok()?, "out of order"));
         let grpc = (0..17).filter_map(|code| grpc_code(Code::from(code), ""));
-        for advice in http
-            .chain(grpc)
-            .chain([TLS_ONLY, NOT_OTLP, NOT_GRPC, CLOSED_GRPC, CLOSED_HTTP])
-        {
+        for advice in http.chain(grpc).chain([
+            TLS_ONLY,
+            NOT_OTLP,
+            NOT_GRPC,
+            OTHER_AUTHORITY,
+            CLOSED_GRPC,
+            CLOSED_HTTP,
+            CLOSED_TLS,
+        ]) {
             let message = format!("http://collector: it failed; again; {advice}");
             assert_eq!(
                 split_advice(&message),

@@ -15,7 +15,7 @@ use self::{codec::RawCodec, compressed::CompressedTransport};
 use super::{
     advice,
     answer::{self, BodyFormat},
-    config::{Compression, Protocol, SignalConfig},
+    config::{Compression, SignalConfig},
     delay,
     peer::{MAX_ANSWER_BYTES, Peer},
     transport::{Transport, TransportError},
@@ -66,7 +66,7 @@ impl GrpcExporter {
                 Compression::Zstd(_) => client.accept_compressed(CompressionEncoding::Zstd),
             },
             transport,
-            peer: Peer::new(shown, Protocol::Grpc, config.timeout),
+            peer: Peer::new(shown, config),
             signal,
             metadata: request.metadata().clone(),
         }

@@ -47,7 +47,7 @@ impl HttpExporter {
         };
         Self {
             transport,
-            peer: Peer::new(shown, config.protocol, config.timeout),
+            peer: Peer::new(shown, config),
             signal,
             url: config.endpoint.clone(),
             headers: headers(config, format),

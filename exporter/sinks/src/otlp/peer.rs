@@ -6,8 +6,8 @@ use http_body_util::LengthLimitError;
 use pulsetrain_pipeline::Delivery;
 
 use super::{
-    advice::{self, Advice},
-    config::Protocol,
+    advice::{self, Advice, Encryption},
+    config::{Protocol, SignalConfig},
     transport::TransportError,
 };
 
@@ -21,15 +21,17 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 4 << 20;
 pub(crate) struct Peer {
     url: String,
     protocol: Protocol,
+    encryption: Encryption,
     timeout: Option<Duration>,
 }
 
 impl Peer {
-    pub(crate) fn new(url: String, protocol: Protocol, timeout: Option<Duration>) -> Self {
+    pub(crate) fn new(url: String, config: &SignalConfig) -> Self {
         Self {
             url,
-            protocol,
-            timeout,
+            protocol: config.protocol,
+            encryption: Encryption::of(config),
+            timeout: config.timeout,
         }
     }
 
@@ -90,7 +92,7 @@ impl Peer {
         self.retry(
             None,
             advice::chain(error),
-            advice::transport(error, self.protocol),
+            advice::transport(error, self.protocol, self.encryption),
         )
     }
 

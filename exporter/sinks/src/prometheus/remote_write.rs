@@ -66,7 +66,7 @@ impl RemoteWriteSink {
             name: format!("remote-write {shown}"),
             ingest: Ingest::into_receiver(PrometheusStore::new(config), Samples::default()),
             transport: Transport::new(&settings)?,
-            peer: Peer::new(shown, Protocol::HttpProtobuf, settings.timeout),
+            peer: Peer::new(shown, &settings),
             url: address,
             headers: headers(settings.headers),
         })

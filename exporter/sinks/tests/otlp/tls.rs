@@ -172,7 +172,9 @@ async fn certificate_of_an_unknown_authority_is_reported_with_the_variable() {
         )
         .1;
         assert!(
-            message.contains("tls.ca") && message.contains("OTEL_EXPORTER_OTLP_CERTIFICATE"),
+            message.contains("tls.ca")
+                && message
+                    .contains("in OTEL_EXPORTER_OTLP_CERTIFICATE, did not sign the receiver's certificate"),
             "{scheme}: {message}"
         );
     }
