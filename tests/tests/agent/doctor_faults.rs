@@ -534,4 +534,11 @@ fn unreadable_log_is_reported_with_a_fix() {
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
     let command = as_unprivileged(&doctor(NONE, &[&log.display().to_string()]), folder.root());
     assert_fix(command, "Permission denied", "permission");
+    fs::create_dir(folder.path("closed")).expect("a folder can be made");
+    let log = folder.file("closed/train.log", STEPS);
+    let set = |mode| fs::set_permissions(folder.path("closed"), Permissions::from_mode(mode));
+    set(0o000).expect("permissions can be set");
+    let command = as_unprivileged(&doctor(NONE, &[&log.display().to_string()]), folder.root());
+    assert_fix(command, "it cannot be read: Permission denied", "permission");
+    set(0o755).expect("permissions can be set");
 }

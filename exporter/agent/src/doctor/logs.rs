@@ -57,6 +57,11 @@ async fn check_path(path: &Path, options: &RunOptions, timeout: Duration, findin
             "it is not a regular file, so it cannot be followed",
             advice,
         );
+    } else if files.is_empty()
+        && let Err(fault) = config::readable(path)
+    {
+        let (what, advice) = split(&fault);
+        findings.wrong(place(), format!("it cannot be read: {what}"), advice);
     } else if files.is_empty() {
         let advice = "start the trainer, or correct the path; the agent waits for the log until it exists";
         findings.warn(place(), "no file has this path", advice);
