@@ -1,6 +1,6 @@
 //! `pulsetrain import`: converts logs to OpenTelemetry, and prints a summary.
 
-mod folders;
+pub(crate) mod folders;
 mod follow;
 pub(crate) mod mapping;
 mod progress;

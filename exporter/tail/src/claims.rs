@@ -44,7 +44,7 @@ impl std::fmt::Display for SharedRank {
         write!(
             f,
             "has run {run}, rank {rank}, attempt {attempt} like {other}, so their series and spans collide; give each log its rank: --rank N \
-             for one log, --rank-pattern 'rank_(\\d+)' for several, or rank: {{from: path, pattern: 'rank_(\\d+)'}} in the \
+             for one log, --rank-pattern 'rank_?(\\d+)' for several, or rank: {{from: path, pattern: 'rank_?(\\d+)'}} in the \
              configuration"
         )
     }

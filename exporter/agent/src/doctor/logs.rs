@@ -1,6 +1,7 @@
 //! Checks the logs: whether each can be read, its format, its run and its rank.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -10,6 +11,7 @@ use pulsetrain_tail::{Claims, ImportReport, LogInput, RunOptions, TailError, fol
 use super::finding::{Findings, Subject};
 use crate::{
     config::{self, Config, SourceConfig},
+    import::folders::run_notices,
     topology,
 };
 
@@ -28,9 +30,17 @@ pub(super) async fn check(
         claims: claims.clone(),
         ..RunOptions::default()
     };
+    let mut reports = Vec::new();
     for path in paths {
-        check_path(path, &options, timeout, findings).await;
+        reports.extend(check_path(path, &options, timeout, findings).await);
     }
+    report_collisions(&reports, findings);
+    report_runs(
+        paths.first().map(PathBuf::as_path),
+        &reports,
+        "--run-id",
+        findings,
+    );
     let sources = config.into_iter().flat_map(|config| config.sources.iter());
     for (_, source) in sources {
         let SourceConfig::Logs(logs) = source else {
@@ -39,14 +49,59 @@ pub(super) async fn check(
         let options = topology::run_options(logs, &claims);
         // Those that cannot be read are reported with the configuration.
         let paths = logs.paths.iter().map(|path| Path::new(&path.value));
-        for path in paths.filter(|path| config::readable(path).is_ok()) {
-            check_path(path, &options, timeout, findings).await;
+        let mut reports = Vec::new();
+        for path in paths.clone().filter(|path| config::readable(path).is_ok()) {
+            reports.extend(check_path(path, &options, timeout, findings).await);
+        }
+        report_collisions(&reports, findings);
+        if logs.run_id.is_none() {
+            report_runs(paths.clone().next(), &reports, "run_id of the source", findings);
         }
     }
 }
 
-/// Inspects the logs of a path, a folder or a pattern.
-async fn check_path(path: &Path, options: &RunOptions, timeout: Duration, findings: &mut Findings) {
+/// Reports each rank that several logs record, once for all of them.
+fn report_collisions(reports: &[ImportReport], findings: &mut Findings) {
+    let mut collisions = BTreeMap::<&str, Vec<&str>>::new();
+    for report in reports {
+        for notice in report.notices.iter().filter(|notice| is_collision(notice)) {
+            collisions.entry(notice).or_default().push(&report.input);
+        }
+    }
+    for (notice, logs) in collisions {
+        let (what, advice) = split(notice);
+        let Some((first, others)) = logs.split_first() else {
+            continue;
+        };
+        let what = match others.len() {
+            0 => what.to_owned(),
+            others => format!("{what} (further logs: {others})"),
+        };
+        findings.warn(Subject::Log(first.into()), what, advice);
+    }
+}
+
+fn is_collision(notice: &str) -> bool {
+    notice.contains("so their series and spans collide")
+}
+
+/// Reports logs of one trainer with several run ids, at the first of their paths.
+fn report_runs(first: Option<&Path>, reports: &[ImportReport], setting: &str, findings: &mut Findings) {
+    let Some(first) = first else { return };
+    for notice in run_notices(reports.iter(), setting) {
+        let (what, advice) = split(&notice);
+        findings.warn(Subject::Log(first.to_owned()), what, advice);
+    }
+}
+
+/// Inspects the logs of a path, a folder or a pattern. Returns the reports of those that can be read.
+async fn check_path(
+    path: &Path,
+    options: &RunOptions,
+    timeout: Duration,
+    findings: &mut Findings,
+) -> Vec<ImportReport> {
+    let mut reports = Vec::new();
     let files = followed_files(path);
     let place = || Subject::Log(path.to_owned());
     let is_special = path.exists() && !path.is_dir() || path == Path::new("-");
@@ -72,7 +127,12 @@ async fn check_path(path: &Path, options: &RunOptions, timeout: Duration, findin
         match head(&file, options, timeout).await {
             // Files of other types in a folder are not faults.
             Some(report) if is_folder && report.format.is_none() => {}
-            Some(report) => describe(file, &report, findings),
+            Some(report) => {
+                describe(file, &report, findings);
+                if report.error.is_none() {
+                    reports.push(report);
+                }
+            }
             None => findings.wrong(
                 Subject::Log(file),
                 format!("its first bytes are not read within {} s", timeout.as_secs_f64()),
@@ -84,6 +144,7 @@ async fn check_path(path: &Path, options: &RunOptions, timeout: Duration, findin
         let what = format!("{skipped} further files are not inspected");
         findings.fine(place(), what);
     }
+    reports
 }
 
 /// Inspects the head of a log. Returns `None` if it does not arrive in time, as from `/proc/kmsg`.
@@ -118,7 +179,7 @@ fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
         place.clone(),
         format!("format {format} ({signature}), run {run}, {ranks}"),
     );
-    for notice in &report.notices {
+    for notice in report.notices.iter().filter(|notice| !is_collision(notice)) {
         match notice.rsplit_once("; ") {
             Some((what, advice)) => findings.warn(place.clone(), what, advice),
             None => findings.fine(place.clone(), notice.clone()),

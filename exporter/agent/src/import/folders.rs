@@ -10,29 +10,35 @@ use pulsetrain_tail::ImportReport;
 /// Returns a notice for each folder in which the logs of one trainer have several run ids.
 pub(super) fn notices(folders: &[PathBuf], inputs: &[ImportReport]) -> Vec<String> {
     let notices = folders.iter().flat_map(|folder| {
-        let mut runs = BTreeMap::<&str, (BTreeSet<&str>, usize)>::new();
-        for input in inputs.iter().filter(|input| is_read(input, folder)) {
-            let (ids, logs) = runs.entry(&input.run.framework).or_default();
-            ids.insert(&input.run.id);
-            *logs += 1;
-        }
-        runs.into_iter()
-            .filter(|(_, (ids, _))| ids.len() > 1)
-            .map(|(trainer, (ids, logs))| notice(folder, trainer, ids.len(), logs))
+        let inside = inputs
+            .iter()
+            .filter(|input| Path::new(&input.input).starts_with(folder));
+        let found = run_notices(inside, "--run-id");
+        found
+            .into_iter()
+            .map(move |notice| format!("{}: {notice}", folder.display()))
     });
     notices.collect()
 }
 
-fn is_read(input: &ImportReport, folder: &Path) -> bool {
-    input.format.is_some() && Path::new(&input.input).starts_with(folder)
-}
-
-fn notice(folder: &Path, trainer: &str, runs: usize, logs: usize) -> String {
-    let folder = folder.display();
-    format!(
-        "{folder}: the {logs} logs of {trainer} have {runs} run ids, because no id is common to them; if they are of one run, give them \
-         one with --run-id, or its values count {runs} times in sums over runs"
-    )
+/// Returns a notice for each trainer whose logs have several run ids. `setting` names the setting for a common id.
+pub(crate) fn run_notices<'a>(inputs: impl Iterator<Item = &'a ImportReport>, setting: &str) -> Vec<String> {
+    let mut runs = BTreeMap::<&str, (BTreeSet<&str>, usize)>::new();
+    for input in inputs.filter(|input| input.format.is_some()) {
+        let (ids, logs) = runs.entry(&input.run.framework).or_default();
+        ids.insert(&input.run.id);
+        *logs += 1;
+    }
+    runs.into_iter()
+        .filter(|(_, (ids, _))| ids.len() > 1)
+        .map(|(trainer, (ids, logs))| {
+            let runs = ids.len();
+            format!(
+                "the {logs} logs of {trainer} have {runs} run ids, because no id is common to them; if they are of one run, give \
+                 them one with {setting}, or its values count {runs} times in sums over runs"
+            )
+        })
+        .collect()
 }
 
 #[cfg(test)]
