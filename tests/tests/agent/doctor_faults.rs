@@ -470,24 +470,6 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
         found.all
     );
     let logs = path("rank_*.log");
-    folder.file("rank_2.log", STEPS);
-    let found = assert_fix(
-        doctor(NONE, &[&logs]),
-        "collide (further logs: 1)",
-        r"--rank-pattern 'rank_?(\d+)'",
-    );
-    assert_eq!(format!("{found:?}").matches("collide").count(), 1, "{found:#?}");
-    folder.file("node_0.log", STEPS);
-    folder.file("node_1.log", STEPS.replace("2.5", "2.6"));
-    let nodes = path("node_*.log");
-    assert_fix(doctor(NONE, &[&nodes]), "have 2 run ids", "--run-id");
-    let source = |run: &str| {
-        let yaml = format!("sources: {{a: {{logs: {{paths: ['{nodes}']{run}}}}}}}\n");
-        doctor(NONE, &["--config", &config(&folder, &yaml)])
-    };
-    assert_fix(source(""), "have 2 run ids", "run_id of the source");
-    let found = findings_of(source(", run_id: job7")).all;
-    assert!(!format!("{found:?}").contains("run ids"), "{found:#?}");
     assert_fix(
         doctor(NONE, &[&path("words.txt")]),
         "words.txt unknown log format; found no lines",
@@ -542,6 +524,32 @@ fn log_format_and_rank_are_described_and_faults_have_a_fix() {
         !text.contains("no file can be written"),
         "a relative state folder: {text}"
     );
+}
+
+#[test]
+fn logs_with_one_rank_or_several_runs_are_reported_once() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.path(name).display().to_string();
+    folder.file("rank_0.log", STEPS);
+    folder.file("rank_1.log", STEPS);
+    folder.file("rank_2.log", STEPS);
+    let found = assert_fix(
+        doctor(NONE, &[&path("rank_*.log")]),
+        "collide (further logs: 1)",
+        r"--rank-pattern 'rank_?(\d+)'",
+    );
+    assert_eq!(format!("{found:?}").matches("collide").count(), 1, "{found:#?}");
+    folder.file("node_0.log", STEPS);
+    folder.file("node_1.log", STEPS.replace("2.5", "2.6"));
+    let nodes = path("node_*.log");
+    assert_fix(doctor(NONE, &[&nodes]), "have 2 run ids", "--run-id");
+    let source = |run: &str| {
+        let yaml = format!("sources: {{a: {{logs: {{paths: ['{nodes}']{run}}}}}}}\n");
+        doctor(NONE, &["--config", &config(&folder, &yaml)])
+    };
+    assert_fix(source(""), "have 2 run ids", "run_id of the source");
+    let found = findings_of(source(", run_id: job7")).all;
+    assert!(!format!("{found:?}").contains("run ids"), "{found:#?}");
 }
 
 #[test]
