@@ -4,7 +4,6 @@ use pulsetrain_mapping::{Field, trainer};
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    class_table::ClassTable,
     csv::{Header, Table},
     key_use::KeyUse,
     text::{TextLines, is_context},
@@ -46,7 +45,6 @@ fn parser() -> Box<dyn crate::logs::LogParser> {
 #[derive(Debug)]
 pub(super) struct GenericLines {
     table: Table,
-    classes: ClassTable,
     text: TextLines,
 }
 
@@ -54,7 +52,6 @@ impl Default for GenericLines {
     fn default() -> Self {
         Self {
             table: Table::default(),
-            classes: ClassTable::default(),
             text: TextLines::of(trainer(DICTIONARY).mapping()),
         }
     }
@@ -68,7 +65,7 @@ impl GenericLines {
 
     /// Returns the fields of a line that is a record.
     fn fields<'a>(&'a mut self, text: &'a str) -> Option<(Vec<Field<'a>>, &'a mut TextLines)> {
-        if let Some(fields) = self.classes.row(text) {
+        if let Some(fields) = self.table.class_row(text) {
             self.text.records.look_up(&fields);
             return Some((fields, &mut self.text));
         }

@@ -3,6 +3,7 @@
 use pulsetrain_mapping::{Field, FieldValue, Mapping};
 use std::{borrow::Cow, sync::Arc};
 
+use super::class_table::ClassTable;
 use super::key_use::KeyUse;
 use super::label_keys::LabelKeys;
 use super::labelled;
@@ -162,6 +163,7 @@ pub(super) struct Table {
     header: Option<Header>,
     /// The previous line, if it can be the header of aligned columns.
     aligned: Option<Header>,
+    classes: ClassTable,
 }
 
 impl Table {
@@ -170,16 +172,19 @@ impl Table {
         self.header.as_ref()
     }
 
+    /// Returns the fields of a row of an evaluation's table of classes.
+    pub(super) fn class_row(&mut self, line: &str) -> Option<Vec<Field<'static>>> {
+        self.classes.row(line)
+    }
+
     /// Parses a header that satisfies `is_header`. Returns whether the line is one. A writer that adds a column writes a new
     /// header. Only the first header can have an unnamed column, because a row can have an empty first cell.
     pub(super) fn take_header(&mut self, line: &str, is_header: impl Fn(&Header) -> bool) -> bool {
         let has_header = self.header.is_some();
         let is_first = |header: &Header| !(has_header && header.keys[0].is_empty());
         if let Some(header) = Header::of(line).filter(is_first).filter(&is_header) {
-            *self = Self {
-                header: Some(header),
-                aligned: None,
-            };
+            self.header = Some(header);
+            self.aligned = None;
             return true;
         }
         if let Some(aligned) = self
@@ -218,6 +223,11 @@ impl LineFormat for CsvLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        if let Some(fields) = self.table.class_row(line.text) {
+            self.records.look_up(&fields);
+            self.records.record(&fields, line, recorder);
+            return true;
+        }
         if self.table.take_header(line.text, |_| true) {
             return false;
         }
