@@ -119,6 +119,17 @@ impl Environment<'_> {
             return;
         }
         let own = |setting: &str| format!("OTEL_EXPORTER_OTLP_{signal}{setting}");
+        let has_own = |signal: &&str| {
+            let is_set = |what| {
+                self.setting(signal, what)
+                    .is_some_and(|(name, _)| name.contains(*signal))
+            };
+            is_set("ENDPOINT") || is_set("PROTOCOL")
+        };
+        if signal.is_empty() && SIGNALS[1..].iter().all(has_own) {
+            // No signal uses the settings of all signals alone.
+            return;
+        }
         let (by, variable, protocol) = match self.setting(signal, "PROTOCOL") {
             Some((name, protocol)) => (format!("{name}={protocol}"), name, protocol),
             None => (
@@ -307,6 +318,13 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
         ];
         assert_eq!(found(&own), [""; 0]);
+        let of_each_signal = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317"),
+            ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
+            ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc"),
+            ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "grpc"),
+        ];
+        assert_eq!(found(&of_each_signal), [""; 0]);
         for endpoint in [
             "OTEL_EXPORTER_OTLP_ENDPOINT",
             "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",

@@ -40,11 +40,6 @@ pub(super) trait LineFormat: Send {
         }
     }
 
-    /// Returns the rank among the fields of a line, for formats that read unknown logs.
-    fn rank(_text: &str) -> Option<Rank> {
-        None
-    }
-
     /// Returns the use of each key so far, for formats that read unknown logs.
     fn key_uses(&mut self) -> Vec<KeyUse> {
         Vec::new()
@@ -110,8 +105,6 @@ pub(super) struct LineParser<F> {
     begin: Option<Box<dyn Fn() -> F + Send>>,
     /// The rank of the current line, whose first part ended at a carriage return.
     rank: Option<Rank>,
-    /// The first rank among the fields of lines. Its lines share the state of lines without a rank, such as headings of epochs.
-    first_rank: Option<Rank>,
     numbers: LineNumbers,
     clock: LineClock,
     /// Whether the beginning of the current line was lost.
@@ -194,7 +187,6 @@ impl<F: LineFormat> LineParser<F> {
             of_ranks: BTreeMap::new(),
             begin: None,
             rank: None,
-            first_rank: None,
             numbers: LineNumbers::default(),
             clock: LineClock::default(),
             in_lost_line: false,
@@ -214,19 +206,10 @@ impl<F: LineFormat> LineParser<F> {
             time,
             clock: &self.clock,
         };
-        if ranked.rank.is_none()
-            && self.begin.is_some()
-            && let Some(rank) = F::rank(ranked.text)
-        {
-            self.first_rank.get_or_insert(rank);
-            self.rank = Some(rank);
-        }
         self.rank = ranked.rank.or(self.rank);
         let has_room = recorder.of_rank(self.rank);
         let format = match (self.rank, &self.begin) {
-            (Some(rank), Some(begin)) if has_room && self.rank != self.first_rank => {
-                self.of_ranks.entry(rank.number()).or_insert_with(begin)
-            }
+            (Some(rank), Some(begin)) if has_room => self.of_ranks.entry(rank.number()).or_insert_with(begin),
             _ => &mut self.format,
         };
         if format.line(&line, recorder) {

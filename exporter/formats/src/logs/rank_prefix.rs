@@ -1,8 +1,7 @@
 //! Strips the prefix that launchers put before each line of a worker: `[rank0]:`, `[default0]:` of torchrun, `[Rank 0]`, `0:`
 //! of `srun --label`, `[1,0]<stdout>:` of `mpirun --tag-output`, `(TrainActor pid=7, ip=10.0.0.1)` of Ray.
 //!
-//! The number in a prefix of torchrun is the worker's local rank on its host. In logs of unknown trainers, the rank can also be a
-//! field of the line.
+//! The number in a prefix of torchrun is the worker's local rank on its host.
 
 use std::collections::BTreeSet;
 
@@ -199,24 +198,6 @@ fn by_srun(line: &str) -> Option<RankedLine<'_>> {
     })
 }
 
-/// Parses the rank among the fields of a line: `"rank": 1` of JSON, but not in a nested object, or `rank=1`.
-pub(super) fn rank_in_fields(line: &str) -> Option<Rank> {
-    line.match_indices("rank").find_map(|(at, key)| {
-        let (before, after) = (&line[..at], &line[at + key.len()..]);
-        let is_nested = before.matches('{').count() > before.matches('}').count() + 1;
-        let before = before.strip_suffix("global_").unwrap_or(before);
-        let value = match before.chars().next_back() {
-            Some(quote @ ('"' | '\'')) => after.strip_prefix(quote)?.trim_start().strip_prefix(':')?,
-            None | Some(' ' | '\t' | ',' | '|' | '(' | '[') => after.strip_prefix('=')?,
-            Some(_) => return None,
-        };
-        let value = value.trim_start();
-        let (digits, rest) = value.split_at(value.bytes().take_while(u8::is_ascii_digit).count());
-        let is_integer = !rest.starts_with(|next: char| next == '.' || next.is_alphanumeric());
-        (is_integer && !is_nested).then_some(Rank::OfJob(number(digits)?))
-    })
-}
-
 fn without_colon(rest: &str) -> &str {
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     rest.strip_prefix(' ').unwrap_or(rest)
@@ -257,22 +238,6 @@ mod tests {
                 RankedLine { rank, text: "loss" },
                 "{line}"
             );
-        }
-    }
-
-    #[test]
-    fn rank_is_found_among_the_fields_of_a_line() {
-        for (line, rank) in [
-            (r#"{"step": 1, "rank": 3, "loss": 2.5}"#, Some(3)),
-            ("{'global_rank':12}", Some(12)),
-            ("rank=1 step=5 loss=2.5", Some(1)),
-            ("step=5, loss=2.5, rank=7", Some(7)),
-            (r#"{"lora": {"rank": 8}, "rank": 3}"#, Some(3)),
-            (r#"{"lora": {"rank": 8}}"#, None),
-            ("step=5 mean_rank=7 local_rank=1 loss=2.5", None),
-            ("step=5 rank=7.5 effective rank: 3", None),
-        ] {
-            assert_eq!(rank_in_fields(line), rank.map(OfJob), "{line}");
         }
     }
 

@@ -182,26 +182,3 @@ fn interleaved_ranks_are_separated() {
         }
     }
 }
-
-#[test]
-fn ranks_among_the_fields_of_unknown_logs_are_separated() {
-    let json =
-        |step: u32, rank: u32| format!("{{\"step\": {step}, \"rank\": {rank}, \"loss\": 2.{step}{rank}}}\n");
-    let pairs = |step: u32, rank: u32| format!("step={step} rank={rank} loss=2.{step}{rank}\n");
-    for line in [json as fn(u32, u32) -> String, pairs] {
-        let of = |ranks: &[u32]| -> BTreeMap<String, Vec<Value>> {
-            let lines = (1..5).flat_map(|step| ranks.iter().map(move |rank| line(step, *rank)));
-            by_rank("generic", &lines.collect::<String>())
-        };
-        let mixed = of(&[1, 2]);
-        assert_eq!(mixed.keys().collect::<Vec<_>>(), ["1", "2"]);
-        for (rank, number) in [("1", 1), ("2", 2)] {
-            let alone = of(&[number]);
-            assert_eq!(
-                without_times(&mixed[rank]),
-                without_times(&alone[rank]),
-                "rank {rank}"
-            );
-        }
-    }
-}

@@ -9,9 +9,9 @@ use super::{
     text::{TextLines, is_context},
 };
 use crate::logs::lines::{Line, LineFormat, LineParser, identify_by};
-use crate::logs::rank_prefix::{each_printed_line, rank_in_fields};
+use crate::logs::rank_prefix::each_printed_line;
 use crate::logs::{LogFormat, ParserFactory};
-use pulsetrain_record::{Rank, Recorder};
+use pulsetrain_record::Recorder;
 
 /// The mapping with the dictionary of usual keys.
 pub(super) const DICTIONARY: &str = "generic";
@@ -102,10 +102,6 @@ impl LineFormat for GenericLines {
 
     fn is_record_start(text: &str) -> bool {
         TextLines::is_record_start(text)
-    }
-
-    fn rank(text: &str) -> Option<Rank> {
-        rank_in_fields(text)
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {

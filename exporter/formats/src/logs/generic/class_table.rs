@@ -11,24 +11,33 @@ const FIRST_COLUMNS: [&str; 2] = ["Class", "Images"];
 /// The name of the row over all classes.
 const ALL: &str = "all";
 
-/// The columns of the newest table, without the class.
+/// The columns of the table, without the class; empty after its last row.
 #[derive(Debug, Default)]
 pub(super) struct ClassTable(Vec<String>);
 
 impl ClassTable {
-    /// Returns the values in a row, or `None` for any other line. A header begins a table.
+    /// Returns the values in a row, or `None` for any other line. A header begins a table, and a line that is no row ends it.
     pub(super) fn row(&mut self, line: &str) -> Option<Vec<Field<'static>>> {
         if self.0.is_empty() && !line.contains(FIRST_COLUMNS[0]) {
             return None;
         }
         let cells: Vec<&str> = line.split_whitespace().collect();
-        if cells.starts_with(&FIRST_COLUMNS) {
+        let is_header = cells.starts_with(&FIRST_COLUMNS) && (line.contains('(') || line.contains("mAP"));
+        if is_header {
             self.0 = columns(&cells[1..]);
             return None;
         }
+        let fields = self.fields(&cells);
+        if fields.is_none() {
+            self.0.clear();
+        }
+        fields
+    }
+
+    fn fields(&self, cells: &[&str]) -> Option<Vec<Field<'static>>> {
         // The name of a class can have spaces.
         let (class, numbers) = cells.split_at_checked(cells.len().checked_sub(self.0.len())?)?;
-        if self.0.is_empty() || !class.first()?.starts_with(char::is_alphabetic) {
+        if self.0.is_empty() || class.is_empty() {
             return None;
         }
         let class = class.join(" ");
@@ -89,7 +98,13 @@ mod tests {
             keys("traffic light 4 0.5 0.25 0.5 0.25")[1],
             "eval traffic light Box P"
         );
-        for other in ["1 4 0.5 0.25 0.5 0.25", "all 4 0.5 0.25 0.5 x", "all 4"] {
+        assert_eq!(keys("1 4 0.5 0.25 0.5 0.25")[1], "eval 1 Box P");
+        for other in [
+            "all 4 0.5 0.25 0.5 x",
+            "all 4 0.5 0.25 0.5 0.25",
+            "Class Images",
+            "all 4",
+        ] {
             assert!(keys(other).is_empty(), "{other}");
         }
     }

@@ -56,7 +56,8 @@ impl Records {
 
     /// Counts the newest line if no pattern matches it and it has values of training under usual keys.
     pub(super) fn report_unmatched(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) {
-        if !std::mem::take(&mut self.is_unmatched) {
+        let has_digit = || line.text.bytes().any(|byte| byte.is_ascii_digit());
+        if !std::mem::take(&mut self.is_unmatched) || !has_digit() {
             return;
         }
         let dictionary = self
