@@ -96,7 +96,7 @@ mod tests {
         ] {
             let message = refused.check_address(remote).unwrap_err().to_string();
             assert!(
-                message.contains(&format!("without {missing}:")) && message.contains("allow_remote: true"),
+                message.contains(&format!("without {missing};")) && message.contains("allow_remote: true"),
                 "{message}"
             );
             let allowed = Exposure {
