@@ -61,18 +61,44 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     let found = backends::search(&arguments.backends, arguments.window.as_ref())?;
     let by_trace = draw_few_by_trace(arguments, found.as_ref(), &mut output);
     let progress = Progress::of(&arguments.inputs, arguments.json);
+    let mut reports = read_inputs(arguments, found, &room, &progress, &mut output)?;
+    progress.writing();
+    let written = match output.is_empty() {
+        true => output.abandon(reports.iter().any(|report| report.lost > 0)),
+        false => output.finish(&arguments.inputs)?,
+    };
+    progress.finish();
+    if let Some(report) = reports.first_mut()
+        && (by_trace || written.is_by_trace)
+    {
+        report.notes.push(BY_TRACE.to_owned());
+    }
+    let code = summary::print(&reports, &arguments.output, &written, arguments.json)?;
+    if let (Some(server), Some(file)) = (server, written.files.first()) {
+        let mapped = written.mapped.as_ref();
+        let focus = mapped.and_then(|mapped| mapped.first_error.or(mapped.longest_step));
+        server.serve(file, focus, arguments.json)?;
+    }
+    Ok(code)
+}
+
+/// Reads the files and the stores into the output, with aligned clocks if requested.
+fn read_inputs(
+    arguments: &ConvertArguments,
+    found: Option<FoundTraces>,
+    room: &MemoryBudget,
+    progress: &Progress,
+    output: &mut Output,
+) -> Result<Vec<InputReport>, Failure> {
     let run = RunOptions {
         start_unix_nanos: arguments.start_time,
         ..RunOptions::default()
     };
-    let reading = Reading {
-        run: &run,
-        room: &room,
-    };
+    let reading = Reading { run: &run, room };
     let mut reports = Vec::new();
     let mut seen = SpanSummary::default();
     let mut clocks = match arguments.align_clocks {
-        true => Some(ClockAlignment::new(&room)?),
+        true => Some(ClockAlignment::new(room)?),
         false => None,
     };
     let mut take = |signal, bytes: Vec<u8>| match &mut clocks {
@@ -87,7 +113,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     };
     let mut known = BTreeSet::new();
     for path in &arguments.inputs {
-        let mut report = read(path, reading, &progress, &mut deliver)?;
+        let mut report = read(path, reading, progress, &mut deliver)?;
         if path.canonicalize().is_ok_and(|path| !known.insert(path)) {
             report.notes.push(REPEATED.to_owned());
         }
@@ -112,24 +138,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
             report.note_clocks(&moved);
         }
     }
-    progress.writing();
-    let written = match output.is_empty() {
-        true => output.abandon(reports.iter().any(|report| report.lost > 0)),
-        false => output.finish(&arguments.inputs)?,
-    };
-    progress.finish();
-    if let Some(report) = reports.first_mut()
-        && (by_trace || written.is_by_trace)
-    {
-        report.notes.push(BY_TRACE.to_owned());
-    }
-    let code = summary::print(&reports, &arguments.output, &written, arguments.json)?;
-    if let (Some(server), Some(file)) = (server, written.files.first()) {
-        let mapped = written.mapped.as_ref();
-        let focus = mapped.and_then(|mapped| mapped.first_error.or(mapped.longest_step));
-        server.serve(file, focus, arguments.json)?;
-    }
-    Ok(code)
+    Ok(reports)
 }
 
 /// Draws each trace on its own row if the only inputs are few traces of stores. Returns `false` if the number of traces is

@@ -16,7 +16,7 @@ use std::{
 
 use pulsetrain_demo::{DemoConfig, DemoProgress, DemoSource};
 use pulsetrain_pipeline::{
-    CancellationToken, Pipeline, PipelineBuilder, Requirement, Source,
+    CancellationToken, Ingress, Pipeline, PipelineBuilder, Requirement, SinkReport, Source,
     clock::{self, Instant},
     run_sources,
 };
@@ -102,26 +102,9 @@ async fn demonstrate(
 ) -> Result<ExitCode, Failure> {
     let stop = CancellationToken::new();
     let served = CancellationToken::new();
-    let mut targets = Targets::open(arguments, config, job.start_unix_nanos, &served.clone()).await?;
+    let mut targets = Targets::open(arguments, config, job.start_unix_nanos, &served).await?;
     let derived = SentCounter::default();
-    let builder = Pipeline::builder().config(config.limits.task_config());
-    let watched = derived.clone();
-    let builder = topology::derived(
-        builder,
-        &config.derive,
-        &Checkpointer::in_memory(),
-        move |batch| {
-            watched.add(batch);
-        },
-    )?;
-    let add = |builder: PipelineBuilder, (sink, requirement, task_config)| {
-        builder.sink_with(sink, requirement, task_config)
-    };
-    let sinks = std::mem::take(&mut targets.sinks);
-    let (mut pipeline, ingress) = sinks.into_iter().fold(builder, add).start();
-    for page in &targets.live_pages {
-        page.show_telemetry(Box::new(LedgerView(pipeline.ledger().clone())));
-    }
+    let (mut pipeline, ingress) = start_pipeline(config, &mut targets, derived.clone())?;
     if !arguments.json {
         let step_seconds = job.step_time.as_secs_f64();
         let start = report::start(arguments, step_seconds, &targets);
@@ -146,20 +129,7 @@ async fn demonstrate(
     let reports = running
         .await
         .map_err(|error| Failure::failed(format!("the demo stopped before its end: {error}")))?;
-    let deadline = if stop.clone().is_cancelled() {
-        config.limits.drain.0
-    } else {
-        DRAIN
-    };
-    let sinks = pipeline.drain(deadline).await;
-    if let Some(series) = &targets.series {
-        let interrupted = stop.clone();
-        tokio::select! {
-            biased;
-            () = interrupted.cancelled() => {}
-            () = series.wait_for_scrape(LAST_SCRAPE) => {}
-        }
-    }
+    let sinks = drain(pipeline, targets.series.as_ref(), config, &stop).await;
     interrupted.abort();
     served.cancel();
     targets.end().await;
@@ -179,6 +149,53 @@ async fn demonstrate(
     } else {
         ExitCode::from(INCOMPLETE)
     })
+}
+
+/// Starts the pipeline with the sinks of the targets. Derived signals are counted.
+fn start_pipeline(
+    config: &Config,
+    targets: &mut Targets,
+    derived: SentCounter,
+) -> Result<(Pipeline, Ingress), Failure> {
+    let builder = Pipeline::builder().config(config.limits.task_config());
+    let builder = topology::derived(
+        builder,
+        &config.derive,
+        &Checkpointer::in_memory(),
+        move |batch| derived.add(batch),
+    )?;
+    let add = |builder: PipelineBuilder, (sink, requirement, task_config)| {
+        builder.sink_with(sink, requirement, task_config)
+    };
+    let sinks = std::mem::take(&mut targets.sinks);
+    let (pipeline, ingress) = sinks.into_iter().fold(builder, add).start();
+    for page in &targets.live_pages {
+        page.show_telemetry(Box::new(LedgerView(pipeline.ledger().clone())));
+    }
+    Ok((pipeline, ingress))
+}
+
+/// Drains the pipeline, and waits until the last points of the page are scraped.
+async fn drain(
+    pipeline: Pipeline,
+    page: Option<&PrometheusStore>,
+    config: &Config,
+    stop: &CancellationToken,
+) -> Vec<SinkReport> {
+    let deadline = if stop.is_cancelled() {
+        config.limits.drain.0
+    } else {
+        DRAIN
+    };
+    let sinks = pipeline.drain(deadline).await;
+    if let Some(page) = page {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = page.wait_for_scrape(LAST_SCRAPE) => {}
+        }
+    }
+    sinks
 }
 
 /// Waits until the page shows the first step. Returns the seconds since the start of the process, or `None` if there is
