@@ -125,7 +125,7 @@ impl Trace {
         }
     }
 
-    /// Reads one trace, or reports an object that is no trace. Returns `false` if it cannot be read to its end.
+    /// Reads one trace, or reports an object that is not a trace. Returns `false` if it cannot be read to its end.
     fn read(&mut self, json: &mut serde_json::Deserializer<IoRead<impl Read>>) -> bool {
         let Err(error) = TopLevel(self).deserialize(&mut *json) else {
             return true;

@@ -16,7 +16,7 @@ const ALL: &str = "all";
 pub(super) struct ClassTable(Vec<String>);
 
 impl ClassTable {
-    /// Returns the values in a row, or `None` for any other line. A header begins a table, and a line that is no row ends it.
+    /// Returns the values in a row, or `None` for any other line. A header begins a table, and any other line ends it.
     pub(super) fn row(&mut self, line: &str) -> Option<Vec<Field<'static>>> {
         if self.0.is_empty() && !line.contains(FIRST_COLUMNS[0]) {
             return None;

@@ -108,7 +108,7 @@ impl LabelKeys {
 
     /// Returns the field of a number, or `None` if it has no key.
     pub(super) fn field<'a>(&mut self, number: &Labelled<'a>, section: Section) -> Option<Field<'a>> {
-        // `Epoch(test) [50/250]` is no epoch.
+        // `Epoch(test) [50/250]` is not an epoch.
         if section == Section::EvaluationBatches && number.is_progress && names_evaluation(number.label) {
             return None;
         }

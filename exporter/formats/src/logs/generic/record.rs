@@ -37,7 +37,7 @@ pub(super) struct Records {
     last_step: Option<(usize, f64)>,
     /// Whether the last step was of another counter.
     is_other_counter: bool,
-    /// Whether the record has the count of another loop than training, which is no step.
+    /// Whether the record has the count of another loop than training, which is not a step.
     pub(super) is_of_other_loop: bool,
     /// The numbers without a label in the record.
     pub(super) unlabelled: u64,

@@ -161,7 +161,7 @@ impl TextLines {
         Some(fields)
     }
 
-    /// Removes a step below the last one from a line of an evaluation: the number of a batch is no restart of the training.
+    /// Removes a step below the last one from a line of an evaluation: the number of a batch does not restart the training.
     fn remove_count_of_evaluation(&mut self, fields: &mut Vec<Field<'_>>) {
         let step = self.records.keys.step();
         let step = step.and_then(|step| fields[step].1.number());
