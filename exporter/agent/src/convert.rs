@@ -5,7 +5,6 @@
 
 mod arguments;
 mod backends;
-mod input;
 mod open;
 mod output;
 mod progress;
@@ -14,20 +13,17 @@ pub(crate) mod trace;
 
 use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
-use pulsetrain_convert::ClockAlignment;
 use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_tail::RunOptions;
+use pulsetrain_trace_inputs::{ClockAlignment, InputReport, ReadOptions, read_input};
 
 pub(crate) use self::arguments::ConvertArguments;
+pub(crate) use self::progress::Progress;
 use self::{
     arguments::FEW_TRACES,
     backends::{FoundTraces, SpanSummary},
     open::TraceServer,
     output::Output,
-};
-pub(crate) use self::{
-    input::{InputReport, Reading, has_suffix, read},
-    progress::Progress,
 };
 use crate::{failure::Failure, topology};
 
@@ -94,7 +90,7 @@ fn read_inputs(
         start_unix_nanos: arguments.start_time,
         ..RunOptions::default()
     };
-    let reading = Reading { run: &run, room };
+    let options = ReadOptions { run: &run, room };
     let mut reports = Vec::new();
     let mut seen = SpanSummary::default();
     let mut clocks = match arguments.align_clocks {
@@ -113,7 +109,7 @@ fn read_inputs(
     };
     let mut known = BTreeSet::new();
     for path in &arguments.inputs {
-        let mut report = read(path, reading, progress, &mut deliver)?;
+        let mut report = read_input(path, options, |input| progress.watch(input), &mut deliver)?;
         if path.canonicalize().is_ok_and(|path| !known.insert(path)) {
             report.notes.push(REPEATED.to_owned());
         }
@@ -135,7 +131,7 @@ fn read_inputs(
     if let Some(clocks) = clocks {
         let moved = clocks.align(&mut |signal, bytes| output.deliver(signal, bytes))?;
         if let Some(report) = reports.first_mut() {
-            report.note_clocks(&moved);
+            report.record_clocks(&moved);
         }
     }
     Ok(reports)

@@ -2,9 +2,9 @@
 
 use std::{fmt, process::ExitCode};
 
-use pulsetrain_convert::ConvertError;
 use pulsetrain_formats::FormatError;
 use pulsetrain_tail::TailError;
+use pulsetrain_trace_inputs::ConvertError;
 
 /// A failure that prevented the work of a command.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The state of a pipeline's sinks for the live page.
 
+use pulsetrain_page::{PageTelemetry, SinkState};
 use pulsetrain_pipeline::Ledger;
-use pulsetrain_sinks::{PageTelemetry, SinkState};
 
 /// The ledger of a pipeline, as the page reads it.
 pub(crate) struct LedgerView(pub(crate) Ledger);

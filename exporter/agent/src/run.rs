@@ -1,20 +1,14 @@
 //! `pulsetrain run`: runs a trainer unchanged, and sends its telemetry.
 //!
-//! `trainer` starts it, on a terminal if there is one; `copy` forwards its output; `stream` parses a copy of the output;
-//! `page` is the live page of `--listen`; `signals` forwards signals, `job` handles Ctrl-Z; `recording` holds the flight
-//! recorders; `identity` identifies the run. A failure of Pulsetrain does not stop the trainer.
+//! `pulsetrain-launcher` starts it and forwards its output and signals; `stream` parses a copy of the output; `page` is the
+//! live page of `--listen`; `recording` holds the flight recorders; `identity` identifies the run. A failure of Pulsetrain does not stop the trainer.
 
-mod copy;
 mod identity;
-mod job;
 mod lines;
 mod outcome;
 mod page;
 mod recording;
-mod signals;
 mod stream;
-mod terminal;
-mod trainer;
 
 use std::{
     ffi::OsString,
@@ -25,20 +19,19 @@ use std::{
 };
 
 use pulsetrain_gpu::workload::Workload;
+use pulsetrain_launcher::{Chunks, HeldSignals, SignalForwarder, Trainer};
+use pulsetrain_page::PageStore;
 use pulsetrain_pipeline::{
     CancellationToken, Ingress, Pipeline, PipelineBuilder, Requirement, Sink, SinkTaskConfig, Source,
     run_sources,
 };
-use pulsetrain_sinks::PageStore;
 use pulsetrain_tail::{Checkpointer, ImportReport, RankSource, RunOptions, TailError, TailEvent};
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use self::{
-    copy::Chunks,
     identity::Identity,
     outcome::{Inputs, Outcome},
     stream::StreamSource,
-    trainer::Trainer,
 };
 use crate::{
     agent::Recorders,
@@ -78,19 +71,14 @@ fn supervise(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Fa
         gpus(arguments, &config, &options, &identity)
     };
     let signals =
-        signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
+        HeldSignals::hold().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
     let variables = [(identity::RUN_ID, identity.id.clone())];
     let mut trainer = match Trainer::start(&arguments.command, &variables) {
         Ok(trainer) => trainer,
         Err(error) => return Ok(not_started(&arguments.command, &error)),
     };
-    let receiver = signals::Receiver::watch(
-        signals,
-        trainer.pid(),
-        trainer.terminal(),
-        trainer.saved_settings(),
-    );
-    let copies = copy::copy(trainer.take_streams());
+    let forwarder = SignalForwarder::start(signals, &trainer);
+    let copies = trainer.copy_output();
     let reading = Reading::start(
         runtime,
         arguments,
@@ -102,13 +90,13 @@ fn supervise(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Fa
     );
 
     let status = trainer
-        .wait(|| receiver.forget_trainer())
+        .wait(|| forwarder.forget_trainer())
         .map_err(|error| Failure::failed(format!("cannot wait for the trainer: {error}")))?;
     // The output of the trainer's remaining children is forwarded for a limited time only.
     let _: Result<(), RecvTimeoutError> = copies.ended.recv_timeout(arguments.drain);
     drop(trainer);
-    let code = trainer::exit_code(status);
-    receiver.set_exit_code(code);
+    let code = pulsetrain_launcher::exit_code(status);
+    forwarder.set_exit_code(code);
     let (inputs, sinks) = runtime.block_on(async {
         let inputs = reading.end(arguments.drain).await;
         let sinks = pipeline.drain(arguments.drain).await;

@@ -20,14 +20,12 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_page::{PageConfig, PageRejection, PageSink, PageStore, TextStyle};
 use pulsetrain_pipeline::{
     CancellationToken, GiveUp, Pipeline, QueueConfig, RetryConfig, SinkReport, SinkTaskConfig, Source,
     run_sources,
 };
-use pulsetrain_sinks::{
-    PageConfig, PageRejection, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink,
-    SinkError, TextStyle, UnfinishedFile,
-};
+use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink, SinkError, UnfinishedFile};
 use pulsetrain_tail::{ImportReport, LogInput, LogSource, RunOptions};
 use tokio::signal::unix::{SignalKind, signal};
 

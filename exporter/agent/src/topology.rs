@@ -15,11 +15,12 @@ use pulsetrain_gpu::{
     workload::{ProcessAttribution, Workload, WorkloadConfig},
 };
 use pulsetrain_otlp::Signals;
+use pulsetrain_page::PageStore;
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, PipelineBuilder, Sink, Source, ThrottledLog};
 use pulsetrain_receiver::ReceiverSource;
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileConfig, FileControl, FileSink, FlightRecorder, OpenMetricsSink,
-    OtlpConfig, PageStore, PerfettoFilesSink, PrometheusConfig, PrometheusStore, RemoteWriteSink, SinkError,
+    OtlpConfig, PerfettoFilesSink, PrometheusConfig, PrometheusStore, RemoteWriteSink, SinkError,
 };
 use pulsetrain_tail::{
     AtStop, Checkpointer, Claims, LogInput, PollReport, RunOptions, TailConfig, TailError, TailEvent,

@@ -5,9 +5,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use pulsetrain_convert::{PerfettoConfig, PerfettoError, PerfettoMapper};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 use pulsetrain_sinks::blocking;
+use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoError, PerfettoMapper};
 
 use crate::{convert::trace::TraceFile, failure::Failure};
 

@@ -11,9 +11,7 @@ mod file;
 mod file_series;
 mod live;
 mod otlp;
-mod page;
 mod prometheus;
-mod sparkline;
 mod unfinished_file;
 
 #[cfg(feature = "prometheus-bridge")]
@@ -38,9 +36,5 @@ pub use live::{
 pub use otlp::{
     Compression, Credentials, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password,
     Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host, split_advice,
-};
-pub use page::{
-    PageConfig, PageCounts, PageRejection, PageRejections, PageSink, PageStore, PageTelemetry, SinkState,
-    TextStyle,
 };
 pub use unfinished_file::UnfinishedFile;

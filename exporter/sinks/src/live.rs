@@ -1,6 +1,6 @@
 //! Live Perfetto traces: rotating files, and a flight recorder of the last minutes in memory.
 //!
-//! Both buffer batches (`batch_ring`) and convert them with `pulsetrain-convert`, so that a span that ends
+//! Both buffer batches (`batch_ring`) and convert them with `pulsetrain-to-perfetto`, so that a span that ends
 //! late still encloses its children. `files` replaces its newest file by a rename, so a reader always finds a
 //! complete trace. `recorder` converts on request.
 

@@ -4,9 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pulsetrain_convert::{
-    AttributePolicy, ConvertError, PerfettoConfig, PerfettoConversion, PerfettoMapper, PerfettoTrace, convert_perfetto,
-};
+use pulsetrain_trace_inputs::{ConvertError, PerfettoConversion, PerfettoTrace, convert_perfetto};
+use pulsetrain_to_perfetto::{AttributePolicy, PerfettoConfig, PerfettoMapper};
 use pulsetrain_otlp::Signal;
 use pulsetrain_otlp::{
     frames::FrameReader,

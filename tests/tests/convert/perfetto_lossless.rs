@@ -12,7 +12,7 @@ use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus, some_or_r
 use serde_json::{Value, json};
 
 /// The section of the documentation that lists the losses.
-const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/convert/PERFETTO.md");
+const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/to-perfetto/PERFETTO.md");
 const HEADING: &str = "## What a full trace does not give back";
 
 /// Returns the items of an input, and those after a conversion to a full trace and back.

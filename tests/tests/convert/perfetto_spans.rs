@@ -9,9 +9,9 @@ use proptest::{
     sample::Index,
     test_runner::{Config, TestRunner},
 };
-use pulsetrain_convert::{PerfettoConfig, PerfettoMapper};
 use pulsetrain_otlp::{frames::FrameReader, limits::Limits};
 use pulsetrain_tests::{Folder, TraceProcessor, some_or_return};
+use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoMapper};
 use serde_json::{Value, json};
 
 const NOON: u64 = 1_700_000_000_000_000_000;

@@ -1,4 +1,4 @@
-//! The SQL modules in `exporter/convert/sql`, on a simulated job, on a trace with failures and on a request to several
+//! The SQL modules in `exporter/to-perfetto/sql`, on a simulated job, on a trace with failures and on a request to several
 //! services.
 
 use std::{
@@ -18,7 +18,7 @@ const TRAINING: &str = "include perfetto module pulsetrain.training";
 const CRITICAL_PATH: &str = "include perfetto module pulsetrain.critical_path";
 
 fn package() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/convert/sql/pulsetrain")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/to-perfetto/sql/pulsetrain")
 }
 
 /// Simulates and converts a job.
@@ -278,7 +278,7 @@ fn the_critical_path_of_a_request_follows_its_calls_through_the_services() {
 
 /// Returns the queries of PERFETTO.md, each with its statements.
 fn queries_of_the_page() -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/convert/PERFETTO.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/to-perfetto/PERFETTO.md");
     let page = fs::read_to_string(page).expect("the page can be read");
     let blocks = page.split("```sql\n").skip(1);
     blocks

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// The allowed imports of each crate; every other import inside the workspace is forbidden.
 const MAY_IMPORT: &str = "\
-agent: demo tail formats mapping receiver translate gpu backends derive convert sinks record net pipeline otlp semconv
+agent: launcher demo tail formats mapping receiver translate gpu backends derive to-perfetto trace-inputs sinks page record net pipeline otlp semconv
 demo: gpu record pipeline otlp semconv
 python: client
 client: record sinks pipeline otlp semconv
@@ -23,18 +23,21 @@ translate: mapping record pipeline otlp semconv
 gpu: record pipeline otlp semconv
 backends: net otlp semconv
 record: otlp semconv
-convert: perfetto pipeline otlp semconv
-sinks: convert net pipeline otlp semconv
+to-perfetto: perfetto pipeline otlp semconv
+trace-inputs: tail formats backends record to-perfetto perfetto pipeline otlp semconv
+page: pipeline otlp semconv
+sinks: page to-perfetto net pipeline otlp semconv
 derive: pipeline otlp semconv
 pipeline: otlp
 otlp: semconv
+launcher:
 net:
 perfetto:
 semconv:
 codegen: semconv
 grafana: semconv
 fake-nvml:
-tests: demo tail formats mapping receiver translate gpu backends record derive convert sinks client net pipeline otlp perfetto semconv codegen grafana";
+tests: demo tail formats mapping receiver translate gpu backends record derive to-perfetto trace-inputs sinks page client net pipeline otlp perfetto semconv codegen grafana";
 
 const BANNED_FILES: [&str; 7] = [
     "mod.rs",
@@ -123,7 +126,7 @@ fn every_test_named_in_a_behaviour_table_exists() {
         .collect();
     for (page, at_least) in [
         ("exporter/DELIVERY.md", 50),
-        ("exporter/convert/PERFETTO.md", 25),
+        ("exporter/to-perfetto/PERFETTO.md", 25),
         ("exporter/gpu/BEHAVIOURS.md", 50),
     ] {
         let document = fs::read_to_string(workspace_root().join(page)).expect("it can be read");

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use pulsetrain_convert::{AttributePolicy, PerfettoConfig};
+use pulsetrain_to_perfetto::{AttributePolicy, PerfettoConfig};
 use serde::Deserialize;
 
 use super::{

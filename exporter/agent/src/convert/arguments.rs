@@ -6,8 +6,8 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use pulsetrain_convert::{AttributePolicy, PerfettoConfig};
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_to_perfetto::{AttributePolicy, PerfettoConfig};
 
 use super::backends::BackendArguments;
 use crate::{

@@ -11,11 +11,11 @@ use pulsetrain_backends::{
 };
 use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_pipeline::clock;
+use pulsetrain_trace_inputs::InputReport;
 
 pub(crate) use self::arguments::BackendArguments;
 use self::fetch::{Store, fetch};
 pub(super) use self::span_summary::SpanSummary;
-use super::input::InputReport;
 use crate::{failure::Failure, runtime};
 
 /// The traces that a search in Tempo found.
@@ -35,7 +35,7 @@ pub(super) fn search(
         return Ok(None);
     };
     let tempo = TempoBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
-    let mut report = InputReport::of_store("tempo", url);
+    let mut report = store_report("tempo", url);
     let window = searched(window, arguments.since);
     let ids = runtime::start(2)?.block_on(tempo_ids(&tempo, arguments, window, &mut report))?;
     Ok(Some(FoundTraces { tempo, ids, report }))
@@ -71,7 +71,7 @@ pub(super) fn read_traces(
     }
     if let Some(url) = &arguments.jaeger {
         let jaeger = JaegerBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
-        let mut report = InputReport::of_store("jaeger", url);
+        let mut report = store_report("jaeger", url);
         runtime::start(2)?.block_on(from_jaeger(&jaeger, arguments, window, &mut report, deliver))?;
         reports.push(report);
     }
@@ -93,7 +93,7 @@ pub(super) fn read_samples(
         _ => searched(window, arguments.since),
     };
     let prometheus = PrometheusBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
-    let mut report = InputReport::of_store("prometheus", url);
+    let mut report = store_report("prometheus", url);
     let runtime = runtime::start(2)?;
     for selector in &arguments.selectors {
         let resource = |job: &str, instance: &str| seen.resource(job, instance);
@@ -120,7 +120,7 @@ async fn tempo_ids(
     let mut ids: BTreeSet<String> = arguments.trace_ids.iter().cloned().collect();
     if let Some(traceql) = &arguments.query {
         let search = tempo.search(traceql, window).await.map_err(Failure::failed)?;
-        report.search(&search, traceql, window, arguments.limit);
+        report_search(report, &search, traceql, window, arguments.limit);
         ids.extend(search.ids.into_iter().take(arguments.limit));
     }
     Ok(ids)
@@ -144,7 +144,7 @@ async fn from_jaeger(
         let found = jaeger.find(service, operation, window, &mut take).await;
         outcome?;
         let search = found.map_err(Failure::failed)?;
-        report.search(&search, service, window, arguments.limit);
+        report_search(report, &search, service, window, arguments.limit);
     }
     let ids = arguments.trace_ids.iter().cloned().collect();
     fetch(
@@ -157,67 +157,44 @@ async fn from_jaeger(
     .await
 }
 
-impl InputReport {
-    fn of_store(form: &'static str, url: &str) -> Self {
-        Self {
-            name: format!("{form} {url}"),
-            form,
-            ..Self::default()
-        }
-    }
+/// Returns the report about a store.
+fn store_report(form: &'static str, url: &str) -> InputReport {
+    InputReport::new(format!("{form} {url}"), form)
+}
 
-    /// Reports a search that found nothing, or not every match.
-    fn search(&mut self, search: &TraceSearch, question: &str, window: TimeWindow, limit: usize) {
-        if search.ids.is_empty() {
-            self.problem(format!(
-                "no trace matches {question} {}; search a longer time with --since or --window",
-                words(window)
-            ));
-        }
-        if search.has_more {
-            self.problem(format!(
-                "there are more traces than the {} that were fetched; raise --limit, or search a shorter time",
-                search.ids.len().min(limit)
-            ));
-        }
-        if search.misplaced > 0 {
-            self.problem(format!(
-                "the store indexes {} of these traces at another time than that of their spans, so more may match {question} {}; \
-                 ask with a query that matches fewer traces",
-                search.misplaced,
-                words(window)
-            ));
-        }
+/// Reports a search that found nothing, or not every match.
+fn report_search(
+    report: &mut InputReport,
+    search: &TraceSearch,
+    question: &str,
+    window: TimeWindow,
+    limit: usize,
+) {
+    if search.ids.is_empty() {
+        report.problem(format!(
+            "no trace matches {question} {}; search a longer time with --since or --window",
+            words(window)
+        ));
     }
+    if search.has_more {
+        report.problem(format!(
+            "there are more traces than the {} that were fetched; raise --limit, or search a shorter time",
+            search.ids.len().min(limit)
+        ));
+    }
+    if search.misplaced > 0 {
+        report.problem(format!(
+            "the store indexes {} of these traces at another time than that of their spans, so more may match {question} {}; \
+             ask with a query that matches fewer traces",
+            search.misplaced,
+            words(window)
+        ));
+    }
+}
 
-    /// Delivers the messages of an answer, and reports its problems.
-    pub(super) fn take(
-        &mut self,
-        answer: QueryResponse,
-        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        answer
-            .problems
-            .into_iter()
-            .for_each(|problem| self.problem(problem));
-        self.deliver(answer.messages, deliver)
-    }
-
-    fn deliver(
-        &mut self,
-        messages: Vec<(Signal, Vec<u8>)>,
-        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        self.messages += messages.len() as u64;
-        messages
-            .into_iter()
-            .try_for_each(|(signal, bytes)| deliver(signal, bytes))
-    }
-
-    /// Records a trace that could not be fetched.
-    fn lost(&mut self, id: &str, error: &BackendError) {
-        self.problem(format!("trace {id}: {error}"));
-    }
+/// Reports a trace that could not be fetched.
+fn report_lost(report: &mut InputReport, id: &str, error: &BackendError) {
+    report.problem(format!("trace {id}: {error}"));
 }
 
 /// Returns the time window of a search: the given window, cut at the present, or else the recent past.

@@ -7,7 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_convert::{AttributePolicy, PerfettoConfig, PerfettoMapper, PerfettoSummary};
 use pulsetrain_derive::SignalsStage;
 use pulsetrain_otlp::{
     Signal, frames,
@@ -16,6 +15,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::MemoryBudget};
 use pulsetrain_sinks::{FileFormat, OpenMetricsHistory, PrometheusConfig, UnfinishedFile};
+use pulsetrain_to_perfetto::{AttributePolicy, PerfettoConfig, PerfettoMapper, PerfettoSummary};
 
 use super::trace::{self, TraceFiles};
 use crate::{failure::Failure, topology};

@@ -7,11 +7,12 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_convert::PerfettoSummary;
 use pulsetrain_otlp::Signal;
+use pulsetrain_to_perfetto::PerfettoSummary;
+use pulsetrain_trace_inputs::InputReport;
 use serde_json::{Map, Value, json};
 
-use super::{input::InputReport, output::WriteReport};
+use super::output::WriteReport;
 use crate::failure::{Failure, INCOMPLETE};
 
 /// Prints the summary to the standard error and returns the exit code.

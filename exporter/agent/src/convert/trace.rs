@@ -7,8 +7,8 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use pulsetrain_convert::PerfettoParts;
 use pulsetrain_sinks::UnfinishedFile;
+use pulsetrain_to_perfetto::PerfettoParts;
 
 use crate::topology;
 

@@ -1,6 +1,6 @@
 //! Merges the lines of several streams into one text without splitting a line.
 
-use super::copy::Chunk;
+use pulsetrain_launcher::Chunk;
 
 /// The limit on the length of a line in bytes; a longer line is not a log line, and is skipped.
 const MAX_LINE_BYTES: usize = 1 << 20;

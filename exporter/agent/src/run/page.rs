@@ -5,8 +5,8 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
+use pulsetrain_page::PageStore;
 use pulsetrain_pipeline::{CancellationToken, Requirement, Sink};
-use pulsetrain_sinks::PageStore;
 use pulsetrain_tail::Checkpointer;
 
 use crate::{

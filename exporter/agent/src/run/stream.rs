@@ -6,6 +6,7 @@ use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 use pulsetrain_formats::{
     HEADER_TIMEOUT, LogFormat, LogReader, ReadLimits, ReadTime, detect, infer_timezone,
 };
+use pulsetrain_launcher::Chunks;
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
     Batch, BoxFuture, CancellationToken, Ingress, Source,
@@ -14,7 +15,7 @@ use pulsetrain_pipeline::{
 use pulsetrain_record::{Recorder, Run, UsedTimezone};
 use pulsetrain_tail::{ImportReport, RunOptions, TailError, catch_panic};
 
-use super::{copy::Chunks, identity::Identity, lines::Lines};
+use super::{identity::Identity, lines::Lines};
 
 /// The flush interval of the recorder.
 const FLUSH: Duration = Duration::from_millis(100);

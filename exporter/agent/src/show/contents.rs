@@ -13,9 +13,9 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_semconv::attribute;
 use pulsetrain_tail::RunOptions;
+use pulsetrain_trace_inputs::{ConvertError, ReadOptions, read_input};
 
 use super::recorded::MEMORY;
-use crate::convert::{Progress, Reading, read};
 
 /// The contents of a file that determine the order of files and the derived signals.
 #[derive(Debug)]
@@ -49,13 +49,13 @@ impl Contents {
                 folder: None,
             },
         );
-        let reading = Reading {
+        let options = ReadOptions {
             run: &options,
             room: &room,
         };
-        let _ = read(path, reading, &Progress::of(&[], true), &mut |signal, bytes| {
+        let _ = read_input(path, options, |input| input, &mut |signal, bytes: Vec<u8>| {
             let _ = contents.add(signal, &bytes);
-            Ok(())
+            Ok::<(), ConvertError>(())
         });
         contents
     }

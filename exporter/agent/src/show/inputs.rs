@@ -9,8 +9,9 @@ use std::{
 use pulsetrain_backends::looks_like_response;
 use pulsetrain_formats::{FormatError, detect, format_names};
 use pulsetrain_otlp::frames::inflated;
+use pulsetrain_trace_inputs::has_suffix;
 
-use crate::{convert::has_suffix, failure::Failure};
+use crate::failure::Failure;
 
 /// Suffixes of files of OTLP messages and of Perfetto traces.
 const RECORDED: [&str; 4] = [".binpb", ".pftrace", ".perfetto-trace", ".perfetto"];

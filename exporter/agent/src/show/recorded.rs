@@ -7,12 +7,10 @@ use std::{
 
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source, spill::MemoryBudget};
 use pulsetrain_tail::RunOptions;
+use pulsetrain_trace_inputs::{InputReport, ReadOptions, read_input};
 use tokio::runtime::Handle;
 
-use crate::{
-    convert::{InputReport, Progress, Reading, read},
-    failure::Failure,
-};
+use crate::failure::Failure;
 
 /// The memory limit for a Perfetto trace.
 pub(super) const MEMORY: usize = 128 << 20;
@@ -58,11 +56,10 @@ impl Source for RecordedFile {
                     bytes: MEMORY,
                     folder: None,
                 };
-                let reading = Reading {
+                let options = ReadOptions {
                     run: &options,
                     room: &room,
                 };
-                let progress = Progress::of(&[], true);
                 let mut deliver = |signal, bytes: Vec<u8>| {
                     if stop.is_cancelled() {
                         return Err(Failure::failed("interrupted"));
@@ -71,7 +68,7 @@ impl Source for RecordedFile {
                         .block_on(ingress.send(Batch::new(signal, 1, bytes)))
                         .map_err(Failure::failed)
                 };
-                let read = read(&self.path, reading, &progress, &mut deliver);
+                let read = read_input(&self.path, options, |input| input, &mut deliver);
                 (self.on_end)(RecordedReport {
                     name: self.name,
                     read,

@@ -2,10 +2,9 @@
 
 use std::fmt::Display;
 
+use pulsetrain_page::{PageConfig, PageSink, PageStore};
 use pulsetrain_pipeline::{CancellationToken, Sink};
-use pulsetrain_sinks::{
-    PageConfig, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink, SinkError,
-};
+use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink, SinkError};
 
 use super::{BuiltSink, RetainedStores};
 use crate::log::{self, Subject};

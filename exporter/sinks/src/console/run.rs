@@ -8,7 +8,7 @@ use super::{
     columns::{COLUMNS, SOL, Show, column_with_format},
     steps::Step,
 };
-use crate::sparkline;
+use pulsetrain_page::sparkline;
 
 /// The line of a run, with the earlier values that it needs.
 #[derive(Debug, Default)]
@@ -91,7 +91,7 @@ impl RunLine {
             let _ = write!(
                 self.line,
                 " | {}",
-                sparkline::of(self.losses.make_contiguous(), LOSSES)
+                sparkline(self.losses.make_contiguous(), LOSSES)
             );
         }
         self.line.clone()

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, clock::Instant};
 
-use pulsetrain_convert::{PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
+use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
 
 /// Batches in order of arrival.
 #[derive(Debug, Default)]

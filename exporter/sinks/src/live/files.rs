@@ -12,11 +12,11 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_convert::{PerfettoConfig, PerfettoError};
 use pulsetrain_pipeline::{
     Batch, BoxFuture, CancellationToken, Delivery, Sink,
     clock::{self, Instant},
 };
+use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoError};
 use tokio::{task::JoinError, time};
 
 use super::{batch_ring::BatchRing, replace::replace, trace_series};

@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_convert::{PerfettoConfig, PerfettoError, PerfettoSummary};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
+use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoError, PerfettoSummary};
 use tokio::sync::Semaphore;
 
 use super::{

@@ -14,12 +14,13 @@ use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use pulsetrain_net::{Admission, Alpn, ConnectionSlots, Guard, Listener, ServerStream, accept};
+use pulsetrain_page::PageStore;
 use pulsetrain_pipeline::{CancellationToken, ThrottledLog};
 use tokio::time::timeout;
 
 use self::{answer::Site, body::ScrapeBody, progress::Progress};
 use super::{ExtraFamilies, PrometheusConfig, PrometheusStore};
-use crate::{PageStore, SinkError};
+use crate::SinkError;
 
 /// The maximum number of connections. A process has 1,024 file descriptors by default, which logs need too.
 const MAX_CONNECTIONS: usize = 512;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use pulsetrain_backends::{BackendError, JaegerBackend, QueryResponse, TempoBackend};
 use pulsetrain_otlp::Signal;
+use pulsetrain_trace_inputs::InputReport;
 use tokio::task::JoinSet;
 
-use super::InputReport;
+use super::report_lost;
 use crate::failure::Failure;
 
 /// A store that can look up traces by their ids.
@@ -54,10 +55,10 @@ pub(super) async fn fetch(
             Ok(Some(answer)) => report.take(answer, deliver)?,
             Ok(None) => report.problem(format!("there is no trace {id}")),
             Err(error) => {
-                report.lost(&id, &error);
+                report_lost(report, &id, &error);
                 if is_gone(&error) {
                     let rest = ids.by_ref().count();
-                    report.not_asked(rest as u64);
+                    report_not_asked(report, rest as u64);
                 }
             }
         }
@@ -72,11 +73,10 @@ fn is_gone(error: &BackendError) -> bool {
     )
 }
 
-impl InputReport {
-    fn not_asked(&mut self, count: u64) {
-        if count > 0 {
-            self.problem(format!("{count} further traces were not requested"));
-            self.lost += count - 1;
-        }
+/// Reports the traces that were not requested.
+fn report_not_asked(report: &mut InputReport, count: u64) {
+    if count > 0 {
+        report.problem(format!("{count} further traces were not requested"));
+        report.lost += count - 1;
     }
 }

@@ -9,6 +9,7 @@ use http::{
 };
 use hyper::body::Incoming;
 use pulsetrain_net::Guard;
+use pulsetrain_page::{PageAnswer, PageBody, PageStore};
 
 use super::{
     super::{
@@ -19,10 +20,6 @@ use super::{
     body::ScrapeBody,
     compress::Compressor,
     progress::Progress,
-};
-use crate::{
-    PageStore,
-    page::site::{PageAnswer, PageBody},
 };
 
 /// The header with Prometheus' scrape timeout.

@@ -1,0 +1,213 @@
+//! The responses of the page's server: the page, its data as JSON, and the update stream.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use percent_encoding::percent_decode_str;
+use pulsetrain_pipeline::clock;
+use tokio::sync::mpsc::Receiver;
+
+use super::{PageStore, asset, feed::MAX_WATCHED, snapshot};
+
+/// The page loads nothing, sends nothing to other hosts, and cannot be embedded.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// A response.
+pub struct PageAnswer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: PageBody,
+}
+
+/// The body of a response.
+pub enum PageBody {
+    /// A complete body.
+    Complete(Bytes),
+    /// A stream of updates.
+    Updates(Receiver<Bytes>),
+}
+
+impl PageStore {
+    /// Answers a request for the page or its data. Returns `None` for any other path.
+    pub fn answer<B>(&self, request: &Request<B>) -> Option<PageAnswer> {
+        let path = request.uri().path();
+        if !matches!(path, "/" | "/api/overview" | "/api/run" | "/events") {
+            return None;
+        }
+        let takes_gzip = takes_gzip(request.headers());
+        let query = Query::of(request.uri().query());
+        Some(match path {
+            "/" => PageAnswer::page(takes_gzip),
+            "/api/overview" => PageAnswer::json(self.overview(self.is_live()), takes_gzip),
+            "/api/run" => self.run_answer(&query, takes_gzip),
+            _ => self.events_answer(&query),
+        })
+    }
+
+    /// Returns whether a response takes so long to write and compress that it needs the blocking pool.
+    pub fn takes_long(path: &str) -> bool {
+        matches!(path, "/api/overview" | "/api/run")
+    }
+
+    /// Returns the list of runs, GPUs and sinks as JSON.
+    fn overview(&self, is_live: bool) -> String {
+        let sinks = self.sinks();
+        let now_millis = clock::unix_now().as_millis() as i64;
+        snapshot::overview(&self.history(), &sinks, now_millis, is_live)
+    }
+
+    /// Returns the page as one HTML file with its data.
+    pub fn standalone(&self) -> String {
+        let overview = self.overview(false);
+        let history = self.history();
+        let runs = history.runs.values();
+        let runs: Vec<String> = runs.map(|run| snapshot::run(run, &history.catalogue)).collect();
+        asset::standalone(&format!(
+            "{{\"overview\":{overview},\"runs\":[{}]}}",
+            runs.join(",")
+        ))
+    }
+
+    fn run_answer(&self, query: &Query, takes_gzip: bool) -> PageAnswer {
+        let history = self.history();
+        let wanted = query.first("id").unwrap_or_default();
+        match history.runs.get(wanted) {
+            Some(run) => {
+                let json = snapshot::run(run, &history.catalogue);
+                drop(history);
+                PageAnswer::json(json, takes_gzip)
+            }
+            None => PageAnswer::plain(StatusCode::NOT_FOUND, "there is no such run; see /api/overview\n"),
+        }
+    }
+
+    fn events_answer(&self, query: &Query) -> PageAnswer {
+        let runs: BTreeSet<&str> = query.all("run").collect();
+        let watched = runs.into_iter().take(MAX_WATCHED).map(str::to_owned);
+        match self.subscribe(watched.collect()) {
+            Some(updates) => PageAnswer::updates(updates),
+            None => PageAnswer::plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many browsers watch already; close one and reload\n",
+            ),
+        }
+    }
+}
+
+impl PageAnswer {
+    fn page(takes_gzip: bool) -> Self {
+        let (plain, gzip) = &*asset::PAGE;
+        let body = if takes_gzip { gzip } else { plain };
+        let mut answer = Self::new(StatusCode::OK, "text/html; charset=utf-8", body.clone());
+        answer.set(header::CONTENT_SECURITY_POLICY, POLICY);
+        answer.set(header::REFERRER_POLICY, "no-referrer");
+        answer.compressed(takes_gzip)
+    }
+
+    fn json(text: String, takes_gzip: bool) -> Self {
+        let body = if takes_gzip {
+            asset::gzip_fast(text.as_bytes()).into()
+        } else {
+            text.into()
+        };
+        Self::new(StatusCode::OK, "application/json", body).compressed(takes_gzip)
+    }
+
+    fn updates(updates: Receiver<Bytes>) -> Self {
+        let mut answer = Self::new(StatusCode::OK, "text/event-stream", Bytes::new());
+        answer.body = PageBody::Updates(updates);
+        answer
+    }
+
+    fn plain(status: StatusCode, text: &'static str) -> Self {
+        Self::new(
+            status,
+            "text/plain; charset=utf-8",
+            Bytes::from_static(text.as_bytes()),
+        )
+    }
+
+    fn new(status: StatusCode, content_type: &'static str, body: Bytes) -> Self {
+        let mut answer = Self {
+            status,
+            headers: HeaderMap::new(),
+            body: PageBody::Complete(body),
+        };
+        answer.set(header::CONTENT_TYPE, content_type);
+        answer.set(header::CACHE_CONTROL, "no-store");
+        answer.set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+        answer
+    }
+
+    fn compressed(mut self, is_gzip: bool) -> Self {
+        self.set(header::VARY, "accept-encoding");
+        if is_gzip {
+            self.set(header::CONTENT_ENCODING, "gzip");
+        }
+        self
+    }
+
+    fn set(&mut self, name: header::HeaderName, value: &'static str) {
+        self.headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// The parameters of a request.
+struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn of(query: Option<&str>) -> Self {
+        let pairs = query
+            .unwrap_or_default()
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        Self(pairs.map(|(key, value)| (decoded(key), decoded(value))).collect())
+    }
+
+    fn all(&self, key: &str) -> impl Iterator<Item = &str> {
+        let wanted = self.0.iter().filter(move |(name, _)| name == key);
+        wanted.map(|(_, value)| value.as_str())
+    }
+
+    fn first(&self, key: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter();
+    let mut codings = accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    codings.any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_refused = matches!(weight.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_if_accepted() {
+        let headers = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(value));
+            headers
+        };
+        assert!(takes_gzip(&headers("br, gzip;q=0.5")));
+        assert!(!takes_gzip(&headers("br, gzip;q=0")));
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
+}
