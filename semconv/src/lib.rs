@@ -7,7 +7,11 @@
 mod definition;
 #[cfg(feature = "registry")]
 mod generated;
+#[cfg(feature = "instruments")]
+mod instrument;
 mod prometheus_name;
+#[cfg(feature = "registry")]
+mod table;
 
 pub use definition::{
     Attribute, AttributeKind, AttributeUse, Event, Instrument, Metric, Number, Requirement, Span, SpanKind,

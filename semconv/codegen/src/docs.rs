@@ -3,7 +3,7 @@
 mod cell;
 mod page;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -20,6 +20,15 @@ The column \"Aggregation\" gives the operator that is meaningful over all attrib
 rates and of histograms their buckets; `average` has a meaningful mean and no sum; `none` has neither, so that a query selects one
 value of an attribute first.
 ";
+
+/// The kinds of definitions in the order of a page, as the index names them.
+const INDEX_ORDER: [(Kind, &str); 5] = [
+    (Kind::Metric, "metrics"),
+    (Kind::Span, "spans"),
+    (Kind::Event, "events"),
+    (Kind::Attribute, "attributes"),
+    (Kind::Entity, "entities"),
+];
 
 /// Returns all pages.
 pub(crate) fn files(registry: &Registry) -> Vec<Output> {
@@ -39,52 +48,31 @@ fn output(stem: &str, text: &str) -> Output {
     }
 }
 
-/// Counts the definitions of each kind, by domain.
-fn domains(registry: &Registry) -> BTreeMap<&str, BTreeMap<&'static str, usize>> {
-    let mut domains: BTreeMap<&str, BTreeMap<&'static str, usize>> = BTreeMap::new();
+/// Returns the kinds of definitions of each domain.
+fn domains(registry: &Registry) -> BTreeMap<&str, Vec<Kind>> {
+    let mut domains: BTreeMap<&str, Vec<Kind>> = BTreeMap::new();
     for definition in registry.definitions() {
-        *domains
-            .entry(definition.domain)
-            .or_default()
-            .entry(definition.kind.word())
-            .or_default() += 1;
+        let kinds = domains.entry(definition.domain).or_default();
+        if !kinds.contains(&definition.kind) {
+            kinds.push(definition.kind);
+        }
     }
     domains
 }
 
+/// Returns the index. It has no counts: a new metric must not change a line of it, on which two branches would conflict.
 fn index(registry: &Registry) -> String {
-    let mut text = String::from(
-        "# Semantic conventions of model training\n\n\
-         | Domain | Metrics | Spans | Events | Attributes | Entities |\n| --- | --: | --: | --: | --: | --: |\n",
-    );
-    let columns = [
-        Kind::Metric,
-        Kind::Span,
-        Kind::Event,
-        Kind::Attribute,
-        Kind::Entity,
-    ];
-    for (domain, counts) in domains(registry) {
-        let counts = columns.map(|kind| counts.get(kind.word()).map_or(String::new(), usize::to_string));
-        let _ = writeln!(text, "| [{domain}]({domain}.md) | {} |", counts.join(" | "));
+    let mut text =
+        String::from("# Semantic conventions of model training\n\n| Domain | Defines |\n| --- | --- |\n");
+    for (domain, kinds) in domains(registry) {
+        let kinds: Vec<&str> = INDEX_ORDER
+            .iter()
+            .filter(|(kind, _)| kinds.contains(kind))
+            .map(|(_, plural)| *plural)
+            .collect();
+        let _ = writeln!(text, "| [{domain}]({domain}.md) | {} |", kinds.join(", "));
     }
-    let systems: Vec<String> = systems(registry)
-        .into_iter()
-        .map(|system| format!("`{system}`"))
-        .collect();
-    let _ = writeln!(
-        text,
-        "\nThe column \"Filled from\" of each page names the systems and their own names: {}.",
-        systems.join(", ")
-    );
+    text.push_str("\nThe column \"Filled from\" of each page names the systems and their own names.\n");
     text.push_str(AGGREGATION);
     text
-}
-
-fn systems(registry: &Registry) -> BTreeSet<String> {
-    let definitions = registry.definitions();
-    let sources = definitions
-        .iter()
-        .flat_map(|definition| definition.annotations.pulsetrain.sources.keys());
-    sources.cloned().collect()
 }

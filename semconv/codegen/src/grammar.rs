@@ -169,6 +169,12 @@ impl MetricDef {
     pub(crate) fn prometheus_name(&self) -> String {
         prometheus_name(&self.name.value, &self.unit, self.instrument.into())
     }
+
+    /// The type of the values, which a rule requires.
+    pub(crate) fn number(&self) -> Number {
+        let annotated = self.annotations.code_generation.metric_value_type;
+        annotated.unwrap_or(Number::Double)
+    }
 }
 
 impl From<Instrument> for pulsetrain_semconv::Instrument {

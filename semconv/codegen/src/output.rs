@@ -11,7 +11,7 @@ use crate::registry::Registry;
 use crate::rust;
 
 /// The folders below `semconv/` that contain only generated files.
-const OWN_FOLDERS: [&str; 3] = ["docs", "src/generated", "tests/generated"];
+const OWN_FOLDERS: [&str; 2] = ["docs", "src/generated"];
 
 /// A generated file.
 #[derive(Debug, PartialEq)]

@@ -1,10 +1,11 @@
-//! The generated Rust of the crate `pulsetrain-semconv`: one constant per definition, one module per kind.
+//! The generated Rust of the crate `pulsetrain-semconv`: one row per definition, one module per kind.
 
 mod attribute;
 mod event;
 mod instruments;
 mod literal;
 mod metric;
+mod row;
 mod span;
 
 use crate::registry::Registry;
@@ -21,10 +22,6 @@ pub(crate) fn files(registry: &Registry) -> Vec<(&'static str, String)> {
         ("src/generated/instruments.rs", instruments::module(registry)),
         ("src/generated/metric.rs", metric::module(registry)),
         ("src/generated/span.rs", span::module(registry)),
-        (
-            "tests/generated/record.rs",
-            instruments::record_one_of_each(registry),
-        ),
     ]
 }
 
@@ -35,23 +32,5 @@ fn root_module(registry: &Registry) -> String {
          pub mod attribute;\npub mod event;\n#[cfg(feature = \"instruments\")]\npub mod instruments;\npub mod metric;\npub mod span;\n\n\
          /// The address of this version of the vocabulary, for the schema URL of what is sent.\n\
          pub const SCHEMA_URL: &str = {schema_url};\n"
-    )
-}
-
-/// Returns `ALL` and `find` of a module with the constants `names`, sorted by name, of type `kind`.
-fn table(kind: &str, names: &[&str]) -> String {
-    let constants: Vec<String> = names
-        .iter()
-        .map(|name| format!("&{},", literal::constant(name)))
-        .collect();
-    let lower = kind.to_lowercase();
-    format!(
-        "/// Every {lower}, sorted by name.\n\
-         pub static ALL: &[&{kind}] = &[\n{}\n];\n\n\
-         /// Returns the {lower} of that name.\n\
-         pub fn find(name: &str) -> Option<&'static {kind}> {{\n\
-             ALL.binary_search_by(|{lower}| {lower}.name.cmp(name)).ok().map(|at| ALL[at])\n\
-         }}\n",
-        constants.join("\n")
     )
 }

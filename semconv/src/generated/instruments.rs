@@ -7,3723 +7,416 @@
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
 
 use super::metric;
-
-/// Builds the instrument of [`metric::COMM_ALGORITHM_BANDWIDTH`].
-pub fn comm_algorithm_bandwidth(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::COMM_ALGORITHM_BANDWIDTH.name)
-        .with_unit(metric::COMM_ALGORITHM_BANDWIDTH.unit)
-        .with_description(metric::COMM_ALGORITHM_BANDWIDTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::COMM_BUS_BANDWIDTH`].
-pub fn comm_bus_bandwidth(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::COMM_BUS_BANDWIDTH.name)
-        .with_unit(metric::COMM_BUS_BANDWIDTH.unit)
-        .with_description(metric::COMM_BUS_BANDWIDTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::COMM_DROPPED_OPERATIONS`].
-pub fn comm_dropped_operations(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::COMM_DROPPED_OPERATIONS.name)
-        .with_unit(metric::COMM_DROPPED_OPERATIONS.unit)
-        .with_description(metric::COMM_DROPPED_OPERATIONS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::COMM_MESSAGE_SIZE`].
-pub fn comm_message_size(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::COMM_MESSAGE_SIZE.name)
-        .with_unit(metric::COMM_MESSAGE_SIZE.unit)
-        .with_description(metric::COMM_MESSAGE_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::COMM_OPERATION_TIME`].
-pub fn comm_operation_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::COMM_OPERATION_TIME.name)
-        .with_unit(metric::COMM_OPERATION_TIME.unit)
-        .with_description(metric::COMM_OPERATION_TIME.brief)
-        .with_boundaries(metric::COMM_OPERATION_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::DATA_CHUNK_INDEX`].
-pub fn data_chunk_index(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::DATA_CHUNK_INDEX.name)
-        .with_unit(metric::DATA_CHUNK_INDEX.unit)
-        .with_description(metric::DATA_CHUNK_INDEX.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::DATA_CONSUMED_TOKENS`].
-pub fn data_consumed_tokens(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::DATA_CONSUMED_TOKENS.name)
-        .with_unit(metric::DATA_CONSUMED_TOKENS.unit)
-        .with_description(metric::DATA_CONSUMED_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::DATA_FILE_INDEX`].
-pub fn data_file_index(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::DATA_FILE_INDEX.name)
-        .with_unit(metric::DATA_FILE_INDEX.unit)
-        .with_description(metric::DATA_FILE_INDEX.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::DATA_FILES`].
-pub fn data_files(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::DATA_FILES.name)
-        .with_unit(metric::DATA_FILES.unit)
-        .with_description(metric::DATA_FILES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::DATA_LOSS`].
-pub fn data_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::DATA_LOSS.name)
-        .with_unit(metric::DATA_LOSS.unit)
-        .with_description(metric::DATA_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::DATA_SEED`].
-pub fn data_seed(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::DATA_SEED.name)
-        .with_unit(metric::DATA_SEED.unit)
-        .with_description(metric::DATA_SEED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::DATA_TOKENS`].
-pub fn data_tokens(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::DATA_TOKENS.name)
-        .with_unit(metric::DATA_TOKENS.unit)
-        .with_description(metric::DATA_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_ACCEPT_LENGTH`].
-pub fn eval_accept_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_ACCEPT_LENGTH.name)
-        .with_unit(metric::EVAL_ACCEPT_LENGTH.unit)
-        .with_description(metric::EVAL_ACCEPT_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_ACCEPT_RATIO`].
-pub fn eval_accept_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_ACCEPT_RATIO.name)
-        .with_unit(metric::EVAL_ACCEPT_RATIO.unit)
-        .with_description(metric::EVAL_ACCEPT_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_ACCURACY`].
-pub fn eval_accuracy(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_ACCURACY.name)
-        .with_unit(metric::EVAL_ACCURACY.unit)
-        .with_description(metric::EVAL_ACCURACY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_ATTEMPT_STEP_TIME`].
-pub fn eval_attempt_step_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_ATTEMPT_STEP_TIME.name)
-        .with_unit(metric::EVAL_ATTEMPT_STEP_TIME.unit)
-        .with_description(metric::EVAL_ATTEMPT_STEP_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_BPB`].
-pub fn eval_bpb(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_BPB.name)
-        .with_unit(metric::EVAL_BPB.unit)
-        .with_description(metric::EVAL_BPB.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_DURATION`].
-pub fn eval_duration(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::EVAL_DURATION.name)
-        .with_unit(metric::EVAL_DURATION.unit)
-        .with_description(metric::EVAL_DURATION.brief)
-        .with_boundaries(metric::EVAL_DURATION.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_ELAPSED_TIME`].
-pub fn eval_elapsed_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_ELAPSED_TIME.name)
-        .with_unit(metric::EVAL_ELAPSED_TIME.unit)
-        .with_description(metric::EVAL_ELAPSED_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_GAP`].
-pub fn eval_gap(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_GAP.name)
-        .with_unit(metric::EVAL_GAP.unit)
-        .with_description(metric::EVAL_GAP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_LOSS`].
-pub fn eval_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_LOSS.name)
-        .with_unit(metric::EVAL_LOSS.unit)
-        .with_description(metric::EVAL_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_LOSS_COMPONENT`].
-pub fn eval_loss_component(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_LOSS_COMPONENT.name)
-        .with_unit(metric::EVAL_LOSS_COMPONENT.unit)
-        .with_description(metric::EVAL_LOSS_COMPONENT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_MAJORITY_ACCURACY`].
-pub fn eval_majority_accuracy(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_MAJORITY_ACCURACY.name)
-        .with_unit(metric::EVAL_MAJORITY_ACCURACY.unit)
-        .with_description(metric::EVAL_MAJORITY_ACCURACY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_PASS_RATE`].
-pub fn eval_pass_rate(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_PASS_RATE.name)
-        .with_unit(metric::EVAL_PASS_RATE.unit)
-        .with_description(metric::EVAL_PASS_RATE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_PERPLEXITY`].
-pub fn eval_perplexity(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_PERPLEXITY.name)
-        .with_unit(metric::EVAL_PERPLEXITY.unit)
-        .with_description(metric::EVAL_PERPLEXITY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_STEPS`].
-pub fn eval_steps(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::EVAL_STEPS.name)
-        .with_unit(metric::EVAL_STEPS.unit)
-        .with_description(metric::EVAL_STEPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_THROUGHPUT_SAMPLES`].
-pub fn eval_throughput_samples(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_THROUGHPUT_SAMPLES.name)
-        .with_unit(metric::EVAL_THROUGHPUT_SAMPLES.unit)
-        .with_description(metric::EVAL_THROUGHPUT_SAMPLES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_THROUGHPUT_STEPS`].
-pub fn eval_throughput_steps(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_THROUGHPUT_STEPS.name)
-        .with_unit(metric::EVAL_THROUGHPUT_STEPS.unit)
-        .with_description(metric::EVAL_THROUGHPUT_STEPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_THROUGHPUT_TOKENS`].
-pub fn eval_throughput_tokens(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_THROUGHPUT_TOKENS.name)
-        .with_unit(metric::EVAL_THROUGHPUT_TOKENS.unit)
-        .with_description(metric::EVAL_THROUGHPUT_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE`].
-pub fn eval_throughput_tokens_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE.name)
-        .with_unit(metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE.unit)
-        .with_description(metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_TOKENS`].
-pub fn eval_tokens(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::EVAL_TOKENS.name)
-        .with_unit(metric::EVAL_TOKENS.unit)
-        .with_description(metric::EVAL_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::EVAL_TOTAL_WEIGHTS`].
-pub fn eval_total_weights(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::EVAL_TOTAL_WEIGHTS.name)
-        .with_unit(metric::EVAL_TOTAL_WEIGHTS.unit)
-        .with_description(metric::EVAL_TOTAL_WEIGHTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_AVERAGE_POWER`].
-pub fn gpu_average_power(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_AVERAGE_POWER.name)
-        .with_unit(metric::GPU_AVERAGE_POWER.unit)
-        .with_description(metric::GPU_AVERAGE_POWER.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_BAR1_LIMIT`].
-pub fn gpu_bar1_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_BAR1_LIMIT.name)
-        .with_unit(metric::GPU_BAR1_LIMIT.unit)
-        .with_description(metric::GPU_BAR1_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_BAR1_USED`].
-pub fn gpu_bar1_used(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_BAR1_USED.name)
-        .with_unit(metric::GPU_BAR1_USED.unit)
-        .with_description(metric::GPU_BAR1_USED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_C2C_ERRORS`].
-pub fn gpu_c2c_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_C2C_ERRORS.name)
-        .with_unit(metric::GPU_C2C_ERRORS.unit)
-        .with_description(metric::GPU_C2C_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_C2C_SPEED`].
-pub fn gpu_c2c_speed(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_C2C_SPEED.name)
-        .with_unit(metric::GPU_C2C_SPEED.unit)
-        .with_description(metric::GPU_C2C_SPEED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_C2C_THROUGHPUT`].
-pub fn gpu_c2c_throughput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_C2C_THROUGHPUT.name)
-        .with_unit(metric::GPU_C2C_THROUGHPUT.unit)
-        .with_description(metric::GPU_C2C_THROUGHPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_C2C_UP`].
-pub fn gpu_c2c_up(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_C2C_UP.name)
-        .with_unit(metric::GPU_C2C_UP.unit)
-        .with_description(metric::GPU_C2C_UP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_CLOCK_BELOW_LIMIT_TIME`].
-pub fn gpu_clock_below_limit_time(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::GPU_CLOCK_BELOW_LIMIT_TIME.name)
-        .with_unit(metric::GPU_CLOCK_BELOW_LIMIT_TIME.unit)
-        .with_description(metric::GPU_CLOCK_BELOW_LIMIT_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_CLOCK_FREQUENCY`].
-pub fn gpu_clock_frequency(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_CLOCK_FREQUENCY.name)
-        .with_unit(metric::GPU_CLOCK_FREQUENCY.unit)
-        .with_description(metric::GPU_CLOCK_FREQUENCY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_CLOCK_LIMIT`].
-pub fn gpu_clock_limit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_CLOCK_LIMIT.name)
-        .with_unit(metric::GPU_CLOCK_LIMIT.unit)
-        .with_description(metric::GPU_CLOCK_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_COMPUTE_MODE`].
-pub fn gpu_compute_mode(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_COMPUTE_MODE.name)
-        .with_unit(metric::GPU_COMPUTE_MODE.unit)
-        .with_description(metric::GPU_COMPUTE_MODE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_DRIVER_LATENCY`].
-pub fn gpu_driver_latency(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_DRIVER_LATENCY.name)
-        .with_unit(metric::GPU_DRIVER_LATENCY.unit)
-        .with_description(metric::GPU_DRIVER_LATENCY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_DRIVER_EVENTS`].
-pub fn gpu_driver_events(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_DRIVER_EVENTS.name)
-        .with_unit(metric::GPU_DRIVER_EVENTS.unit)
-        .with_description(metric::GPU_DRIVER_EVENTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_ECC_ERRORS`].
-pub fn gpu_ecc_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_ECC_ERRORS.name)
-        .with_unit(metric::GPU_ECC_ERRORS.unit)
-        .with_description(metric::GPU_ECC_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_ECC_LIFETIME_ERRORS`].
-pub fn gpu_ecc_lifetime_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_ECC_LIFETIME_ERRORS.name)
-        .with_unit(metric::GPU_ECC_LIFETIME_ERRORS.unit)
-        .with_description(metric::GPU_ECC_LIFETIME_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_ECC_LIFETIME_LOCATION_ERRORS`].
-pub fn gpu_ecc_lifetime_location_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_ECC_LIFETIME_LOCATION_ERRORS.name)
-        .with_unit(metric::GPU_ECC_LIFETIME_LOCATION_ERRORS.unit)
-        .with_description(metric::GPU_ECC_LIFETIME_LOCATION_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_ECC_LIFETIME_SRAM_ERRORS`].
-pub fn gpu_ecc_lifetime_sram_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_ECC_LIFETIME_SRAM_ERRORS.name)
-        .with_unit(metric::GPU_ECC_LIFETIME_SRAM_ERRORS.unit)
-        .with_description(metric::GPU_ECC_LIFETIME_SRAM_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_ECC_LOCATION_ERRORS`].
-pub fn gpu_ecc_location_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_ECC_LOCATION_ERRORS.name)
-        .with_unit(metric::GPU_ECC_LOCATION_ERRORS.unit)
-        .with_description(metric::GPU_ECC_LOCATION_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_EDPP_RATIO`].
-pub fn gpu_edpp_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_EDPP_RATIO.name)
-        .with_unit(metric::GPU_EDPP_RATIO.unit)
-        .with_description(metric::GPU_EDPP_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_ENERGY`].
-pub fn gpu_energy(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::GPU_ENERGY.name)
-        .with_unit(metric::GPU_ENERGY.unit)
-        .with_description(metric::GPU_ENERGY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_ENGINE_UTILIZATION`].
-pub fn gpu_engine_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_ENGINE_UTILIZATION.name)
-        .with_unit(metric::GPU_ENGINE_UTILIZATION.unit)
-        .with_description(metric::GPU_ENGINE_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_FABRIC_STATE`].
-pub fn gpu_fabric_state(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_FABRIC_STATE.name)
-        .with_unit(metric::GPU_FABRIC_STATE.unit)
-        .with_description(metric::GPU_FABRIC_STATE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_FAN_SPEED`].
-pub fn gpu_fan_speed(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_FAN_SPEED.name)
-        .with_unit(metric::GPU_FAN_SPEED.unit)
-        .with_description(metric::GPU_FAN_SPEED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_FAN_SPEED_RATIO`].
-pub fn gpu_fan_speed_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_FAN_SPEED_RATIO.name)
-        .with_unit(metric::GPU_FAN_SPEED_RATIO.unit)
-        .with_description(metric::GPU_FAN_SPEED_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_FAN_TARGET_RATIO`].
-pub fn gpu_fan_target_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_FAN_TARGET_RATIO.name)
-        .with_unit(metric::GPU_FAN_TARGET_RATIO.unit)
-        .with_description(metric::GPU_FAN_TARGET_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_FAULT_ACTIVE`].
-pub fn gpu_fault_active(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_FAULT_ACTIVE.name)
-        .with_unit(metric::GPU_FAULT_ACTIVE.unit)
-        .with_description(metric::GPU_FAULT_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_FEATURE_ACTIVE`].
-pub fn gpu_feature_active(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_FEATURE_ACTIVE.name)
-        .with_unit(metric::GPU_FEATURE_ACTIVE.unit)
-        .with_description(metric::GPU_FEATURE_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_GRAPHICS_ACTIVE`].
-pub fn gpu_graphics_active(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_GRAPHICS_ACTIVE.name)
-        .with_unit(metric::GPU_GRAPHICS_ACTIVE.unit)
-        .with_description(metric::GPU_GRAPHICS_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_IMEX_DAEMON_STATE`].
-pub fn gpu_imex_daemon_state(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_IMEX_DAEMON_STATE.name)
-        .with_unit(metric::GPU_IMEX_DAEMON_STATE.unit)
-        .with_description(metric::GPU_IMEX_DAEMON_STATE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_IMEX_DOMAIN_STATE`].
-pub fn gpu_imex_domain_state(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_IMEX_DOMAIN_STATE.name)
-        .with_unit(metric::GPU_IMEX_DOMAIN_STATE.unit)
-        .with_description(metric::GPU_IMEX_DOMAIN_STATE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_INACTIVE_REMAPPED_ROWS`].
-pub fn gpu_inactive_remapped_rows(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_INACTIVE_REMAPPED_ROWS.name)
-        .with_unit(metric::GPU_INACTIVE_REMAPPED_ROWS.unit)
-        .with_description(metric::GPU_INACTIVE_REMAPPED_ROWS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_INFO`].
-pub fn gpu_info(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_INFO.name)
-        .with_unit(metric::GPU_INFO.unit)
-        .with_description(metric::GPU_INFO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MEMORY_ACTIVITY`].
-pub fn gpu_memory_activity(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_MEMORY_ACTIVITY.name)
-        .with_unit(metric::GPU_MEMORY_ACTIVITY.unit)
-        .with_description(metric::GPU_MEMORY_ACTIVITY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MEMORY_BANDWIDTH_UTILIZATION`].
-pub fn gpu_memory_bandwidth_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_MEMORY_BANDWIDTH_UTILIZATION.name)
-        .with_unit(metric::GPU_MEMORY_BANDWIDTH_UTILIZATION.unit)
-        .with_description(metric::GPU_MEMORY_BANDWIDTH_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MEMORY_FREE`].
-pub fn gpu_memory_free(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_MEMORY_FREE.name)
-        .with_unit(metric::GPU_MEMORY_FREE.unit)
-        .with_description(metric::GPU_MEMORY_FREE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MEMORY_LIMIT`].
-pub fn gpu_memory_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_MEMORY_LIMIT.name)
-        .with_unit(metric::GPU_MEMORY_LIMIT.unit)
-        .with_description(metric::GPU_MEMORY_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MEMORY_RESERVED`].
-pub fn gpu_memory_reserved(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_MEMORY_RESERVED.name)
-        .with_unit(metric::GPU_MEMORY_RESERVED.unit)
-        .with_description(metric::GPU_MEMORY_RESERVED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MEMORY_USED`].
-pub fn gpu_memory_used(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_MEMORY_USED.name)
-        .with_unit(metric::GPU_MEMORY_USED.unit)
-        .with_description(metric::GPU_MEMORY_USED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MEMORY_POWER`].
-pub fn gpu_memory_power(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_MEMORY_POWER.name)
-        .with_unit(metric::GPU_MEMORY_POWER.unit)
-        .with_description(metric::GPU_MEMORY_POWER.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_METRIC_UNAVAILABLE`].
-pub fn gpu_metric_unavailable(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_METRIC_UNAVAILABLE.name)
-        .with_unit(metric::GPU_METRIC_UNAVAILABLE.unit)
-        .with_description(metric::GPU_METRIC_UNAVAILABLE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MIG_INSTANCES`].
-pub fn gpu_mig_instances(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_MIG_INSTANCES.name)
-        .with_unit(metric::GPU_MIG_INSTANCES.unit)
-        .with_description(metric::GPU_MIG_INSTANCES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MIG_MEMORY_FREE`].
-pub fn gpu_mig_memory_free(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_MIG_MEMORY_FREE.name)
-        .with_unit(metric::GPU_MIG_MEMORY_FREE.unit)
-        .with_description(metric::GPU_MIG_MEMORY_FREE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MIG_MEMORY_LIMIT`].
-pub fn gpu_mig_memory_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_MIG_MEMORY_LIMIT.name)
-        .with_unit(metric::GPU_MIG_MEMORY_LIMIT.unit)
-        .with_description(metric::GPU_MIG_MEMORY_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MIG_MEMORY_RESERVED`].
-pub fn gpu_mig_memory_reserved(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_MIG_MEMORY_RESERVED.name)
-        .with_unit(metric::GPU_MIG_MEMORY_RESERVED.unit)
-        .with_description(metric::GPU_MIG_MEMORY_RESERVED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MIG_MEMORY_USED`].
-pub fn gpu_mig_memory_used(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_MIG_MEMORY_USED.name)
-        .with_unit(metric::GPU_MIG_MEMORY_USED.unit)
-        .with_description(metric::GPU_MIG_MEMORY_USED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MODULE_ENERGY`].
-pub fn gpu_module_energy(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::GPU_MODULE_ENERGY.name)
-        .with_unit(metric::GPU_MODULE_ENERGY.unit)
-        .with_description(metric::GPU_MODULE_ENERGY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_MODULE_POWER`].
-pub fn gpu_module_power(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_MODULE_POWER.name)
-        .with_unit(metric::GPU_MODULE_POWER.unit)
-        .with_description(metric::GPU_MODULE_POWER.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_BIT_ERROR_RATIO`].
-pub fn gpu_nvlink_bit_error_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_NVLINK_BIT_ERROR_RATIO.name)
-        .with_unit(metric::GPU_NVLINK_BIT_ERROR_RATIO.unit)
-        .with_description(metric::GPU_NVLINK_BIT_ERROR_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_ERRORS`].
-pub fn gpu_nvlink_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_NVLINK_ERRORS.name)
-        .with_unit(metric::GPU_NVLINK_ERRORS.unit)
-        .with_description(metric::GPU_NVLINK_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_FEC_BLOCKS`].
-pub fn gpu_nvlink_fec_blocks(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_NVLINK_FEC_BLOCKS.name)
-        .with_unit(metric::GPU_NVLINK_FEC_BLOCKS.unit)
-        .with_description(metric::GPU_NVLINK_FEC_BLOCKS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_INFO`].
-pub fn gpu_nvlink_info(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_NVLINK_INFO.name)
-        .with_unit(metric::GPU_NVLINK_INFO.unit)
-        .with_description(metric::GPU_NVLINK_INFO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_IO`].
-pub fn gpu_nvlink_io(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_NVLINK_IO.name)
-        .with_unit(metric::GPU_NVLINK_IO.unit)
-        .with_description(metric::GPU_NVLINK_IO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_PACKETS`].
-pub fn gpu_nvlink_packets(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_NVLINK_PACKETS.name)
-        .with_unit(metric::GPU_NVLINK_PACKETS.unit)
-        .with_description(metric::GPU_NVLINK_PACKETS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_SPEED`].
-pub fn gpu_nvlink_speed(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_NVLINK_SPEED.name)
-        .with_unit(metric::GPU_NVLINK_SPEED.unit)
-        .with_description(metric::GPU_NVLINK_SPEED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_THROUGHPUT`].
-pub fn gpu_nvlink_throughput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_NVLINK_THROUGHPUT.name)
-        .with_unit(metric::GPU_NVLINK_THROUGHPUT.unit)
-        .with_description(metric::GPU_NVLINK_THROUGHPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_NVLINK_UP`].
-pub fn gpu_nvlink_up(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_NVLINK_UP.name)
-        .with_unit(metric::GPU_NVLINK_UP.unit)
-        .with_description(metric::GPU_NVLINK_UP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PCIE_ERRORS`].
-pub fn gpu_pcie_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_PCIE_ERRORS.name)
-        .with_unit(metric::GPU_PCIE_ERRORS.unit)
-        .with_description(metric::GPU_PCIE_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PCIE_GENERATION`].
-pub fn gpu_pcie_generation(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_PCIE_GENERATION.name)
-        .with_unit(metric::GPU_PCIE_GENERATION.unit)
-        .with_description(metric::GPU_PCIE_GENERATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PCIE_IO`].
-pub fn gpu_pcie_io(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_PCIE_IO.name)
-        .with_unit(metric::GPU_PCIE_IO.unit)
-        .with_description(metric::GPU_PCIE_IO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PCIE_RECOVERIES`].
-pub fn gpu_pcie_recoveries(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_PCIE_RECOVERIES.name)
-        .with_unit(metric::GPU_PCIE_RECOVERIES.unit)
-        .with_description(metric::GPU_PCIE_RECOVERIES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PCIE_REPLAYS`].
-pub fn gpu_pcie_replays(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_PCIE_REPLAYS.name)
-        .with_unit(metric::GPU_PCIE_REPLAYS.unit)
-        .with_description(metric::GPU_PCIE_REPLAYS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PCIE_SPEED`].
-pub fn gpu_pcie_speed(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_PCIE_SPEED.name)
-        .with_unit(metric::GPU_PCIE_SPEED.unit)
-        .with_description(metric::GPU_PCIE_SPEED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PCIE_THROUGHPUT`].
-pub fn gpu_pcie_throughput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_PCIE_THROUGHPUT.name)
-        .with_unit(metric::GPU_PCIE_THROUGHPUT.unit)
-        .with_description(metric::GPU_PCIE_THROUGHPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PCIE_WIDTH`].
-pub fn gpu_pcie_width(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_PCIE_WIDTH.name)
-        .with_unit(metric::GPU_PCIE_WIDTH.unit)
-        .with_description(metric::GPU_PCIE_WIDTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PEAK_FLOPS`].
-pub fn gpu_peak_flops(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_PEAK_FLOPS.name)
-        .with_unit(metric::GPU_PEAK_FLOPS.unit)
-        .with_description(metric::GPU_PEAK_FLOPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PERFORMANCE_STATE`].
-pub fn gpu_performance_state(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_PERFORMANCE_STATE.name)
-        .with_unit(metric::GPU_PERFORMANCE_STATE.unit)
-        .with_description(metric::GPU_PERFORMANCE_STATE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PIPE_UTILIZATION`].
-pub fn gpu_pipe_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_PIPE_UTILIZATION.name)
-        .with_unit(metric::GPU_PIPE_UTILIZATION.unit)
-        .with_description(metric::GPU_PIPE_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER`].
-pub fn gpu_power(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER.name)
-        .with_unit(metric::GPU_POWER.unit)
-        .with_description(metric::GPU_POWER.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_DISTRIBUTION`].
-pub fn gpu_power_distribution(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::GPU_POWER_DISTRIBUTION.name)
-        .with_unit(metric::GPU_POWER_DISTRIBUTION.unit)
-        .with_description(metric::GPU_POWER_DISTRIBUTION.brief)
-        .with_boundaries(metric::GPU_POWER_DISTRIBUTION.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_LIMIT`].
-pub fn gpu_power_limit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_LIMIT.name)
-        .with_unit(metric::GPU_POWER_LIMIT.unit)
-        .with_description(metric::GPU_POWER_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_PROFILE_ACTIVE`].
-pub fn gpu_power_profile_active(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_POWER_PROFILE_ACTIVE.name)
-        .with_unit(metric::GPU_POWER_PROFILE_ACTIVE.unit)
-        .with_description(metric::GPU_POWER_PROFILE_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_ACTIVATION_OFFSET`].
-pub fn gpu_power_smoothing_activation_offset(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_ACTIVATION_OFFSET.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_ACTIVATION_OFFSET.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_ACTIVATION_OFFSET.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_ACTIVE_PROFILE`].
-pub fn gpu_power_smoothing_active_profile(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_POWER_SMOOTHING_ACTIVE_PROFILE.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_ACTIVE_PROFILE.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_ACTIVE_PROFILE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_FLOOR_LIMIT`].
-pub fn gpu_power_smoothing_floor_limit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_FLOOR_LIMIT.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_FLOOR_LIMIT.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_FLOOR_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_FLOOR_RATIO`].
-pub fn gpu_power_smoothing_floor_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_FLOOR_RATIO.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_FLOOR_RATIO.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_FLOOR_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_LIFETIME_REMAINING`].
-pub fn gpu_power_smoothing_lifetime_remaining(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_LIFETIME_REMAINING.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_LIFETIME_REMAINING.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_LIFETIME_REMAINING.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_POWER`].
-pub fn gpu_power_smoothing_power(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_POWER.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_POWER.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_POWER.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_PRESET_PROFILES`].
-pub fn gpu_power_smoothing_preset_profiles(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_POWER_SMOOTHING_PRESET_PROFILES.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_PRESET_PROFILES.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_PRESET_PROFILES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL`].
-pub fn gpu_power_smoothing_privilege_level(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS`].
-pub fn gpu_power_smoothing_ramp_down_hysteresis(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_RAMP_RATE`].
-pub fn gpu_power_smoothing_ramp_rate(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_RAMP_RATE.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_RAMP_RATE.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_RAMP_RATE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_SECONDARY_FLOOR`].
-pub fn gpu_power_smoothing_secondary_floor(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_SECONDARY_FLOOR.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_SECONDARY_FLOOR.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_SECONDARY_FLOOR.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_WINDOW_UNIT`].
-pub fn gpu_power_smoothing_window_unit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_POWER_SMOOTHING_WINDOW_UNIT.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_WINDOW_UNIT.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_WINDOW_UNIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_WINDOWS`].
-pub fn gpu_power_smoothing_windows(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_POWER_SMOOTHING_WINDOWS.name)
-        .with_unit(metric::GPU_POWER_SMOOTHING_WINDOWS.unit)
-        .with_description(metric::GPU_POWER_SMOOTHING_WINDOWS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PROCESS_MEMORY`].
-pub fn gpu_process_memory(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_PROCESS_MEMORY.name)
-        .with_unit(metric::GPU_PROCESS_MEMORY.unit)
-        .with_description(metric::GPU_PROCESS_MEMORY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PROCESS_PEAK_MEMORY`].
-pub fn gpu_process_peak_memory(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_PROCESS_PEAK_MEMORY.name)
-        .with_unit(metric::GPU_PROCESS_PEAK_MEMORY.unit)
-        .with_description(metric::GPU_PROCESS_PEAK_MEMORY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PROCESS_TIME`].
-pub fn gpu_process_time(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::GPU_PROCESS_TIME.name)
-        .with_unit(metric::GPU_PROCESS_TIME.unit)
-        .with_description(metric::GPU_PROCESS_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PROCESS_UTILIZATION`].
-pub fn gpu_process_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_PROCESS_UTILIZATION.name)
-        .with_unit(metric::GPU_PROCESS_UTILIZATION.unit)
-        .with_description(metric::GPU_PROCESS_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PROTECTED_MEMORY_LIMIT`].
-pub fn gpu_protected_memory_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_PROTECTED_MEMORY_LIMIT.name)
-        .with_unit(metric::GPU_PROTECTED_MEMORY_LIMIT.unit)
-        .with_description(metric::GPU_PROTECTED_MEMORY_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_PROTECTED_MEMORY_USED`].
-pub fn gpu_protected_memory_used(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_PROTECTED_MEMORY_USED.name)
-        .with_unit(metric::GPU_PROTECTED_MEMORY_USED.unit)
-        .with_description(metric::GPU_PROTECTED_MEMORY_USED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_RECOVERY_ACTION`].
-pub fn gpu_recovery_action(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_RECOVERY_ACTION.name)
-        .with_unit(metric::GPU_RECOVERY_ACTION.unit)
-        .with_description(metric::GPU_RECOVERY_ACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_REMAPPED_ROWS`].
-pub fn gpu_remapped_rows(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_REMAPPED_ROWS.name)
-        .with_unit(metric::GPU_REMAPPED_ROWS.unit)
-        .with_description(metric::GPU_REMAPPED_ROWS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_RETIRED_PAGES`].
-pub fn gpu_retired_pages(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_RETIRED_PAGES.name)
-        .with_unit(metric::GPU_RETIRED_PAGES.unit)
-        .with_description(metric::GPU_RETIRED_PAGES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_ROW_REMAP_BANKS`].
-pub fn gpu_row_remap_banks(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::GPU_ROW_REMAP_BANKS.name)
-        .with_unit(metric::GPU_ROW_REMAP_BANKS.unit)
-        .with_description(metric::GPU_ROW_REMAP_BANKS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_RUN_ENERGY`].
-pub fn gpu_run_energy(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::GPU_RUN_ENERGY.name)
-        .with_unit(metric::GPU_RUN_ENERGY.unit)
-        .with_description(metric::GPU_RUN_ENERGY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_SM_ACTIVE`].
-pub fn gpu_sm_active(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_SM_ACTIVE.name)
-        .with_unit(metric::GPU_SM_ACTIVE.unit)
-        .with_description(metric::GPU_SM_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_SM_OCCUPANCY`].
-pub fn gpu_sm_occupancy(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_SM_OCCUPANCY.name)
-        .with_unit(metric::GPU_SM_OCCUPANCY.unit)
-        .with_description(metric::GPU_SM_OCCUPANCY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_STEP_BUSY_RATIO`].
-pub fn gpu_step_busy_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_STEP_BUSY_RATIO.name)
-        .with_unit(metric::GPU_STEP_BUSY_RATIO.unit)
-        .with_description(metric::GPU_STEP_BUSY_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_STEP_ENERGY`].
-pub fn gpu_step_energy(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::GPU_STEP_ENERGY.name)
-        .with_unit(metric::GPU_STEP_ENERGY.unit)
-        .with_description(metric::GPU_STEP_ENERGY.brief)
-        .with_boundaries(metric::GPU_STEP_ENERGY.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_STEP_MEAN_POWER`].
-pub fn gpu_step_mean_power(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::GPU_STEP_MEAN_POWER.name)
-        .with_unit(metric::GPU_STEP_MEAN_POWER.unit)
-        .with_description(metric::GPU_STEP_MEAN_POWER.brief)
-        .with_boundaries(metric::GPU_STEP_MEAN_POWER.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_STEP_PEAK_POWER`].
-pub fn gpu_step_peak_power(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::GPU_STEP_PEAK_POWER.name)
-        .with_unit(metric::GPU_STEP_PEAK_POWER.unit)
-        .with_description(metric::GPU_STEP_PEAK_POWER.brief)
-        .with_boundaries(metric::GPU_STEP_PEAK_POWER.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_STEP_THROTTLE_TIME`].
-pub fn gpu_step_throttle_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::GPU_STEP_THROTTLE_TIME.name)
-        .with_unit(metric::GPU_STEP_THROTTLE_TIME.unit)
-        .with_description(metric::GPU_STEP_THROTTLE_TIME.brief)
-        .with_boundaries(metric::GPU_STEP_THROTTLE_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_STEPS`].
-pub fn gpu_steps(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_STEPS.name)
-        .with_unit(metric::GPU_STEPS.unit)
-        .with_description(metric::GPU_STEPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_TEMPERATURE`].
-pub fn gpu_temperature(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_TEMPERATURE.name)
-        .with_unit(metric::GPU_TEMPERATURE.unit)
-        .with_description(metric::GPU_TEMPERATURE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_TEMPERATURE_LIMIT`].
-pub fn gpu_temperature_limit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_TEMPERATURE_LIMIT.name)
-        .with_unit(metric::GPU_TEMPERATURE_LIMIT.unit)
-        .with_description(metric::GPU_TEMPERATURE_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_TEMPERATURE_MARGIN`].
-pub fn gpu_temperature_margin(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_TEMPERATURE_MARGIN.name)
-        .with_unit(metric::GPU_TEMPERATURE_MARGIN.unit)
-        .with_description(metric::GPU_TEMPERATURE_MARGIN.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_TEMPERATURE_MARGIN_LIMIT`].
-pub fn gpu_temperature_margin_limit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_TEMPERATURE_MARGIN_LIMIT.name)
-        .with_unit(metric::GPU_TEMPERATURE_MARGIN_LIMIT.unit)
-        .with_description(metric::GPU_TEMPERATURE_MARGIN_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_THROTTLE_ACTIVE`].
-pub fn gpu_throttle_active(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_THROTTLE_ACTIVE.name)
-        .with_unit(metric::GPU_THROTTLE_ACTIVE.unit)
-        .with_description(metric::GPU_THROTTLE_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_THROTTLE_TIME`].
-pub fn gpu_throttle_time(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::GPU_THROTTLE_TIME.name)
-        .with_unit(metric::GPU_THROTTLE_TIME.unit)
-        .with_description(metric::GPU_THROTTLE_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_UTILIZATION`].
-pub fn gpu_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_UTILIZATION.name)
-        .with_unit(metric::GPU_UTILIZATION.unit)
-        .with_description(metric::GPU_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_UTILIZATION_DISTRIBUTION`].
-pub fn gpu_utilization_distribution(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::GPU_UTILIZATION_DISTRIBUTION.name)
-        .with_unit(metric::GPU_UTILIZATION_DISTRIBUTION.unit)
-        .with_description(metric::GPU_UTILIZATION_DISTRIBUTION.brief)
-        .with_boundaries(metric::GPU_UTILIZATION_DISTRIBUTION.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_XGMI_IO`].
-pub fn gpu_xgmi_io(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_XGMI_IO.name)
-        .with_unit(metric::GPU_XGMI_IO.unit)
-        .with_description(metric::GPU_XGMI_IO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_XGMI_SPEED`].
-pub fn gpu_xgmi_speed(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::GPU_XGMI_SPEED.name)
-        .with_unit(metric::GPU_XGMI_SPEED.unit)
-        .with_description(metric::GPU_XGMI_SPEED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_XGMI_UP`].
-pub fn gpu_xgmi_up(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::GPU_XGMI_UP.name)
-        .with_unit(metric::GPU_XGMI_UP.unit)
-        .with_description(metric::GPU_XGMI_UP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::GPU_XID_ERRORS`].
-pub fn gpu_xid_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::GPU_XID_ERRORS.name)
-        .with_unit(metric::GPU_XID_ERRORS.unit)
-        .with_description(metric::GPU_XID_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_ENERGY`].
-pub fn hw_energy(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::HW_ENERGY.name)
-        .with_unit(metric::HW_ENERGY.unit)
-        .with_description(metric::HW_ENERGY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_ERRORS`].
-pub fn hw_errors(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::HW_ERRORS.name)
-        .with_unit(metric::HW_ERRORS.unit)
-        .with_description(metric::HW_ERRORS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_FAN_SPEED`].
-pub fn hw_fan_speed(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::HW_FAN_SPEED.name)
-        .with_unit(metric::HW_FAN_SPEED.unit)
-        .with_description(metric::HW_FAN_SPEED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_FAN_SPEED_RATIO`].
-pub fn hw_fan_speed_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::HW_FAN_SPEED_RATIO.name)
-        .with_unit(metric::HW_FAN_SPEED_RATIO.unit)
-        .with_description(metric::HW_FAN_SPEED_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_GPU_IO`].
-pub fn hw_gpu_io(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::HW_GPU_IO.name)
-        .with_unit(metric::HW_GPU_IO.unit)
-        .with_description(metric::HW_GPU_IO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_GPU_MEMORY_LIMIT`].
-pub fn hw_gpu_memory_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::HW_GPU_MEMORY_LIMIT.name)
-        .with_unit(metric::HW_GPU_MEMORY_LIMIT.unit)
-        .with_description(metric::HW_GPU_MEMORY_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_GPU_MEMORY_USAGE`].
-pub fn hw_gpu_memory_usage(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::HW_GPU_MEMORY_USAGE.name)
-        .with_unit(metric::HW_GPU_MEMORY_USAGE.unit)
-        .with_description(metric::HW_GPU_MEMORY_USAGE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_GPU_MEMORY_UTILIZATION`].
-pub fn hw_gpu_memory_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::HW_GPU_MEMORY_UTILIZATION.name)
-        .with_unit(metric::HW_GPU_MEMORY_UTILIZATION.unit)
-        .with_description(metric::HW_GPU_MEMORY_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_GPU_UTILIZATION`].
-pub fn hw_gpu_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::HW_GPU_UTILIZATION.name)
-        .with_unit(metric::HW_GPU_UTILIZATION.unit)
-        .with_description(metric::HW_GPU_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_NETWORK_BANDWIDTH_LIMIT`].
-pub fn hw_network_bandwidth_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::HW_NETWORK_BANDWIDTH_LIMIT.name)
-        .with_unit(metric::HW_NETWORK_BANDWIDTH_LIMIT.unit)
-        .with_description(metric::HW_NETWORK_BANDWIDTH_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_NETWORK_IO`].
-pub fn hw_network_io(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::HW_NETWORK_IO.name)
-        .with_unit(metric::HW_NETWORK_IO.unit)
-        .with_description(metric::HW_NETWORK_IO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_NETWORK_PACKETS`].
-pub fn hw_network_packets(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::HW_NETWORK_PACKETS.name)
-        .with_unit(metric::HW_NETWORK_PACKETS.unit)
-        .with_description(metric::HW_NETWORK_PACKETS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_NETWORK_UP`].
-pub fn hw_network_up(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::HW_NETWORK_UP.name)
-        .with_unit(metric::HW_NETWORK_UP.unit)
-        .with_description(metric::HW_NETWORK_UP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_POWER`].
-pub fn hw_power(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::HW_POWER.name)
-        .with_unit(metric::HW_POWER.unit)
-        .with_description(metric::HW_POWER.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_STATUS`].
-pub fn hw_status(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::HW_STATUS.name)
-        .with_unit(metric::HW_STATUS.unit)
-        .with_description(metric::HW_STATUS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_TEMPERATURE`].
-pub fn hw_temperature(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::HW_TEMPERATURE.name)
-        .with_unit(metric::HW_TEMPERATURE.unit)
-        .with_description(metric::HW_TEMPERATURE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::HW_TEMPERATURE_LIMIT`].
-pub fn hw_temperature_limit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::HW_TEMPERATURE_LIMIT.name)
-        .with_unit(metric::HW_TEMPERATURE_LIMIT.unit)
-        .with_description(metric::HW_TEMPERATURE_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::INFERENCE_COMPLETION_TOKENS`].
-pub fn inference_completion_tokens(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::INFERENCE_COMPLETION_TOKENS.name)
-        .with_unit(metric::INFERENCE_COMPLETION_TOKENS.unit)
-        .with_description(metric::INFERENCE_COMPLETION_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::INFERENCE_LATENCY`].
-pub fn inference_latency(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::INFERENCE_LATENCY.name)
-        .with_unit(metric::INFERENCE_LATENCY.unit)
-        .with_description(metric::INFERENCE_LATENCY.brief)
-        .with_boundaries(metric::INFERENCE_LATENCY.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::INFERENCE_PROMPT_TOKENS`].
-pub fn inference_prompt_tokens(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::INFERENCE_PROMPT_TOKENS.name)
-        .with_unit(metric::INFERENCE_PROMPT_TOKENS.unit)
-        .with_description(metric::INFERENCE_PROMPT_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::INFERENCE_SPECULATIVE_ACCEPT_LENGTH`].
-pub fn inference_speculative_accept_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::INFERENCE_SPECULATIVE_ACCEPT_LENGTH.name)
-        .with_unit(metric::INFERENCE_SPECULATIVE_ACCEPT_LENGTH.unit)
-        .with_description(metric::INFERENCE_SPECULATIVE_ACCEPT_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::INFERENCE_SPECULATIVE_ACCEPT_RATIO`].
-pub fn inference_speculative_accept_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::INFERENCE_SPECULATIVE_ACCEPT_RATIO.name)
-        .with_unit(metric::INFERENCE_SPECULATIVE_ACCEPT_RATIO.unit)
-        .with_description(metric::INFERENCE_SPECULATIVE_ACCEPT_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_ESTIMATE_SIZE`].
-pub fn memory_estimate_size(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::MEMORY_ESTIMATE_SIZE.name)
-        .with_unit(metric::MEMORY_ESTIMATE_SIZE.unit)
-        .with_description(metric::MEMORY_ESTIMATE_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_ACTIVE`].
-pub fn memory_framework_active(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_FRAMEWORK_ACTIVE.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_ACTIVE.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_ACTIVE_UTILIZATION`].
-pub fn memory_framework_active_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MEMORY_FRAMEWORK_ACTIVE_UTILIZATION.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_ACTIVE_UTILIZATION.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_ACTIVE_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_ALLOC_RETRIES`].
-pub fn memory_framework_alloc_retries(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::MEMORY_FRAMEWORK_ALLOC_RETRIES.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_ALLOC_RETRIES.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_ALLOC_RETRIES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_ALLOCATED`].
-pub fn memory_framework_allocated(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_FRAMEWORK_ALLOCATED.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_ALLOCATED.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_ALLOCATED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_INACTIVE`].
-pub fn memory_framework_inactive(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_FRAMEWORK_INACTIVE.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_INACTIVE.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_INACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_LIMIT`].
-pub fn memory_framework_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_FRAMEWORK_LIMIT.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_LIMIT.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_OOMS`].
-pub fn memory_framework_ooms(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::MEMORY_FRAMEWORK_OOMS.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_OOMS.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_OOMS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_PEAK`].
-pub fn memory_framework_peak(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::MEMORY_FRAMEWORK_PEAK.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_PEAK.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_PEAK.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_PEAK_ACTIVE`].
-pub fn memory_framework_peak_active(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::MEMORY_FRAMEWORK_PEAK_ACTIVE.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_PEAK_ACTIVE.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_PEAK_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_PEAK_RESERVED`].
-pub fn memory_framework_peak_reserved(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::MEMORY_FRAMEWORK_PEAK_RESERVED.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_PEAK_RESERVED.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_PEAK_RESERVED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_RESERVED`].
-pub fn memory_framework_reserved(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_FRAMEWORK_RESERVED.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_RESERVED.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_RESERVED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_UTILIZATION`].
-pub fn memory_framework_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MEMORY_FRAMEWORK_UTILIZATION.name)
-        .with_unit(metric::MEMORY_FRAMEWORK_UTILIZATION.unit)
-        .with_description(metric::MEMORY_FRAMEWORK_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_HOST_AVAILABLE`].
-pub fn memory_host_available(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_HOST_AVAILABLE.name)
-        .with_unit(metric::MEMORY_HOST_AVAILABLE.unit)
-        .with_description(metric::MEMORY_HOST_AVAILABLE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_HOST_LIMIT`].
-pub fn memory_host_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_HOST_LIMIT.name)
-        .with_unit(metric::MEMORY_HOST_LIMIT.unit)
-        .with_description(metric::MEMORY_HOST_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_HOST_USED`].
-pub fn memory_host_used(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_HOST_USED.name)
-        .with_unit(metric::MEMORY_HOST_USED.unit)
-        .with_description(metric::MEMORY_HOST_USED.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MEMORY_SEGMENT_SIZE`].
-pub fn memory_segment_size(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::MEMORY_SEGMENT_SIZE.name)
-        .with_unit(metric::MEMORY_SEGMENT_SIZE.unit)
-        .with_description(metric::MEMORY_SEGMENT_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_ACTIVE_EXPERTS`].
-pub fn moe_active_experts(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_ACTIVE_EXPERTS.name)
-        .with_unit(metric::MOE_ACTIVE_EXPERTS.unit)
-        .with_description(metric::MOE_ACTIVE_EXPERTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_AUX_LOSS`].
-pub fn moe_aux_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_AUX_LOSS.name)
-        .with_unit(metric::MOE_AUX_LOSS.unit)
-        .with_description(metric::MOE_AUX_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_EXPERT_BALANCE`].
-pub fn moe_expert_balance(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_EXPERT_BALANCE.name)
-        .with_unit(metric::MOE_EXPERT_BALANCE.unit)
-        .with_description(metric::MOE_EXPERT_BALANCE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_EXPERT_UTILIZATION`].
-pub fn moe_expert_utilization(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_EXPERT_UTILIZATION.name)
-        .with_unit(metric::MOE_EXPERT_UTILIZATION.unit)
-        .with_description(metric::MOE_EXPERT_UTILIZATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_LOAD_CV`].
-pub fn moe_load_cv(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_LOAD_CV.name)
-        .with_unit(metric::MOE_LOAD_CV.unit)
-        .with_description(metric::MOE_LOAD_CV.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_LOAD_IMBALANCE`].
-pub fn moe_load_imbalance(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_LOAD_IMBALANCE.name)
-        .with_unit(metric::MOE_LOAD_IMBALANCE.unit)
-        .with_description(metric::MOE_LOAD_IMBALANCE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_MAX_EXPERT_FRACTION`].
-pub fn moe_max_expert_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_MAX_EXPERT_FRACTION.name)
-        .with_unit(metric::MOE_MAX_EXPERT_FRACTION.unit)
-        .with_description(metric::MOE_MAX_EXPERT_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_MIN_ACTIVE_EXPERT_FRACTION`].
-pub fn moe_min_active_expert_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_MIN_ACTIVE_EXPERT_FRACTION.name)
-        .with_unit(metric::MOE_MIN_ACTIVE_EXPERT_FRACTION.unit)
-        .with_description(metric::MOE_MIN_ACTIVE_EXPERT_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_ROUTER_CONFIDENCE`].
-pub fn moe_router_confidence(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_ROUTER_CONFIDENCE.name)
-        .with_unit(metric::MOE_ROUTER_CONFIDENCE.unit)
-        .with_description(metric::MOE_ROUTER_CONFIDENCE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_ROUTER_ENTROPY`].
-pub fn moe_router_entropy(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_ROUTER_ENTROPY.name)
-        .with_unit(metric::MOE_ROUTER_ENTROPY.unit)
-        .with_description(metric::MOE_ROUTER_ENTROPY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::MOE_Z_LOSS`].
-pub fn moe_z_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::MOE_Z_LOSS.name)
-        .with_unit(metric::MOE_Z_LOSS.unit)
-        .with_description(metric::MOE_Z_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_ACTOR_GAP_TIME`].
-pub fn perf_actor_gap_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_ACTOR_GAP_TIME.name)
-        .with_unit(metric::PERF_ACTOR_GAP_TIME.unit)
-        .with_description(metric::PERF_ACTOR_GAP_TIME.brief)
-        .with_boundaries(metric::PERF_ACTOR_GAP_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_ACTOR_TRAIN_STEP_TIME`].
-pub fn perf_actor_train_step_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_ACTOR_TRAIN_STEP_TIME.name)
-        .with_unit(metric::PERF_ACTOR_TRAIN_STEP_TIME.unit)
-        .with_description(metric::PERF_ACTOR_TRAIN_STEP_TIME.brief)
-        .with_boundaries(metric::PERF_ACTOR_TRAIN_STEP_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_ACTOR_TRAIN_TIME`].
-pub fn perf_actor_train_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_ACTOR_TRAIN_TIME.name)
-        .with_unit(metric::PERF_ACTOR_TRAIN_TIME.unit)
-        .with_description(metric::PERF_ACTOR_TRAIN_TIME.brief)
-        .with_boundaries(metric::PERF_ACTOR_TRAIN_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_ATTEMPT_PHASE_TIME`].
-pub fn perf_attempt_phase_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_ATTEMPT_PHASE_TIME.name)
-        .with_unit(metric::PERF_ATTEMPT_PHASE_TIME.unit)
-        .with_description(metric::PERF_ATTEMPT_PHASE_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_BACKPRESSURE_WAIT`].
-pub fn perf_backpressure_wait(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_BACKPRESSURE_WAIT.name)
-        .with_unit(metric::PERF_BACKPRESSURE_WAIT.unit)
-        .with_description(metric::PERF_BACKPRESSURE_WAIT.brief)
-        .with_boundaries(metric::PERF_BACKPRESSURE_WAIT.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_BACKWARD_TIME`].
-pub fn perf_backward_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_BACKWARD_TIME.name)
-        .with_unit(metric::PERF_BACKWARD_TIME.unit)
-        .with_description(metric::PERF_BACKWARD_TIME.brief)
-        .with_boundaries(metric::PERF_BACKWARD_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME`].
-pub fn perf_between_micro_batch_gap_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.name)
-        .with_unit(metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.unit)
-        .with_description(metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.brief)
-        .with_boundaries(metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_BOTTLENECK`].
-pub fn perf_bottleneck(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PERF_BOTTLENECK.name)
-        .with_unit(metric::PERF_BOTTLENECK.unit)
-        .with_description(metric::PERF_BOTTLENECK.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_CHECKPOINT_TIME`].
-pub fn perf_checkpoint_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_CHECKPOINT_TIME.name)
-        .with_unit(metric::PERF_CHECKPOINT_TIME.unit)
-        .with_description(metric::PERF_CHECKPOINT_TIME.brief)
-        .with_boundaries(metric::PERF_CHECKPOINT_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_COMPUTE_TIME`].
-pub fn perf_compute_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_COMPUTE_TIME.name)
-        .with_unit(metric::PERF_COMPUTE_TIME.unit)
-        .with_description(metric::PERF_COMPUTE_TIME.brief)
-        .with_boundaries(metric::PERF_COMPUTE_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_DATA_TIME`].
-pub fn perf_data_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_DATA_TIME.name)
-        .with_unit(metric::PERF_DATA_TIME.unit)
-        .with_description(metric::PERF_DATA_TIME.brief)
-        .with_boundaries(metric::PERF_DATA_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_DATA_WAIT_RATIO`].
-pub fn perf_data_wait_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_DATA_WAIT_RATIO.name)
-        .with_unit(metric::PERF_DATA_WAIT_RATIO.unit)
-        .with_description(metric::PERF_DATA_WAIT_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_DISPATCH_WAIT`].
-pub fn perf_dispatch_wait(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_DISPATCH_WAIT.name)
-        .with_unit(metric::PERF_DISPATCH_WAIT.unit)
-        .with_description(metric::PERF_DISPATCH_WAIT.brief)
-        .with_boundaries(metric::PERF_DISPATCH_WAIT.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_ENERGY_PER_TOKEN`].
-pub fn perf_energy_per_token(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_ENERGY_PER_TOKEN.name)
-        .with_unit(metric::PERF_ENERGY_PER_TOKEN.unit)
-        .with_description(metric::PERF_ENERGY_PER_TOKEN.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME`].
-pub fn perf_first_micro_batch_rollout_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.name)
-        .with_unit(metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.unit)
-        .with_description(metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.brief)
-        .with_boundaries(metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_FORWARD_TIME`].
-pub fn perf_forward_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_FORWARD_TIME.name)
-        .with_unit(metric::PERF_FORWARD_TIME.unit)
-        .with_description(metric::PERF_FORWARD_TIME.brief)
-        .with_boundaries(metric::PERF_FORWARD_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_GLOBAL_STEP_TIME`].
-pub fn perf_global_step_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_GLOBAL_STEP_TIME.name)
-        .with_unit(metric::PERF_GLOBAL_STEP_TIME.unit)
-        .with_description(metric::PERF_GLOBAL_STEP_TIME.brief)
-        .with_boundaries(metric::PERF_GLOBAL_STEP_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_INFER_BATCH_TIME`].
-pub fn perf_infer_batch_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_INFER_BATCH_TIME.name)
-        .with_unit(metric::PERF_INFER_BATCH_TIME.unit)
-        .with_description(metric::PERF_INFER_BATCH_TIME.brief)
-        .with_boundaries(metric::PERF_INFER_BATCH_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_INFER_CAPACITY`].
-pub fn perf_infer_capacity(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_INFER_CAPACITY.name)
-        .with_unit(metric::PERF_INFER_CAPACITY.unit)
-        .with_description(metric::PERF_INFER_CAPACITY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_OLD_ACTOR_INFERENCE_TIME`].
-pub fn perf_old_actor_inference_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_OLD_ACTOR_INFERENCE_TIME.name)
-        .with_unit(metric::PERF_OLD_ACTOR_INFERENCE_TIME.unit)
-        .with_description(metric::PERF_OLD_ACTOR_INFERENCE_TIME.brief)
-        .with_boundaries(metric::PERF_OLD_ACTOR_INFERENCE_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_OPTIMIZER_TIME`].
-pub fn perf_optimizer_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_OPTIMIZER_TIME.name)
-        .with_unit(metric::PERF_OPTIMIZER_TIME.unit)
-        .with_description(metric::PERF_OPTIMIZER_TIME.brief)
-        .with_boundaries(metric::PERF_OPTIMIZER_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_PHASE_FLOPS_PER_DEVICE`].
-pub fn perf_phase_flops_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_PHASE_FLOPS_PER_DEVICE.name)
-        .with_unit(metric::PERF_PHASE_FLOPS_PER_DEVICE.unit)
-        .with_description(metric::PERF_PHASE_FLOPS_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_PHASE_MFU`].
-pub fn perf_phase_mfu(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_PHASE_MFU.name)
-        .with_unit(metric::PERF_PHASE_MFU.unit)
-        .with_description(metric::PERF_PHASE_MFU.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_PHASE_TIME`].
-pub fn perf_phase_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_PHASE_TIME.name)
-        .with_unit(metric::PERF_PHASE_TIME.unit)
-        .with_description(metric::PERF_PHASE_TIME.brief)
-        .with_boundaries(metric::PERF_PHASE_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_PHASE_TIME_PER_TOKEN`].
-pub fn perf_phase_time_per_token(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_PHASE_TIME_PER_TOKEN.name)
-        .with_unit(metric::PERF_PHASE_TIME_PER_TOKEN.unit)
-        .with_description(metric::PERF_PHASE_TIME_PER_TOKEN.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_REFER_GAP_TIME`].
-pub fn perf_refer_gap_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_REFER_GAP_TIME.name)
-        .with_unit(metric::PERF_REFER_GAP_TIME.unit)
-        .with_description(metric::PERF_REFER_GAP_TIME.brief)
-        .with_boundaries(metric::PERF_REFER_GAP_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_REFER_INFERENCE_TIME`].
-pub fn perf_refer_inference_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_REFER_INFERENCE_TIME.name)
-        .with_unit(metric::PERF_REFER_INFERENCE_TIME.unit)
-        .with_description(metric::PERF_REFER_INFERENCE_TIME.brief)
-        .with_boundaries(metric::PERF_REFER_INFERENCE_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_ROLLOUT_IDLE_TIME`].
-pub fn perf_rollout_idle_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_ROLLOUT_IDLE_TIME.name)
-        .with_unit(metric::PERF_ROLLOUT_IDLE_TIME.unit)
-        .with_description(metric::PERF_ROLLOUT_IDLE_TIME.brief)
-        .with_boundaries(metric::PERF_ROLLOUT_IDLE_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_ROLLOUT_TIME`].
-pub fn perf_rollout_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_ROLLOUT_TIME.name)
-        .with_unit(metric::PERF_ROLLOUT_TIME.unit)
-        .with_description(metric::PERF_ROLLOUT_TIME.brief)
-        .with_boundaries(metric::PERF_ROLLOUT_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_SAMPLE_POOL_LIMIT`].
-pub fn perf_sample_pool_limit(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::PERF_SAMPLE_POOL_LIMIT.name)
-        .with_unit(metric::PERF_SAMPLE_POOL_LIMIT.unit)
-        .with_description(metric::PERF_SAMPLE_POOL_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_SAMPLE_POOL_SIZE`].
-pub fn perf_sample_pool_size(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::PERF_SAMPLE_POOL_SIZE.name)
-        .with_unit(metric::PERF_SAMPLE_POOL_SIZE.unit)
-        .with_description(metric::PERF_SAMPLE_POOL_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_STEP_TIME`].
-pub fn perf_step_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_STEP_TIME.name)
-        .with_unit(metric::PERF_STEP_TIME.unit)
-        .with_description(metric::PERF_STEP_TIME.brief)
-        .with_boundaries(metric::PERF_STEP_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_THROUGHPUT`].
-pub fn perf_throughput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_THROUGHPUT.name)
-        .with_unit(metric::PERF_THROUGHPUT.unit)
-        .with_description(metric::PERF_THROUGHPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_TRAIN_CAPACITY`].
-pub fn perf_train_capacity(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PERF_TRAIN_CAPACITY.name)
-        .with_unit(metric::PERF_TRAIN_CAPACITY.unit)
-        .with_description(metric::PERF_TRAIN_CAPACITY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PERF_WEIGHT_SYNC_TIME`].
-pub fn perf_weight_sync_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PERF_WEIGHT_SYNC_TIME.name)
-        .with_unit(metric::PERF_WEIGHT_SYNC_TIME.unit)
-        .with_description(metric::PERF_WEIGHT_SYNC_TIME.brief)
-        .with_boundaries(metric::PERF_WEIGHT_SYNC_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_ACCEPTED_ITEMS`].
-pub fn pulsetrain_accepted_items(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::PULSETRAIN_ACCEPTED_ITEMS.name)
-        .with_unit(metric::PULSETRAIN_ACCEPTED_ITEMS.unit)
-        .with_description(metric::PULSETRAIN_ACCEPTED_ITEMS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_BUILD_INFO`].
-pub fn pulsetrain_build_info(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::PULSETRAIN_BUILD_INFO.name)
-        .with_unit(metric::PULSETRAIN_BUILD_INFO.unit)
-        .with_description(metric::PULSETRAIN_BUILD_INFO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS`].
-pub fn pulsetrain_config_last_reload_success(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS.name)
-        .with_unit(metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS.unit)
-        .with_description(metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_DELIVERED_ITEMS`].
-pub fn pulsetrain_delivered_items(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::PULSETRAIN_DELIVERED_ITEMS.name)
-        .with_unit(metric::PULSETRAIN_DELIVERED_ITEMS.unit)
-        .with_description(metric::PULSETRAIN_DELIVERED_ITEMS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_DROPPED_ITEMS`].
-pub fn pulsetrain_dropped_items(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::PULSETRAIN_DROPPED_ITEMS.name)
-        .with_unit(metric::PULSETRAIN_DROPPED_ITEMS.unit)
-        .with_description(metric::PULSETRAIN_DROPPED_ITEMS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_ENDED_SERIES`].
-pub fn pulsetrain_ended_series(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::PULSETRAIN_ENDED_SERIES.name)
-        .with_unit(metric::PULSETRAIN_ENDED_SERIES.unit)
-        .with_description(metric::PULSETRAIN_ENDED_SERIES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_EXPORT_DURATION`].
-pub fn pulsetrain_export_duration(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PULSETRAIN_EXPORT_DURATION.name)
-        .with_unit(metric::PULSETRAIN_EXPORT_DURATION.unit)
-        .with_description(metric::PULSETRAIN_EXPORT_DURATION.brief)
-        .with_boundaries(metric::PULSETRAIN_EXPORT_DURATION.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_DISK_ITEMS`].
-pub fn pulsetrain_queue_disk_items(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::PULSETRAIN_QUEUE_DISK_ITEMS.name)
-        .with_unit(metric::PULSETRAIN_QUEUE_DISK_ITEMS.unit)
-        .with_description(metric::PULSETRAIN_QUEUE_DISK_ITEMS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_DISK_SIZE`].
-pub fn pulsetrain_queue_disk_size(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::PULSETRAIN_QUEUE_DISK_SIZE.name)
-        .with_unit(metric::PULSETRAIN_QUEUE_DISK_SIZE.unit)
-        .with_description(metric::PULSETRAIN_QUEUE_DISK_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_ITEMS`].
-pub fn pulsetrain_queue_items(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PULSETRAIN_QUEUE_ITEMS.name)
-        .with_unit(metric::PULSETRAIN_QUEUE_ITEMS.unit)
-        .with_description(metric::PULSETRAIN_QUEUE_ITEMS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_LENGTH`].
-pub fn pulsetrain_queue_length(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PULSETRAIN_QUEUE_LENGTH.name)
-        .with_unit(metric::PULSETRAIN_QUEUE_LENGTH.unit)
-        .with_description(metric::PULSETRAIN_QUEUE_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_LIMIT`].
-pub fn pulsetrain_queue_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PULSETRAIN_QUEUE_LIMIT.name)
-        .with_unit(metric::PULSETRAIN_QUEUE_LIMIT.unit)
-        .with_description(metric::PULSETRAIN_QUEUE_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_OLDEST_AGE`].
-pub fn pulsetrain_queue_oldest_age(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PULSETRAIN_QUEUE_OLDEST_AGE.name)
-        .with_unit(metric::PULSETRAIN_QUEUE_OLDEST_AGE.unit)
-        .with_description(metric::PULSETRAIN_QUEUE_OLDEST_AGE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_SIZE`].
-pub fn pulsetrain_queue_size(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PULSETRAIN_QUEUE_SIZE.name)
-        .with_unit(metric::PULSETRAIN_QUEUE_SIZE.unit)
-        .with_description(metric::PULSETRAIN_QUEUE_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_RETIMED_POINTS`].
-pub fn pulsetrain_retimed_points(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::PULSETRAIN_RETIMED_POINTS.name)
-        .with_unit(metric::PULSETRAIN_RETIMED_POINTS.unit)
-        .with_description(metric::PULSETRAIN_RETIMED_POINTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_RETRIES`].
-pub fn pulsetrain_retries(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::PULSETRAIN_RETRIES.name)
-        .with_unit(metric::PULSETRAIN_RETRIES.unit)
-        .with_description(metric::PULSETRAIN_RETRIES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SERIES_ACTIVE`].
-pub fn pulsetrain_series_active(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PULSETRAIN_SERIES_ACTIVE.name)
-        .with_unit(metric::PULSETRAIN_SERIES_ACTIVE.unit)
-        .with_description(metric::PULSETRAIN_SERIES_ACTIVE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SERIES_LIMIT`].
-pub fn pulsetrain_series_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PULSETRAIN_SERIES_LIMIT.name)
-        .with_unit(metric::PULSETRAIN_SERIES_LIMIT.unit)
-        .with_description(metric::PULSETRAIN_SERIES_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SERIES_SIZE`].
-pub fn pulsetrain_series_size(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PULSETRAIN_SERIES_SIZE.name)
-        .with_unit(metric::PULSETRAIN_SERIES_SIZE.unit)
-        .with_description(metric::PULSETRAIN_SERIES_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SERIES_SIZE_LIMIT`].
-pub fn pulsetrain_series_size_limit(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::PULSETRAIN_SERIES_SIZE_LIMIT.name)
-        .with_unit(metric::PULSETRAIN_SERIES_SIZE_LIMIT.unit)
-        .with_description(metric::PULSETRAIN_SERIES_SIZE_LIMIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SINK_UP`].
-pub fn pulsetrain_sink_up(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::PULSETRAIN_SINK_UP.name)
-        .with_unit(metric::PULSETRAIN_SINK_UP.unit)
-        .with_description(metric::PULSETRAIN_SINK_UP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SKIPPED_RECORDS`].
-pub fn pulsetrain_skipped_records(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::PULSETRAIN_SKIPPED_RECORDS.name)
-        .with_unit(metric::PULSETRAIN_SKIPPED_RECORDS.unit)
-        .with_description(metric::PULSETRAIN_SKIPPED_RECORDS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SOURCE_DURATION`].
-pub fn pulsetrain_source_duration(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::PULSETRAIN_SOURCE_DURATION.name)
-        .with_unit(metric::PULSETRAIN_SOURCE_DURATION.unit)
-        .with_description(metric::PULSETRAIN_SOURCE_DURATION.brief)
-        .with_boundaries(metric::PULSETRAIN_SOURCE_DURATION.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SOURCE_LAG`].
-pub fn pulsetrain_source_lag(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PULSETRAIN_SOURCE_LAG.name)
-        .with_unit(metric::PULSETRAIN_SOURCE_LAG.unit)
-        .with_description(metric::PULSETRAIN_SOURCE_LAG.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME`].
-pub fn pulsetrain_source_last_success_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME.name)
-        .with_unit(metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME.unit)
-        .with_description(metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_ABORTED_FRACTION`].
-pub fn rl_aborted_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_ABORTED_FRACTION.name)
-        .with_unit(metric::RL_ABORTED_FRACTION.unit)
-        .with_description(metric::RL_ABORTED_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_ACTOR_DEQUEUE_TIME`].
-pub fn rl_actor_dequeue_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::RL_ACTOR_DEQUEUE_TIME.name)
-        .with_unit(metric::RL_ACTOR_DEQUEUE_TIME.unit)
-        .with_description(metric::RL_ACTOR_DEQUEUE_TIME.brief)
-        .with_boundaries(metric::RL_ACTOR_DEQUEUE_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_ADVANTAGE`].
-pub fn rl_advantage(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_ADVANTAGE.name)
-        .with_unit(metric::RL_ADVANTAGE.unit)
-        .with_description(metric::RL_ADVANTAGE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_BEST_REWARD`].
-pub fn rl_best_reward(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_BEST_REWARD.name)
-        .with_unit(metric::RL_BEST_REWARD.unit)
-        .with_description(metric::RL_BEST_REWARD.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_CHI_SQUARE_DIVERGENCE`].
-pub fn rl_chi_square_divergence(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_CHI_SQUARE_DIVERGENCE.name)
-        .with_unit(metric::RL_CHI_SQUARE_DIVERGENCE.unit)
-        .with_description(metric::RL_CHI_SQUARE_DIVERGENCE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_COMPLETION_CLIP_RATIO`].
-pub fn rl_completion_clip_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_COMPLETION_CLIP_RATIO.name)
-        .with_unit(metric::RL_COMPLETION_CLIP_RATIO.unit)
-        .with_description(metric::RL_COMPLETION_CLIP_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_COMPLETION_LENGTH`].
-pub fn rl_completion_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_COMPLETION_LENGTH.name)
-        .with_unit(metric::RL_COMPLETION_LENGTH.unit)
-        .with_description(metric::RL_COMPLETION_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_CRITIC_GRAD_NORM`].
-pub fn rl_critic_grad_norm(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_CRITIC_GRAD_NORM.name)
-        .with_unit(metric::RL_CRITIC_GRAD_NORM.unit)
-        .with_description(metric::RL_CRITIC_GRAD_NORM.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_CRITIC_LEARNING_RATE`].
-pub fn rl_critic_learning_rate(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_CRITIC_LEARNING_RATE.name)
-        .with_unit(metric::RL_CRITIC_LEARNING_RATE.unit)
-        .with_description(metric::RL_CRITIC_LEARNING_RATE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_EFFECTIVE_SAMPLE_RATIO`].
-pub fn rl_effective_sample_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_EFFECTIVE_SAMPLE_RATIO.name)
-        .with_unit(metric::RL_EFFECTIVE_SAMPLE_RATIO.unit)
-        .with_description(metric::RL_EFFECTIVE_SAMPLE_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_ENTROPY`].
-pub fn rl_entropy(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_ENTROPY.name)
-        .with_unit(metric::RL_ENTROPY.unit)
-        .with_description(metric::RL_ENTROPY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_ENVIRONMENT_TIME`].
-pub fn rl_environment_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::RL_ENVIRONMENT_TIME.name)
-        .with_unit(metric::RL_ENVIRONMENT_TIME.unit)
-        .with_description(metric::RL_ENVIRONMENT_TIME.brief)
-        .with_boundaries(metric::RL_ENVIRONMENT_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_FILTER_PASS_FRACTION`].
-pub fn rl_filter_pass_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_FILTER_PASS_FRACTION.name)
-        .with_unit(metric::RL_FILTER_PASS_FRACTION.unit)
-        .with_description(metric::RL_FILTER_PASS_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_IMPORTANCE_CLIP_FRACTION`].
-pub fn rl_importance_clip_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_IMPORTANCE_CLIP_FRACTION.name)
-        .with_unit(metric::RL_IMPORTANCE_CLIP_FRACTION.unit)
-        .with_description(metric::RL_IMPORTANCE_CLIP_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_IMPORTANCE_RATIO`].
-pub fn rl_importance_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_IMPORTANCE_RATIO.name)
-        .with_unit(metric::RL_IMPORTANCE_RATIO.unit)
-        .with_description(metric::RL_IMPORTANCE_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_KEPT_TOKENS`].
-pub fn rl_kept_tokens(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::RL_KEPT_TOKENS.name)
-        .with_unit(metric::RL_KEPT_TOKENS.unit)
-        .with_description(metric::RL_KEPT_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_KL`].
-pub fn rl_kl(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_KL.name)
-        .with_unit(metric::RL_KL.unit)
-        .with_description(metric::RL_KL.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_KL_COEFFICIENT`].
-pub fn rl_kl_coefficient(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_KL_COEFFICIENT.name)
-        .with_unit(metric::RL_KL_COEFFICIENT.unit)
-        .with_description(metric::RL_KL_COEFFICIENT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_KL_PENALTY`].
-pub fn rl_kl_penalty(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_KL_PENALTY.name)
-        .with_unit(metric::RL_KL_PENALTY.unit)
-        .with_description(metric::RL_KL_PENALTY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_LOG_ODDS`].
-pub fn rl_log_odds(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_LOG_ODDS.name)
-        .with_unit(metric::RL_LOG_ODDS.unit)
-        .with_description(metric::RL_LOG_ODDS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_LOGIT`].
-pub fn rl_logit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_LOGIT.name)
-        .with_unit(metric::RL_LOGIT.unit)
-        .with_description(metric::RL_LOGIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_LOGP`].
-pub fn rl_logp(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_LOGP.name)
-        .with_unit(metric::RL_LOGP.unit)
-        .with_description(metric::RL_LOGP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_LOGP_DIFFERENCE`].
-pub fn rl_logp_difference(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_LOGP_DIFFERENCE.name)
-        .with_unit(metric::RL_LOGP_DIFFERENCE.unit)
-        .with_description(metric::RL_LOGP_DIFFERENCE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_MASKED_FRACTION`].
-pub fn rl_masked_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_MASKED_FRACTION.name)
-        .with_unit(metric::RL_MASKED_FRACTION.unit)
-        .with_description(metric::RL_MASKED_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_PERPLEXITY_RATIO`].
-pub fn rl_perplexity_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_PERPLEXITY_RATIO.name)
-        .with_unit(metric::RL_PERPLEXITY_RATIO.unit)
-        .with_description(metric::RL_PERPLEXITY_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_POLICY_CLIP_FRACTION`].
-pub fn rl_policy_clip_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_POLICY_CLIP_FRACTION.name)
-        .with_unit(metric::RL_POLICY_CLIP_FRACTION.unit)
-        .with_description(metric::RL_POLICY_CLIP_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_POLICY_CLIP_LOWER_FRACTION`].
-pub fn rl_policy_clip_lower_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_POLICY_CLIP_LOWER_FRACTION.name)
-        .with_unit(metric::RL_POLICY_CLIP_LOWER_FRACTION.unit)
-        .with_description(metric::RL_POLICY_CLIP_LOWER_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_POLICY_CLIP_UPPER_FRACTION`].
-pub fn rl_policy_clip_upper_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_POLICY_CLIP_UPPER_FRACTION.name)
-        .with_unit(metric::RL_POLICY_CLIP_UPPER_FRACTION.unit)
-        .with_description(metric::RL_POLICY_CLIP_UPPER_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_POLICY_KL`].
-pub fn rl_policy_kl(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_POLICY_KL.name)
-        .with_unit(metric::RL_POLICY_KL.unit)
-        .with_description(metric::RL_POLICY_KL.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_POLICY_LOSS`].
-pub fn rl_policy_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_POLICY_LOSS.name)
-        .with_unit(metric::RL_POLICY_LOSS.unit)
-        .with_description(metric::RL_POLICY_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_PREEMPTIONS`].
-pub fn rl_preemptions(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_PREEMPTIONS.name)
-        .with_unit(metric::RL_PREEMPTIONS.unit)
-        .with_description(metric::RL_PREEMPTIONS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_PROBABILITY_CORRELATION`].
-pub fn rl_probability_correlation(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_PROBABILITY_CORRELATION.name)
-        .with_unit(metric::RL_PROBABILITY_CORRELATION.unit)
-        .with_description(metric::RL_PROBABILITY_CORRELATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_PROBABILITY_DIFFERENCE`].
-pub fn rl_probability_difference(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_PROBABILITY_DIFFERENCE.name)
-        .with_unit(metric::RL_PROBABILITY_DIFFERENCE.unit)
-        .with_description(metric::RL_PROBABILITY_DIFFERENCE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_PROMPT_CLIP_RATIO`].
-pub fn rl_prompt_clip_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_PROMPT_CLIP_RATIO.name)
-        .with_unit(metric::RL_PROMPT_CLIP_RATIO.unit)
-        .with_description(metric::RL_PROMPT_CLIP_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_PROMPT_LENGTH`].
-pub fn rl_prompt_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_PROMPT_LENGTH.name)
-        .with_unit(metric::RL_PROMPT_LENGTH.unit)
-        .with_description(metric::RL_PROMPT_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_REFERENCE_LOGP_DIFFERENCE`].
-pub fn rl_reference_logp_difference(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_REFERENCE_LOGP_DIFFERENCE.name)
-        .with_unit(metric::RL_REFERENCE_LOGP_DIFFERENCE.unit)
-        .with_description(metric::RL_REFERENCE_LOGP_DIFFERENCE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_REJECTED_FRACTION`].
-pub fn rl_rejected_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_REJECTED_FRACTION.name)
-        .with_unit(metric::RL_REJECTED_FRACTION.unit)
-        .with_description(metric::RL_REJECTED_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_REJECTION_SCORE`].
-pub fn rl_rejection_score(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_REJECTION_SCORE.name)
-        .with_unit(metric::RL_REJECTION_SCORE.unit)
-        .with_description(metric::RL_REJECTION_SCORE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_RETURN`].
-pub fn rl_return(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_RETURN.name)
-        .with_unit(metric::RL_RETURN.unit)
-        .with_description(metric::RL_RETURN.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_REWARD_COMPONENT`].
-pub fn rl_reward_component(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_REWARD_COMPONENT.name)
-        .with_unit(metric::RL_REWARD_COMPONENT.unit)
-        .with_description(metric::RL_REWARD_COMPONENT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_REWARD_TIME`].
-pub fn rl_reward_time(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::RL_REWARD_TIME.name)
-        .with_unit(metric::RL_REWARD_TIME.unit)
-        .with_description(metric::RL_REWARD_TIME.brief)
-        .with_boundaries(metric::RL_REWARD_TIME.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_ROLLOUT_PERPLEXITY`].
-pub fn rl_rollout_perplexity(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_ROLLOUT_PERPLEXITY.name)
-        .with_unit(metric::RL_ROLLOUT_PERPLEXITY.unit)
-        .with_description(metric::RL_ROLLOUT_PERPLEXITY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_ROLLOUTS`].
-pub fn rl_rollouts(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::RL_ROLLOUTS.name)
-        .with_unit(metric::RL_ROLLOUTS.unit)
-        .with_description(metric::RL_ROLLOUTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SAMPLER_IMPORTANCE_WEIGHT`].
-pub fn rl_sampler_importance_weight(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SAMPLER_IMPORTANCE_WEIGHT.name)
-        .with_unit(metric::RL_SAMPLER_IMPORTANCE_WEIGHT.unit)
-        .with_description(metric::RL_SAMPLER_IMPORTANCE_WEIGHT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SAMPLER_KL`].
-pub fn rl_sampler_kl(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SAMPLER_KL.name)
-        .with_unit(metric::RL_SAMPLER_KL.unit)
-        .with_description(metric::RL_SAMPLER_KL.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SCORE`].
-pub fn rl_score(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SCORE.name)
-        .with_unit(metric::RL_SCORE.unit)
-        .with_description(metric::RL_SCORE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SELECTED_CLIP_RATIO`].
-pub fn rl_selected_clip_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SELECTED_CLIP_RATIO.name)
-        .with_unit(metric::RL_SELECTED_CLIP_RATIO.unit)
-        .with_description(metric::RL_SELECTED_CLIP_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SELECTED_LENGTH`].
-pub fn rl_selected_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SELECTED_LENGTH.name)
-        .with_unit(metric::RL_SELECTED_LENGTH.unit)
-        .with_description(metric::RL_SELECTED_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SELECTED_REWARD`].
-pub fn rl_selected_reward(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SELECTED_REWARD.name)
-        .with_unit(metric::RL_SELECTED_REWARD.unit)
-        .with_description(metric::RL_SELECTED_REWARD.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SEQUENCE_LENGTH`].
-pub fn rl_sequence_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SEQUENCE_LENGTH.name)
-        .with_unit(metric::RL_SEQUENCE_LENGTH.unit)
-        .with_description(metric::RL_SEQUENCE_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_STALENESS`].
-pub fn rl_staleness(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_STALENESS.name)
-        .with_unit(metric::RL_STALENESS.unit)
-        .with_description(metric::RL_STALENESS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_TEACHER_KL`].
-pub fn rl_teacher_kl(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_TEACHER_KL.name)
-        .with_unit(metric::RL_TEACHER_KL.unit)
-        .with_description(metric::RL_TEACHER_KL.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_THROUGHPUT_ROLLOUTS`].
-pub fn rl_throughput_rollouts(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_THROUGHPUT_ROLLOUTS.name)
-        .with_unit(metric::RL_THROUGHPUT_ROLLOUTS.unit)
-        .with_description(metric::RL_THROUGHPUT_ROLLOUTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_THROUGHPUT_TOKENS_PER_DEVICE`].
-pub fn rl_throughput_tokens_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_THROUGHPUT_TOKENS_PER_DEVICE.name)
-        .with_unit(metric::RL_THROUGHPUT_TOKENS_PER_DEVICE.unit)
-        .with_description(metric::RL_THROUGHPUT_TOKENS_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_TOOL_CALLS`].
-pub fn rl_tool_calls(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_TOOL_CALLS.name)
-        .with_unit(metric::RL_TOOL_CALLS.unit)
-        .with_description(metric::RL_TOOL_CALLS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_TOOL_FAILURE_FRACTION`].
-pub fn rl_tool_failure_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_TOOL_FAILURE_FRACTION.name)
-        .with_unit(metric::RL_TOOL_FAILURE_FRACTION.unit)
-        .with_description(metric::RL_TOOL_FAILURE_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_TRAJECTORY_LENGTH`].
-pub fn rl_trajectory_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_TRAJECTORY_LENGTH.name)
-        .with_unit(metric::RL_TRAJECTORY_LENGTH.unit)
-        .with_description(metric::RL_TRAJECTORY_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_TRAJECTORY_REWARD`].
-pub fn rl_trajectory_reward(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_TRAJECTORY_REWARD.name)
-        .with_unit(metric::RL_TRAJECTORY_REWARD.unit)
-        .with_description(metric::RL_TRAJECTORY_REWARD.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_TURNS`].
-pub fn rl_turns(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_TURNS.name)
-        .with_unit(metric::RL_TURNS.unit)
-        .with_description(metric::RL_TURNS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_VALUE`].
-pub fn rl_value(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_VALUE.name)
-        .with_unit(metric::RL_VALUE.unit)
-        .with_description(metric::RL_VALUE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_VALUE_CLIP_FRACTION`].
-pub fn rl_value_clip_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_VALUE_CLIP_FRACTION.name)
-        .with_unit(metric::RL_VALUE_CLIP_FRACTION.unit)
-        .with_description(metric::RL_VALUE_CLIP_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_VALUE_EXPLAINED_VARIANCE`].
-pub fn rl_value_explained_variance(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_VALUE_EXPLAINED_VARIANCE.name)
-        .with_unit(metric::RL_VALUE_EXPLAINED_VARIANCE.unit)
-        .with_description(metric::RL_VALUE_EXPLAINED_VARIANCE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_VALUE_LOSS`].
-pub fn rl_value_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_VALUE_LOSS.name)
-        .with_unit(metric::RL_VALUE_LOSS.unit)
-        .with_description(metric::RL_VALUE_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_VALUE_PREDICTION`].
-pub fn rl_value_prediction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_VALUE_PREDICTION.name)
-        .with_unit(metric::RL_VALUE_PREDICTION.unit)
-        .with_description(metric::RL_VALUE_PREDICTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_ZERO_VARIANCE_FRACTION`].
-pub fn rl_zero_variance_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_ZERO_VARIANCE_FRACTION.name)
-        .with_unit(metric::RL_ZERO_VARIANCE_FRACTION.unit)
-        .with_description(metric::RL_ZERO_VARIANCE_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RUN_ACTIVE_SLICES`].
-pub fn run_active_slices(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::RUN_ACTIVE_SLICES.name)
-        .with_unit(metric::RUN_ACTIVE_SLICES.unit)
-        .with_description(metric::RUN_ACTIVE_SLICES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RUN_AVAILABLE_SLICES`].
-pub fn run_available_slices(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::RUN_AVAILABLE_SLICES.name)
-        .with_unit(metric::RUN_AVAILABLE_SLICES.unit)
-        .with_description(metric::RUN_AVAILABLE_SLICES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RUN_DEVICES`].
-pub fn run_devices(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::RUN_DEVICES.name)
-        .with_unit(metric::RUN_DEVICES.unit)
-        .with_description(metric::RUN_DEVICES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RUN_PARAMETERS`].
-pub fn run_parameters(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::RUN_PARAMETERS.name)
-        .with_unit(metric::RUN_PARAMETERS.unit)
-        .with_description(metric::RUN_PARAMETERS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RUN_SLICES`].
-pub fn run_slices(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::RUN_SLICES.name)
-        .with_unit(metric::RUN_SLICES.unit)
-        .with_description(metric::RUN_SLICES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ACCEPT_LENGTH`].
-pub fn train_accept_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ACCEPT_LENGTH.name)
-        .with_unit(metric::TRAIN_ACCEPT_LENGTH.unit)
-        .with_description(metric::TRAIN_ACCEPT_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ACCURACY`].
-pub fn train_accuracy(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ACCURACY.name)
-        .with_unit(metric::TRAIN_ACCURACY.unit)
-        .with_description(metric::TRAIN_ACCURACY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ANOMALIES`].
-pub fn train_anomalies(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_ANOMALIES.name)
-        .with_unit(metric::TRAIN_ANOMALIES.unit)
-        .with_description(metric::TRAIN_ANOMALIES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE`].
-pub fn train_attempt_flops_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.name)
-        .with_unit(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.unit)
-        .with_description(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ATTEMPT_STEP_TIME`].
-pub fn train_attempt_step_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ATTEMPT_STEP_TIME.name)
-        .with_unit(metric::TRAIN_ATTEMPT_STEP_TIME.unit)
-        .with_description(metric::TRAIN_ATTEMPT_STEP_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ATTEMPT_THROUGHPUT`].
-pub fn train_attempt_throughput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ATTEMPT_THROUGHPUT.name)
-        .with_unit(metric::TRAIN_ATTEMPT_THROUGHPUT.unit)
-        .with_description(metric::TRAIN_ATTEMPT_THROUGHPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_BADPUT`].
-pub fn train_badput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_BADPUT.name)
-        .with_unit(metric::TRAIN_BADPUT.unit)
-        .with_description(metric::TRAIN_BADPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_BALANCED_RANK_TOKENS`].
-pub fn train_balanced_rank_tokens(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_BALANCED_RANK_TOKENS.name)
-        .with_unit(metric::TRAIN_BALANCED_RANK_TOKENS.unit)
-        .with_description(metric::TRAIN_BALANCED_RANK_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_BATCH_SIZE`].
-pub fn train_batch_size(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::TRAIN_BATCH_SIZE.name)
-        .with_unit(metric::TRAIN_BATCH_SIZE.unit)
-        .with_description(metric::TRAIN_BATCH_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_CHECKPOINT_SIZE`].
-pub fn train_checkpoint_size(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::TRAIN_CHECKPOINT_SIZE.name)
-        .with_unit(metric::TRAIN_CHECKPOINT_SIZE.unit)
-        .with_description(metric::TRAIN_CHECKPOINT_SIZE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_CHECKPOINTS`].
-pub fn train_checkpoints(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_CHECKPOINTS.name)
-        .with_unit(metric::TRAIN_CHECKPOINTS.unit)
-        .with_description(metric::TRAIN_CHECKPOINTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_COMPLETED_FLOPS`].
-pub fn train_completed_flops(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::TRAIN_COMPLETED_FLOPS.name)
-        .with_unit(metric::TRAIN_COMPLETED_FLOPS.unit)
-        .with_description(metric::TRAIN_COMPLETED_FLOPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_CUSTOM`].
-pub fn train_custom(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_CUSTOM.name)
-        .with_unit(metric::TRAIN_CUSTOM.unit)
-        .with_description(metric::TRAIN_CUSTOM.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_CUSTOM_DISTRIBUTION`].
-pub fn train_custom_distribution(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::TRAIN_CUSTOM_DISTRIBUTION.name)
-        .with_unit(metric::TRAIN_CUSTOM_DISTRIBUTION.unit)
-        .with_description(metric::TRAIN_CUSTOM_DISTRIBUTION.brief)
-        .with_boundaries(metric::TRAIN_CUSTOM_DISTRIBUTION.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ELAPSED_TIME`].
-pub fn train_elapsed_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ELAPSED_TIME.name)
-        .with_unit(metric::TRAIN_ELAPSED_TIME.unit)
-        .with_description(metric::TRAIN_ELAPSED_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ENERGY_PER_DEVICE`].
-pub fn train_energy_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ENERGY_PER_DEVICE.name)
-        .with_unit(metric::TRAIN_ENERGY_PER_DEVICE.unit)
-        .with_description(metric::TRAIN_ENERGY_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_EPOCH`].
-pub fn train_epoch(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_EPOCH.name)
-        .with_unit(metric::TRAIN_EPOCH.unit)
-        .with_description(metric::TRAIN_EPOCH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ETA`].
-pub fn train_eta(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ETA.name)
-        .with_unit(metric::TRAIN_ETA.unit)
-        .with_description(metric::TRAIN_ETA.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_EXPECTED_THROUGHPUT`].
-pub fn train_expected_throughput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_EXPECTED_THROUGHPUT.name)
-        .with_unit(metric::TRAIN_EXPECTED_THROUGHPUT.unit)
-        .with_description(metric::TRAIN_EXPECTED_THROUGHPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_FLOPS_PER_STEP`].
-pub fn train_flops_per_step(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_FLOPS_PER_STEP.name)
-        .with_unit(metric::TRAIN_FLOPS_PER_STEP.unit)
-        .with_description(metric::TRAIN_FLOPS_PER_STEP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_FLOPS_PER_STEP_PER_DEVICE`].
-pub fn train_flops_per_step_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_FLOPS_PER_STEP_PER_DEVICE.name)
-        .with_unit(metric::TRAIN_FLOPS_PER_STEP_PER_DEVICE.unit)
-        .with_description(metric::TRAIN_FLOPS_PER_STEP_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_FLOPS_PER_TOKEN`].
-pub fn train_flops_per_token(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_FLOPS_PER_TOKEN.name)
-        .with_unit(metric::TRAIN_FLOPS_PER_TOKEN.unit)
-        .with_description(metric::TRAIN_FLOPS_PER_TOKEN.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_FLOPS_SHARE`].
-pub fn train_flops_share(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_FLOPS_SHARE.name)
-        .with_unit(metric::TRAIN_FLOPS_SHARE.unit)
-        .with_description(metric::TRAIN_FLOPS_SHARE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_GLOBAL_STEP`].
-pub fn train_global_step(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::TRAIN_GLOBAL_STEP.name)
-        .with_unit(metric::TRAIN_GLOBAL_STEP.unit)
-        .with_description(metric::TRAIN_GLOBAL_STEP.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_GOODPUT`].
-pub fn train_goodput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_GOODPUT.name)
-        .with_unit(metric::TRAIN_GOODPUT.unit)
-        .with_description(metric::TRAIN_GOODPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_GRAD_NORM`].
-pub fn train_grad_norm(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_GRAD_NORM.name)
-        .with_unit(metric::TRAIN_GRAD_NORM.unit)
-        .with_description(metric::TRAIN_GRAD_NORM.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_GRAD_NORM_DEVIATION`].
-pub fn train_grad_norm_deviation(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_GRAD_NORM_DEVIATION.name)
-        .with_unit(metric::TRAIN_GRAD_NORM_DEVIATION.unit)
-        .with_description(metric::TRAIN_GRAD_NORM_DEVIATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_LAST_STEP_TIME`].
-pub fn train_last_step_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_LAST_STEP_TIME.name)
-        .with_unit(metric::TRAIN_LAST_STEP_TIME.unit)
-        .with_description(metric::TRAIN_LAST_STEP_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_LEARNING_RATE`].
-pub fn train_learning_rate(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_LEARNING_RATE.name)
-        .with_unit(metric::TRAIN_LEARNING_RATE.unit)
-        .with_description(metric::TRAIN_LEARNING_RATE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_LOSS`].
-pub fn train_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_LOSS.name)
-        .with_unit(metric::TRAIN_LOSS.unit)
-        .with_description(metric::TRAIN_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_LOSS_COMPONENT`].
-pub fn train_loss_component(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_LOSS_COMPONENT.name)
-        .with_unit(metric::TRAIN_LOSS_COMPONENT.unit)
-        .with_description(metric::TRAIN_LOSS_COMPONENT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_LOSS_DEVIATION`].
-pub fn train_loss_deviation(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_LOSS_DEVIATION.name)
-        .with_unit(metric::TRAIN_LOSS_DEVIATION.unit)
-        .with_description(metric::TRAIN_LOSS_DEVIATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_LOSS_SCALE`].
-pub fn train_loss_scale(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_LOSS_SCALE.name)
-        .with_unit(metric::TRAIN_LOSS_SCALE.unit)
-        .with_description(metric::TRAIN_LOSS_SCALE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_LOSS_WEIGHT`].
-pub fn train_loss_weight(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_LOSS_WEIGHT.name)
-        .with_unit(metric::TRAIN_LOSS_WEIGHT.unit)
-        .with_description(metric::TRAIN_LOSS_WEIGHT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_MAX_ATTENTION_LOGIT`].
-pub fn train_max_attention_logit(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_MAX_ATTENTION_LOGIT.name)
-        .with_unit(metric::TRAIN_MAX_ATTENTION_LOGIT.unit)
-        .with_description(metric::TRAIN_MAX_ATTENTION_LOGIT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_MAX_LOSS`].
-pub fn train_max_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_MAX_LOSS.name)
-        .with_unit(metric::TRAIN_MAX_LOSS.unit)
-        .with_description(metric::TRAIN_MAX_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_MEAN_ACCURACY`].
-pub fn train_mean_accuracy(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_MEAN_ACCURACY.name)
-        .with_unit(metric::TRAIN_MEAN_ACCURACY.unit)
-        .with_description(metric::TRAIN_MEAN_ACCURACY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_MEAN_LOSS`].
-pub fn train_mean_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_MEAN_LOSS.name)
-        .with_unit(metric::TRAIN_MEAN_LOSS.unit)
-        .with_description(metric::TRAIN_MEAN_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_MFU`].
-pub fn train_mfu(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_MFU.name)
-        .with_unit(metric::TRAIN_MFU.unit)
-        .with_description(metric::TRAIN_MFU.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_MICRO_BATCHES`].
-pub fn train_micro_batches(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::TRAIN_MICRO_BATCHES.name)
-        .with_unit(metric::TRAIN_MICRO_BATCHES.unit)
-        .with_description(metric::TRAIN_MICRO_BATCHES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_OPENED_VERDICTS`].
-pub fn train_opened_verdicts(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_OPENED_VERDICTS.name)
-        .with_unit(metric::TRAIN_OPENED_VERDICTS.unit)
-        .with_description(metric::TRAIN_OPENED_VERDICTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PADDING_RATIO`].
-pub fn train_padding_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_PADDING_RATIO.name)
-        .with_unit(metric::TRAIN_PADDING_RATIO.unit)
-        .with_description(metric::TRAIN_PADDING_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PARAM_NORM`].
-pub fn train_param_norm(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_PARAM_NORM.name)
-        .with_unit(metric::TRAIN_PARAM_NORM.unit)
-        .with_description(metric::TRAIN_PARAM_NORM.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PERPLEXITY`].
-pub fn train_perplexity(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_PERPLEXITY.name)
-        .with_unit(metric::TRAIN_PERPLEXITY.unit)
-        .with_description(metric::TRAIN_PERPLEXITY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PHASE`].
-pub fn train_phase(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::TRAIN_PHASE.name)
-        .with_unit(metric::TRAIN_PHASE.unit)
-        .with_description(metric::TRAIN_PHASE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PLANNED_STEPS`].
-pub fn train_planned_steps(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::TRAIN_PLANNED_STEPS.name)
-        .with_unit(metric::TRAIN_PLANNED_STEPS.unit)
-        .with_description(metric::TRAIN_PLANNED_STEPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_POWER_PER_DEVICE`].
-pub fn train_power_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_POWER_PER_DEVICE.name)
-        .with_unit(metric::TRAIN_POWER_PER_DEVICE.unit)
-        .with_description(metric::TRAIN_POWER_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PRODUCTIVE_SAMPLES`].
-pub fn train_productive_samples(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::TRAIN_PRODUCTIVE_SAMPLES.name)
-        .with_unit(metric::TRAIN_PRODUCTIVE_SAMPLES.unit)
-        .with_description(metric::TRAIN_PRODUCTIVE_SAMPLES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PRODUCTIVE_STEPS`].
-pub fn train_productive_steps(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::TRAIN_PRODUCTIVE_STEPS.name)
-        .with_unit(metric::TRAIN_PRODUCTIVE_STEPS.unit)
-        .with_description(metric::TRAIN_PRODUCTIVE_STEPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PRODUCTIVE_TIME`].
-pub fn train_productive_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_PRODUCTIVE_TIME.name)
-        .with_unit(metric::TRAIN_PRODUCTIVE_TIME.unit)
-        .with_description(metric::TRAIN_PRODUCTIVE_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_PROGRESS`].
-pub fn train_progress(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_PROGRESS.name)
-        .with_unit(metric::TRAIN_PROGRESS.unit)
-        .with_description(metric::TRAIN_PROGRESS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_RANK_STEP_TIME`].
-pub fn train_rank_step_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_RANK_STEP_TIME.name)
-        .with_unit(metric::TRAIN_RANK_STEP_TIME.unit)
-        .with_description(metric::TRAIN_RANK_STEP_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_RANK_TOKENS`].
-pub fn train_rank_tokens(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_RANK_TOKENS.name)
-        .with_unit(metric::TRAIN_RANK_TOKENS.unit)
-        .with_description(metric::TRAIN_RANK_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_RANKS`].
-pub fn train_ranks(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::TRAIN_RANKS.name)
-        .with_unit(metric::TRAIN_RANKS.unit)
-        .with_description(metric::TRAIN_RANKS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_RAW_GRAD_NORM`].
-pub fn train_raw_grad_norm(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_RAW_GRAD_NORM.name)
-        .with_unit(metric::TRAIN_RAW_GRAD_NORM.unit)
-        .with_description(metric::TRAIN_RAW_GRAD_NORM.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_REAL_TOKENS`].
-pub fn train_real_tokens(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_REAL_TOKENS.name)
-        .with_unit(metric::TRAIN_REAL_TOKENS.unit)
-        .with_description(metric::TRAIN_REAL_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_SAMPLES`].
-pub fn train_samples(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_SAMPLES.name)
-        .with_unit(metric::TRAIN_SAMPLES.unit)
-        .with_description(metric::TRAIN_SAMPLES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_SKIPPED_SAMPLES`].
-pub fn train_skipped_samples(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_SKIPPED_SAMPLES.name)
-        .with_unit(metric::TRAIN_SKIPPED_SAMPLES.unit)
-        .with_description(metric::TRAIN_SKIPPED_SAMPLES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_SKIPPED_STEPS`].
-pub fn train_skipped_steps(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_SKIPPED_STEPS.name)
-        .with_unit(metric::TRAIN_SKIPPED_STEPS.unit)
-        .with_description(metric::TRAIN_SKIPPED_STEPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_SMOOTHED_LOSS`].
-pub fn train_smoothed_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_SMOOTHED_LOSS.name)
-        .with_unit(metric::TRAIN_SMOOTHED_LOSS.unit)
-        .with_description(metric::TRAIN_SMOOTHED_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_SMOOTHED_MFU`].
-pub fn train_smoothed_mfu(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_SMOOTHED_MFU.name)
-        .with_unit(metric::TRAIN_SMOOTHED_MFU.unit)
-        .with_description(metric::TRAIN_SMOOTHED_MFU.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_SMOOTHED_STEP_TIME`].
-pub fn train_smoothed_step_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_SMOOTHED_STEP_TIME.name)
-        .with_unit(metric::TRAIN_SMOOTHED_STEP_TIME.unit)
-        .with_description(metric::TRAIN_SMOOTHED_STEP_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_SMOOTHED_THROUGHPUT`].
-pub fn train_smoothed_throughput(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_SMOOTHED_THROUGHPUT.name)
-        .with_unit(metric::TRAIN_SMOOTHED_THROUGHPUT.unit)
-        .with_description(metric::TRAIN_SMOOTHED_THROUGHPUT.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_SOL`].
-pub fn train_sol(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_SOL.name)
-        .with_unit(metric::TRAIN_SOL.unit)
-        .with_description(metric::TRAIN_SOL.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_STEP_DEVIATION`].
-pub fn train_step_deviation(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_STEP_DEVIATION.name)
-        .with_unit(metric::TRAIN_STEP_DEVIATION.unit)
-        .with_description(metric::TRAIN_STEP_DEVIATION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_STEP_DURATION`].
-pub fn train_step_duration(meter: &Meter) -> Histogram<f64> {
-    meter
-        .f64_histogram(metric::TRAIN_STEP_DURATION.name)
-        .with_unit(metric::TRAIN_STEP_DURATION.unit)
-        .with_description(metric::TRAIN_STEP_DURATION.brief)
-        .with_boundaries(metric::TRAIN_STEP_DURATION.bounds.to_vec())
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_STEP_TOKENS_PER_DEVICE`].
-pub fn train_step_tokens_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_STEP_TOKENS_PER_DEVICE.name)
-        .with_unit(metric::TRAIN_STEP_TOKENS_PER_DEVICE.unit)
-        .with_description(metric::TRAIN_STEP_TOKENS_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_STEPS`].
-pub fn train_steps(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_STEPS.name)
-        .with_unit(metric::TRAIN_STEPS.unit)
-        .with_description(metric::TRAIN_STEPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_STRAGGLER_SCORE`].
-pub fn train_straggler_score(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_STRAGGLER_SCORE.name)
-        .with_unit(metric::TRAIN_STRAGGLER_SCORE.unit)
-        .with_description(metric::TRAIN_STRAGGLER_SCORE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_TEACHER_KL`].
-pub fn train_teacher_kl(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_TEACHER_KL.name)
-        .with_unit(metric::TRAIN_TEACHER_KL.unit)
-        .with_description(metric::TRAIN_TEACHER_KL.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_TEACHER_LOSS`].
-pub fn train_teacher_loss(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_TEACHER_LOSS.name)
-        .with_unit(metric::TRAIN_TEACHER_LOSS.unit)
-        .with_description(metric::TRAIN_TEACHER_LOSS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_TEACHER_PERPLEXITY`].
-pub fn train_teacher_perplexity(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_TEACHER_PERPLEXITY.name)
-        .with_unit(metric::TRAIN_TEACHER_PERPLEXITY.unit)
-        .with_description(metric::TRAIN_TEACHER_PERPLEXITY.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE`].
-pub fn train_throughput_flops_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE.name)
-        .with_unit(metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE.unit)
-        .with_description(metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_THROUGHPUT_SAMPLES`].
-pub fn train_throughput_samples(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_THROUGHPUT_SAMPLES.name)
-        .with_unit(metric::TRAIN_THROUGHPUT_SAMPLES.unit)
-        .with_description(metric::TRAIN_THROUGHPUT_SAMPLES.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_THROUGHPUT_STEPS`].
-pub fn train_throughput_steps(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_THROUGHPUT_STEPS.name)
-        .with_unit(metric::TRAIN_THROUGHPUT_STEPS.unit)
-        .with_description(metric::TRAIN_THROUGHPUT_STEPS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_THROUGHPUT_TOKENS`].
-pub fn train_throughput_tokens(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_THROUGHPUT_TOKENS.name)
-        .with_unit(metric::TRAIN_THROUGHPUT_TOKENS.unit)
-        .with_description(metric::TRAIN_THROUGHPUT_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE`].
-pub fn train_throughput_tokens_per_device(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE.name)
-        .with_unit(metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE.unit)
-        .with_description(metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_TOKENS`].
-pub fn train_tokens(meter: &Meter) -> Counter<u64> {
-    meter
-        .u64_counter(metric::TRAIN_TOKENS.name)
-        .with_unit(metric::TRAIN_TOKENS.unit)
-        .with_description(metric::TRAIN_TOKENS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_TOTAL_WEIGHTS`].
-pub fn train_total_weights(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_TOTAL_WEIGHTS.name)
-        .with_unit(metric::TRAIN_TOTAL_WEIGHTS.unit)
-        .with_description(metric::TRAIN_TOTAL_WEIGHTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_VERDICTS`].
-pub fn train_verdicts(meter: &Meter) -> UpDownCounter<i64> {
-    meter
-        .i64_up_down_counter(metric::TRAIN_VERDICTS.name)
-        .with_unit(metric::TRAIN_VERDICTS.unit)
-        .with_description(metric::TRAIN_VERDICTS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_WALL_TIME`].
-pub fn train_wall_time(meter: &Meter) -> Counter<f64> {
-    meter
-        .f64_counter(metric::TRAIN_WALL_TIME.name)
-        .with_unit(metric::TRAIN_WALL_TIME.unit)
-        .with_description(metric::TRAIN_WALL_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ZERO_GRADS`].
-pub fn train_zero_grads(meter: &Meter) -> Gauge<i64> {
-    meter
-        .i64_gauge(metric::TRAIN_ZERO_GRADS.name)
-        .with_unit(metric::TRAIN_ZERO_GRADS.unit)
-        .with_description(metric::TRAIN_ZERO_GRADS.brief)
-        .build()
+use crate::instrument::instruments;
+
+instruments! {
+    comm_algorithm_bandwidth(COMM_ALGORITHM_BANDWIDTH) -> Gauge<f64>;
+    comm_bus_bandwidth(COMM_BUS_BANDWIDTH) -> Gauge<f64>;
+    comm_dropped_operations(COMM_DROPPED_OPERATIONS) -> Counter<u64>;
+    comm_message_size(COMM_MESSAGE_SIZE) -> Gauge<i64>;
+    comm_operation_time(COMM_OPERATION_TIME) -> Histogram<f64>;
+    data_chunk_index(DATA_CHUNK_INDEX) -> Gauge<i64>;
+    data_consumed_tokens(DATA_CONSUMED_TOKENS) -> Counter<u64>;
+    data_file_index(DATA_FILE_INDEX) -> Gauge<i64>;
+    data_files(DATA_FILES) -> Gauge<i64>;
+    data_loss(DATA_LOSS) -> Gauge<f64>;
+    data_seed(DATA_SEED) -> Gauge<i64>;
+    data_tokens(DATA_TOKENS) -> Gauge<i64>;
+    eval_accept_length(EVAL_ACCEPT_LENGTH) -> Gauge<f64>;
+    eval_accept_ratio(EVAL_ACCEPT_RATIO) -> Gauge<f64>;
+    eval_accuracy(EVAL_ACCURACY) -> Gauge<f64>;
+    eval_attempt_step_time(EVAL_ATTEMPT_STEP_TIME) -> Gauge<f64>;
+    eval_bpb(EVAL_BPB) -> Gauge<f64>;
+    eval_duration(EVAL_DURATION) -> Histogram<f64>;
+    eval_elapsed_time(EVAL_ELAPSED_TIME) -> Gauge<f64>;
+    eval_gap(EVAL_GAP) -> Gauge<f64>;
+    eval_loss(EVAL_LOSS) -> Gauge<f64>;
+    eval_loss_component(EVAL_LOSS_COMPONENT) -> Gauge<f64>;
+    eval_majority_accuracy(EVAL_MAJORITY_ACCURACY) -> Gauge<f64>;
+    eval_pass_rate(EVAL_PASS_RATE) -> Gauge<f64>;
+    eval_perplexity(EVAL_PERPLEXITY) -> Gauge<f64>;
+    eval_steps(EVAL_STEPS) -> Gauge<i64>;
+    eval_throughput_samples(EVAL_THROUGHPUT_SAMPLES) -> Gauge<f64>;
+    eval_throughput_steps(EVAL_THROUGHPUT_STEPS) -> Gauge<f64>;
+    eval_throughput_tokens(EVAL_THROUGHPUT_TOKENS) -> Gauge<f64>;
+    eval_throughput_tokens_per_device(EVAL_THROUGHPUT_TOKENS_PER_DEVICE) -> Gauge<f64>;
+    eval_tokens(EVAL_TOKENS) -> Counter<u64>;
+    eval_total_weights(EVAL_TOTAL_WEIGHTS) -> Gauge<f64>;
+    gpu_average_power(GPU_AVERAGE_POWER) -> Gauge<f64>;
+    gpu_bar1_limit(GPU_BAR1_LIMIT) -> UpDownCounter<i64>;
+    gpu_bar1_used(GPU_BAR1_USED) -> UpDownCounter<i64>;
+    gpu_c2c_errors(GPU_C2C_ERRORS) -> Counter<u64>;
+    gpu_c2c_speed(GPU_C2C_SPEED) -> Gauge<f64>;
+    gpu_c2c_throughput(GPU_C2C_THROUGHPUT) -> Gauge<f64>;
+    gpu_c2c_up(GPU_C2C_UP) -> UpDownCounter<i64>;
+    gpu_clock_below_limit_time(GPU_CLOCK_BELOW_LIMIT_TIME) -> Counter<f64>;
+    gpu_clock_frequency(GPU_CLOCK_FREQUENCY) -> Gauge<f64>;
+    gpu_clock_limit(GPU_CLOCK_LIMIT) -> Gauge<f64>;
+    gpu_compute_mode(GPU_COMPUTE_MODE) -> UpDownCounter<i64>;
+    gpu_driver_latency(GPU_DRIVER_LATENCY) -> Gauge<f64>;
+    gpu_driver_events(GPU_DRIVER_EVENTS) -> Counter<u64>;
+    gpu_ecc_errors(GPU_ECC_ERRORS) -> Counter<u64>;
+    gpu_ecc_lifetime_errors(GPU_ECC_LIFETIME_ERRORS) -> Counter<u64>;
+    gpu_ecc_lifetime_location_errors(GPU_ECC_LIFETIME_LOCATION_ERRORS) -> Counter<u64>;
+    gpu_ecc_lifetime_sram_errors(GPU_ECC_LIFETIME_SRAM_ERRORS) -> Counter<u64>;
+    gpu_ecc_location_errors(GPU_ECC_LOCATION_ERRORS) -> Counter<u64>;
+    gpu_edpp_ratio(GPU_EDPP_RATIO) -> Gauge<f64>;
+    gpu_energy(GPU_ENERGY) -> Counter<f64>;
+    gpu_engine_utilization(GPU_ENGINE_UTILIZATION) -> Gauge<f64>;
+    gpu_fabric_state(GPU_FABRIC_STATE) -> UpDownCounter<i64>;
+    gpu_fan_speed(GPU_FAN_SPEED) -> Gauge<f64>;
+    gpu_fan_speed_ratio(GPU_FAN_SPEED_RATIO) -> Gauge<f64>;
+    gpu_fan_target_ratio(GPU_FAN_TARGET_RATIO) -> Gauge<f64>;
+    gpu_fault_active(GPU_FAULT_ACTIVE) -> UpDownCounter<i64>;
+    gpu_feature_active(GPU_FEATURE_ACTIVE) -> UpDownCounter<i64>;
+    gpu_graphics_active(GPU_GRAPHICS_ACTIVE) -> Gauge<f64>;
+    gpu_imex_daemon_state(GPU_IMEX_DAEMON_STATE) -> UpDownCounter<i64>;
+    gpu_imex_domain_state(GPU_IMEX_DOMAIN_STATE) -> UpDownCounter<i64>;
+    gpu_inactive_remapped_rows(GPU_INACTIVE_REMAPPED_ROWS) -> Gauge<i64>;
+    gpu_info(GPU_INFO) -> UpDownCounter<i64>;
+    gpu_memory_activity(GPU_MEMORY_ACTIVITY) -> Gauge<f64>;
+    gpu_memory_bandwidth_utilization(GPU_MEMORY_BANDWIDTH_UTILIZATION) -> Gauge<f64>;
+    gpu_memory_free(GPU_MEMORY_FREE) -> UpDownCounter<i64>;
+    gpu_memory_limit(GPU_MEMORY_LIMIT) -> UpDownCounter<i64>;
+    gpu_memory_reserved(GPU_MEMORY_RESERVED) -> UpDownCounter<i64>;
+    gpu_memory_used(GPU_MEMORY_USED) -> UpDownCounter<i64>;
+    gpu_memory_power(GPU_MEMORY_POWER) -> Gauge<f64>;
+    gpu_metric_unavailable(GPU_METRIC_UNAVAILABLE) -> UpDownCounter<i64>;
+    gpu_mig_instances(GPU_MIG_INSTANCES) -> Gauge<i64>;
+    gpu_mig_memory_free(GPU_MIG_MEMORY_FREE) -> UpDownCounter<i64>;
+    gpu_mig_memory_limit(GPU_MIG_MEMORY_LIMIT) -> UpDownCounter<i64>;
+    gpu_mig_memory_reserved(GPU_MIG_MEMORY_RESERVED) -> UpDownCounter<i64>;
+    gpu_mig_memory_used(GPU_MIG_MEMORY_USED) -> UpDownCounter<i64>;
+    gpu_module_energy(GPU_MODULE_ENERGY) -> Counter<f64>;
+    gpu_module_power(GPU_MODULE_POWER) -> Gauge<f64>;
+    gpu_nvlink_bit_error_ratio(GPU_NVLINK_BIT_ERROR_RATIO) -> Gauge<f64>;
+    gpu_nvlink_errors(GPU_NVLINK_ERRORS) -> Counter<u64>;
+    gpu_nvlink_fec_blocks(GPU_NVLINK_FEC_BLOCKS) -> Counter<u64>;
+    gpu_nvlink_info(GPU_NVLINK_INFO) -> UpDownCounter<i64>;
+    gpu_nvlink_io(GPU_NVLINK_IO) -> Counter<u64>;
+    gpu_nvlink_packets(GPU_NVLINK_PACKETS) -> Counter<u64>;
+    gpu_nvlink_speed(GPU_NVLINK_SPEED) -> Gauge<f64>;
+    gpu_nvlink_throughput(GPU_NVLINK_THROUGHPUT) -> Gauge<f64>;
+    gpu_nvlink_up(GPU_NVLINK_UP) -> UpDownCounter<i64>;
+    gpu_pcie_errors(GPU_PCIE_ERRORS) -> Counter<u64>;
+    gpu_pcie_generation(GPU_PCIE_GENERATION) -> Gauge<i64>;
+    gpu_pcie_io(GPU_PCIE_IO) -> Counter<u64>;
+    gpu_pcie_recoveries(GPU_PCIE_RECOVERIES) -> Counter<u64>;
+    gpu_pcie_replays(GPU_PCIE_REPLAYS) -> Counter<u64>;
+    gpu_pcie_speed(GPU_PCIE_SPEED) -> Gauge<f64>;
+    gpu_pcie_throughput(GPU_PCIE_THROUGHPUT) -> Gauge<f64>;
+    gpu_pcie_width(GPU_PCIE_WIDTH) -> Gauge<i64>;
+    gpu_peak_flops(GPU_PEAK_FLOPS) -> Gauge<f64>;
+    gpu_performance_state(GPU_PERFORMANCE_STATE) -> UpDownCounter<i64>;
+    gpu_pipe_utilization(GPU_PIPE_UTILIZATION) -> Gauge<f64>;
+    gpu_power(GPU_POWER) -> Gauge<f64>;
+    gpu_power_distribution(GPU_POWER_DISTRIBUTION) -> Histogram<f64>;
+    gpu_power_limit(GPU_POWER_LIMIT) -> Gauge<f64>;
+    gpu_power_profile_active(GPU_POWER_PROFILE_ACTIVE) -> UpDownCounter<i64>;
+    gpu_power_smoothing_activation_offset(GPU_POWER_SMOOTHING_ACTIVATION_OFFSET) -> Gauge<f64>;
+    gpu_power_smoothing_active_profile(GPU_POWER_SMOOTHING_ACTIVE_PROFILE) -> Gauge<i64>;
+    gpu_power_smoothing_floor_limit(GPU_POWER_SMOOTHING_FLOOR_LIMIT) -> Gauge<f64>;
+    gpu_power_smoothing_floor_ratio(GPU_POWER_SMOOTHING_FLOOR_RATIO) -> Gauge<f64>;
+    gpu_power_smoothing_lifetime_remaining(GPU_POWER_SMOOTHING_LIFETIME_REMAINING) -> Gauge<f64>;
+    gpu_power_smoothing_power(GPU_POWER_SMOOTHING_POWER) -> Gauge<f64>;
+    gpu_power_smoothing_preset_profiles(GPU_POWER_SMOOTHING_PRESET_PROFILES) -> Gauge<i64>;
+    gpu_power_smoothing_privilege_level(GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL) -> Gauge<i64>;
+    gpu_power_smoothing_ramp_down_hysteresis(GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS) -> Gauge<f64>;
+    gpu_power_smoothing_ramp_rate(GPU_POWER_SMOOTHING_RAMP_RATE) -> Gauge<f64>;
+    gpu_power_smoothing_secondary_floor(GPU_POWER_SMOOTHING_SECONDARY_FLOOR) -> Gauge<f64>;
+    gpu_power_smoothing_window_unit(GPU_POWER_SMOOTHING_WINDOW_UNIT) -> Gauge<f64>;
+    gpu_power_smoothing_windows(GPU_POWER_SMOOTHING_WINDOWS) -> Gauge<i64>;
+    gpu_process_memory(GPU_PROCESS_MEMORY) -> UpDownCounter<i64>;
+    gpu_process_peak_memory(GPU_PROCESS_PEAK_MEMORY) -> Gauge<i64>;
+    gpu_process_time(GPU_PROCESS_TIME) -> Counter<f64>;
+    gpu_process_utilization(GPU_PROCESS_UTILIZATION) -> Gauge<f64>;
+    gpu_protected_memory_limit(GPU_PROTECTED_MEMORY_LIMIT) -> UpDownCounter<i64>;
+    gpu_protected_memory_used(GPU_PROTECTED_MEMORY_USED) -> UpDownCounter<i64>;
+    gpu_recovery_action(GPU_RECOVERY_ACTION) -> UpDownCounter<i64>;
+    gpu_remapped_rows(GPU_REMAPPED_ROWS) -> Counter<u64>;
+    gpu_retired_pages(GPU_RETIRED_PAGES) -> Counter<u64>;
+    gpu_row_remap_banks(GPU_ROW_REMAP_BANKS) -> Gauge<i64>;
+    gpu_run_energy(GPU_RUN_ENERGY) -> Counter<f64>;
+    gpu_sm_active(GPU_SM_ACTIVE) -> Gauge<f64>;
+    gpu_sm_occupancy(GPU_SM_OCCUPANCY) -> Gauge<f64>;
+    gpu_step_busy_ratio(GPU_STEP_BUSY_RATIO) -> Gauge<f64>;
+    gpu_step_energy(GPU_STEP_ENERGY) -> Histogram<f64>;
+    gpu_step_mean_power(GPU_STEP_MEAN_POWER) -> Histogram<f64>;
+    gpu_step_peak_power(GPU_STEP_PEAK_POWER) -> Histogram<f64>;
+    gpu_step_throttle_time(GPU_STEP_THROTTLE_TIME) -> Histogram<f64>;
+    gpu_steps(GPU_STEPS) -> Counter<u64>;
+    gpu_temperature(GPU_TEMPERATURE) -> Gauge<f64>;
+    gpu_temperature_limit(GPU_TEMPERATURE_LIMIT) -> Gauge<f64>;
+    gpu_temperature_margin(GPU_TEMPERATURE_MARGIN) -> Gauge<f64>;
+    gpu_temperature_margin_limit(GPU_TEMPERATURE_MARGIN_LIMIT) -> Gauge<f64>;
+    gpu_throttle_active(GPU_THROTTLE_ACTIVE) -> UpDownCounter<i64>;
+    gpu_throttle_time(GPU_THROTTLE_TIME) -> Counter<f64>;
+    gpu_utilization(GPU_UTILIZATION) -> Gauge<f64>;
+    gpu_utilization_distribution(GPU_UTILIZATION_DISTRIBUTION) -> Histogram<f64>;
+    gpu_xgmi_io(GPU_XGMI_IO) -> Counter<u64>;
+    gpu_xgmi_speed(GPU_XGMI_SPEED) -> Gauge<f64>;
+    gpu_xgmi_up(GPU_XGMI_UP) -> UpDownCounter<i64>;
+    gpu_xid_errors(GPU_XID_ERRORS) -> Counter<u64>;
+    hw_energy(HW_ENERGY) -> Counter<f64>;
+    hw_errors(HW_ERRORS) -> Counter<u64>;
+    hw_fan_speed(HW_FAN_SPEED) -> Gauge<i64>;
+    hw_fan_speed_ratio(HW_FAN_SPEED_RATIO) -> Gauge<f64>;
+    hw_gpu_io(HW_GPU_IO) -> Counter<u64>;
+    hw_gpu_memory_limit(HW_GPU_MEMORY_LIMIT) -> UpDownCounter<i64>;
+    hw_gpu_memory_usage(HW_GPU_MEMORY_USAGE) -> UpDownCounter<i64>;
+    hw_gpu_memory_utilization(HW_GPU_MEMORY_UTILIZATION) -> Gauge<f64>;
+    hw_gpu_utilization(HW_GPU_UTILIZATION) -> Gauge<f64>;
+    hw_network_bandwidth_limit(HW_NETWORK_BANDWIDTH_LIMIT) -> UpDownCounter<i64>;
+    hw_network_io(HW_NETWORK_IO) -> Counter<u64>;
+    hw_network_packets(HW_NETWORK_PACKETS) -> Counter<u64>;
+    hw_network_up(HW_NETWORK_UP) -> UpDownCounter<i64>;
+    hw_power(HW_POWER) -> Gauge<f64>;
+    hw_status(HW_STATUS) -> UpDownCounter<i64>;
+    hw_temperature(HW_TEMPERATURE) -> Gauge<f64>;
+    hw_temperature_limit(HW_TEMPERATURE_LIMIT) -> Gauge<f64>;
+    inference_completion_tokens(INFERENCE_COMPLETION_TOKENS) -> Gauge<f64>;
+    inference_latency(INFERENCE_LATENCY) -> Histogram<f64>;
+    inference_prompt_tokens(INFERENCE_PROMPT_TOKENS) -> Gauge<f64>;
+    inference_speculative_accept_length(INFERENCE_SPECULATIVE_ACCEPT_LENGTH) -> Gauge<f64>;
+    inference_speculative_accept_ratio(INFERENCE_SPECULATIVE_ACCEPT_RATIO) -> Gauge<f64>;
+    memory_estimate_size(MEMORY_ESTIMATE_SIZE) -> Gauge<i64>;
+    memory_framework_active(MEMORY_FRAMEWORK_ACTIVE) -> UpDownCounter<i64>;
+    memory_framework_active_utilization(MEMORY_FRAMEWORK_ACTIVE_UTILIZATION) -> Gauge<f64>;
+    memory_framework_alloc_retries(MEMORY_FRAMEWORK_ALLOC_RETRIES) -> Counter<u64>;
+    memory_framework_allocated(MEMORY_FRAMEWORK_ALLOCATED) -> UpDownCounter<i64>;
+    memory_framework_inactive(MEMORY_FRAMEWORK_INACTIVE) -> UpDownCounter<i64>;
+    memory_framework_limit(MEMORY_FRAMEWORK_LIMIT) -> UpDownCounter<i64>;
+    memory_framework_ooms(MEMORY_FRAMEWORK_OOMS) -> Counter<u64>;
+    memory_framework_peak(MEMORY_FRAMEWORK_PEAK) -> Gauge<i64>;
+    memory_framework_peak_active(MEMORY_FRAMEWORK_PEAK_ACTIVE) -> Gauge<i64>;
+    memory_framework_peak_reserved(MEMORY_FRAMEWORK_PEAK_RESERVED) -> Gauge<i64>;
+    memory_framework_reserved(MEMORY_FRAMEWORK_RESERVED) -> UpDownCounter<i64>;
+    memory_framework_utilization(MEMORY_FRAMEWORK_UTILIZATION) -> Gauge<f64>;
+    memory_host_available(MEMORY_HOST_AVAILABLE) -> UpDownCounter<i64>;
+    memory_host_limit(MEMORY_HOST_LIMIT) -> UpDownCounter<i64>;
+    memory_host_used(MEMORY_HOST_USED) -> UpDownCounter<i64>;
+    memory_segment_size(MEMORY_SEGMENT_SIZE) -> UpDownCounter<i64>;
+    moe_active_experts(MOE_ACTIVE_EXPERTS) -> Gauge<f64>;
+    moe_aux_loss(MOE_AUX_LOSS) -> Gauge<f64>;
+    moe_expert_balance(MOE_EXPERT_BALANCE) -> Gauge<f64>;
+    moe_expert_utilization(MOE_EXPERT_UTILIZATION) -> Gauge<f64>;
+    moe_load_cv(MOE_LOAD_CV) -> Gauge<f64>;
+    moe_load_imbalance(MOE_LOAD_IMBALANCE) -> Gauge<f64>;
+    moe_max_expert_fraction(MOE_MAX_EXPERT_FRACTION) -> Gauge<f64>;
+    moe_min_active_expert_fraction(MOE_MIN_ACTIVE_EXPERT_FRACTION) -> Gauge<f64>;
+    moe_router_confidence(MOE_ROUTER_CONFIDENCE) -> Gauge<f64>;
+    moe_router_entropy(MOE_ROUTER_ENTROPY) -> Gauge<f64>;
+    moe_z_loss(MOE_Z_LOSS) -> Gauge<f64>;
+    perf_actor_gap_time(PERF_ACTOR_GAP_TIME) -> Histogram<f64>;
+    perf_actor_train_step_time(PERF_ACTOR_TRAIN_STEP_TIME) -> Histogram<f64>;
+    perf_actor_train_time(PERF_ACTOR_TRAIN_TIME) -> Histogram<f64>;
+    perf_attempt_phase_time(PERF_ATTEMPT_PHASE_TIME) -> Gauge<f64>;
+    perf_backpressure_wait(PERF_BACKPRESSURE_WAIT) -> Histogram<f64>;
+    perf_backward_time(PERF_BACKWARD_TIME) -> Histogram<f64>;
+    perf_between_micro_batch_gap_time(PERF_BETWEEN_MICRO_BATCH_GAP_TIME) -> Histogram<f64>;
+    perf_bottleneck(PERF_BOTTLENECK) -> UpDownCounter<i64>;
+    perf_checkpoint_time(PERF_CHECKPOINT_TIME) -> Histogram<f64>;
+    perf_compute_time(PERF_COMPUTE_TIME) -> Histogram<f64>;
+    perf_data_time(PERF_DATA_TIME) -> Histogram<f64>;
+    perf_data_wait_ratio(PERF_DATA_WAIT_RATIO) -> Gauge<f64>;
+    perf_dispatch_wait(PERF_DISPATCH_WAIT) -> Histogram<f64>;
+    perf_energy_per_token(PERF_ENERGY_PER_TOKEN) -> Gauge<f64>;
+    perf_first_micro_batch_rollout_time(PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME) -> Histogram<f64>;
+    perf_forward_time(PERF_FORWARD_TIME) -> Histogram<f64>;
+    perf_global_step_time(PERF_GLOBAL_STEP_TIME) -> Histogram<f64>;
+    perf_infer_batch_time(PERF_INFER_BATCH_TIME) -> Histogram<f64>;
+    perf_infer_capacity(PERF_INFER_CAPACITY) -> Gauge<f64>;
+    perf_old_actor_inference_time(PERF_OLD_ACTOR_INFERENCE_TIME) -> Histogram<f64>;
+    perf_optimizer_time(PERF_OPTIMIZER_TIME) -> Histogram<f64>;
+    perf_phase_flops_per_device(PERF_PHASE_FLOPS_PER_DEVICE) -> Gauge<f64>;
+    perf_phase_mfu(PERF_PHASE_MFU) -> Gauge<f64>;
+    perf_phase_time(PERF_PHASE_TIME) -> Histogram<f64>;
+    perf_phase_time_per_token(PERF_PHASE_TIME_PER_TOKEN) -> Gauge<f64>;
+    perf_refer_gap_time(PERF_REFER_GAP_TIME) -> Histogram<f64>;
+    perf_refer_inference_time(PERF_REFER_INFERENCE_TIME) -> Histogram<f64>;
+    perf_rollout_idle_time(PERF_ROLLOUT_IDLE_TIME) -> Histogram<f64>;
+    perf_rollout_time(PERF_ROLLOUT_TIME) -> Histogram<f64>;
+    perf_sample_pool_limit(PERF_SAMPLE_POOL_LIMIT) -> Gauge<i64>;
+    perf_sample_pool_size(PERF_SAMPLE_POOL_SIZE) -> Gauge<i64>;
+    perf_step_time(PERF_STEP_TIME) -> Histogram<f64>;
+    perf_throughput(PERF_THROUGHPUT) -> Gauge<f64>;
+    perf_train_capacity(PERF_TRAIN_CAPACITY) -> Gauge<f64>;
+    perf_weight_sync_time(PERF_WEIGHT_SYNC_TIME) -> Histogram<f64>;
+    pulsetrain_accepted_items(PULSETRAIN_ACCEPTED_ITEMS) -> Counter<u64>;
+    pulsetrain_build_info(PULSETRAIN_BUILD_INFO) -> Gauge<i64>;
+    pulsetrain_config_last_reload_success(PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS) -> Gauge<i64>;
+    pulsetrain_delivered_items(PULSETRAIN_DELIVERED_ITEMS) -> Counter<u64>;
+    pulsetrain_dropped_items(PULSETRAIN_DROPPED_ITEMS) -> Counter<u64>;
+    pulsetrain_ended_series(PULSETRAIN_ENDED_SERIES) -> Counter<u64>;
+    pulsetrain_export_duration(PULSETRAIN_EXPORT_DURATION) -> Histogram<f64>;
+    pulsetrain_queue_disk_items(PULSETRAIN_QUEUE_DISK_ITEMS) -> Gauge<i64>;
+    pulsetrain_queue_disk_size(PULSETRAIN_QUEUE_DISK_SIZE) -> Gauge<i64>;
+    pulsetrain_queue_items(PULSETRAIN_QUEUE_ITEMS) -> UpDownCounter<i64>;
+    pulsetrain_queue_length(PULSETRAIN_QUEUE_LENGTH) -> UpDownCounter<i64>;
+    pulsetrain_queue_limit(PULSETRAIN_QUEUE_LIMIT) -> UpDownCounter<i64>;
+    pulsetrain_queue_oldest_age(PULSETRAIN_QUEUE_OLDEST_AGE) -> Gauge<f64>;
+    pulsetrain_queue_size(PULSETRAIN_QUEUE_SIZE) -> UpDownCounter<i64>;
+    pulsetrain_retimed_points(PULSETRAIN_RETIMED_POINTS) -> Counter<u64>;
+    pulsetrain_retries(PULSETRAIN_RETRIES) -> Counter<u64>;
+    pulsetrain_series_active(PULSETRAIN_SERIES_ACTIVE) -> UpDownCounter<i64>;
+    pulsetrain_series_limit(PULSETRAIN_SERIES_LIMIT) -> UpDownCounter<i64>;
+    pulsetrain_series_size(PULSETRAIN_SERIES_SIZE) -> UpDownCounter<i64>;
+    pulsetrain_series_size_limit(PULSETRAIN_SERIES_SIZE_LIMIT) -> UpDownCounter<i64>;
+    pulsetrain_sink_up(PULSETRAIN_SINK_UP) -> Gauge<i64>;
+    pulsetrain_skipped_records(PULSETRAIN_SKIPPED_RECORDS) -> Counter<u64>;
+    pulsetrain_source_duration(PULSETRAIN_SOURCE_DURATION) -> Histogram<f64>;
+    pulsetrain_source_lag(PULSETRAIN_SOURCE_LAG) -> Gauge<f64>;
+    pulsetrain_source_last_success_time(PULSETRAIN_SOURCE_LAST_SUCCESS_TIME) -> Gauge<f64>;
+    rl_aborted_fraction(RL_ABORTED_FRACTION) -> Gauge<f64>;
+    rl_actor_dequeue_time(RL_ACTOR_DEQUEUE_TIME) -> Histogram<f64>;
+    rl_advantage(RL_ADVANTAGE) -> Gauge<f64>;
+    rl_best_reward(RL_BEST_REWARD) -> Gauge<f64>;
+    rl_chi_square_divergence(RL_CHI_SQUARE_DIVERGENCE) -> Gauge<f64>;
+    rl_completion_clip_ratio(RL_COMPLETION_CLIP_RATIO) -> Gauge<f64>;
+    rl_completion_length(RL_COMPLETION_LENGTH) -> Gauge<f64>;
+    rl_critic_grad_norm(RL_CRITIC_GRAD_NORM) -> Gauge<f64>;
+    rl_critic_learning_rate(RL_CRITIC_LEARNING_RATE) -> Gauge<f64>;
+    rl_effective_sample_ratio(RL_EFFECTIVE_SAMPLE_RATIO) -> Gauge<f64>;
+    rl_entropy(RL_ENTROPY) -> Gauge<f64>;
+    rl_environment_time(RL_ENVIRONMENT_TIME) -> Histogram<f64>;
+    rl_filter_pass_fraction(RL_FILTER_PASS_FRACTION) -> Gauge<f64>;
+    rl_importance_clip_fraction(RL_IMPORTANCE_CLIP_FRACTION) -> Gauge<f64>;
+    rl_importance_ratio(RL_IMPORTANCE_RATIO) -> Gauge<f64>;
+    rl_kept_tokens(RL_KEPT_TOKENS) -> Gauge<i64>;
+    rl_kl(RL_KL) -> Gauge<f64>;
+    rl_kl_coefficient(RL_KL_COEFFICIENT) -> Gauge<f64>;
+    rl_kl_penalty(RL_KL_PENALTY) -> Gauge<f64>;
+    rl_log_odds(RL_LOG_ODDS) -> Gauge<f64>;
+    rl_logit(RL_LOGIT) -> Gauge<f64>;
+    rl_logp(RL_LOGP) -> Gauge<f64>;
+    rl_logp_difference(RL_LOGP_DIFFERENCE) -> Gauge<f64>;
+    rl_masked_fraction(RL_MASKED_FRACTION) -> Gauge<f64>;
+    rl_perplexity_ratio(RL_PERPLEXITY_RATIO) -> Gauge<f64>;
+    rl_policy_clip_fraction(RL_POLICY_CLIP_FRACTION) -> Gauge<f64>;
+    rl_policy_clip_lower_fraction(RL_POLICY_CLIP_LOWER_FRACTION) -> Gauge<f64>;
+    rl_policy_clip_upper_fraction(RL_POLICY_CLIP_UPPER_FRACTION) -> Gauge<f64>;
+    rl_policy_kl(RL_POLICY_KL) -> Gauge<f64>;
+    rl_policy_loss(RL_POLICY_LOSS) -> Gauge<f64>;
+    rl_preemptions(RL_PREEMPTIONS) -> Gauge<f64>;
+    rl_probability_correlation(RL_PROBABILITY_CORRELATION) -> Gauge<f64>;
+    rl_probability_difference(RL_PROBABILITY_DIFFERENCE) -> Gauge<f64>;
+    rl_prompt_clip_ratio(RL_PROMPT_CLIP_RATIO) -> Gauge<f64>;
+    rl_prompt_length(RL_PROMPT_LENGTH) -> Gauge<f64>;
+    rl_reference_logp_difference(RL_REFERENCE_LOGP_DIFFERENCE) -> Gauge<f64>;
+    rl_rejected_fraction(RL_REJECTED_FRACTION) -> Gauge<f64>;
+    rl_rejection_score(RL_REJECTION_SCORE) -> Gauge<f64>;
+    rl_return(RL_RETURN) -> Gauge<f64>;
+    rl_reward_component(RL_REWARD_COMPONENT) -> Gauge<f64>;
+    rl_reward_time(RL_REWARD_TIME) -> Histogram<f64>;
+    rl_rollout_perplexity(RL_ROLLOUT_PERPLEXITY) -> Gauge<f64>;
+    rl_rollouts(RL_ROLLOUTS) -> Counter<u64>;
+    rl_sampler_importance_weight(RL_SAMPLER_IMPORTANCE_WEIGHT) -> Gauge<f64>;
+    rl_sampler_kl(RL_SAMPLER_KL) -> Gauge<f64>;
+    rl_score(RL_SCORE) -> Gauge<f64>;
+    rl_selected_clip_ratio(RL_SELECTED_CLIP_RATIO) -> Gauge<f64>;
+    rl_selected_length(RL_SELECTED_LENGTH) -> Gauge<f64>;
+    rl_selected_reward(RL_SELECTED_REWARD) -> Gauge<f64>;
+    rl_sequence_length(RL_SEQUENCE_LENGTH) -> Gauge<f64>;
+    rl_staleness(RL_STALENESS) -> Gauge<f64>;
+    rl_teacher_kl(RL_TEACHER_KL) -> Gauge<f64>;
+    rl_throughput_rollouts(RL_THROUGHPUT_ROLLOUTS) -> Gauge<f64>;
+    rl_throughput_tokens_per_device(RL_THROUGHPUT_TOKENS_PER_DEVICE) -> Gauge<f64>;
+    rl_tool_calls(RL_TOOL_CALLS) -> Gauge<f64>;
+    rl_tool_failure_fraction(RL_TOOL_FAILURE_FRACTION) -> Gauge<f64>;
+    rl_trajectory_length(RL_TRAJECTORY_LENGTH) -> Gauge<f64>;
+    rl_trajectory_reward(RL_TRAJECTORY_REWARD) -> Gauge<f64>;
+    rl_turns(RL_TURNS) -> Gauge<f64>;
+    rl_value(RL_VALUE) -> Gauge<f64>;
+    rl_value_clip_fraction(RL_VALUE_CLIP_FRACTION) -> Gauge<f64>;
+    rl_value_explained_variance(RL_VALUE_EXPLAINED_VARIANCE) -> Gauge<f64>;
+    rl_value_loss(RL_VALUE_LOSS) -> Gauge<f64>;
+    rl_value_prediction(RL_VALUE_PREDICTION) -> Gauge<f64>;
+    rl_zero_variance_fraction(RL_ZERO_VARIANCE_FRACTION) -> Gauge<f64>;
+    run_active_slices(RUN_ACTIVE_SLICES) -> Gauge<i64>;
+    run_available_slices(RUN_AVAILABLE_SLICES) -> Gauge<i64>;
+    run_devices(RUN_DEVICES) -> Gauge<i64>;
+    run_parameters(RUN_PARAMETERS) -> Gauge<i64>;
+    run_slices(RUN_SLICES) -> Gauge<i64>;
+    train_accept_length(TRAIN_ACCEPT_LENGTH) -> Gauge<f64>;
+    train_accuracy(TRAIN_ACCURACY) -> Gauge<f64>;
+    train_anomalies(TRAIN_ANOMALIES) -> Counter<u64>;
+    train_attempt_flops_per_device(TRAIN_ATTEMPT_FLOPS_PER_DEVICE) -> Gauge<f64>;
+    train_attempt_step_time(TRAIN_ATTEMPT_STEP_TIME) -> Gauge<f64>;
+    train_attempt_throughput(TRAIN_ATTEMPT_THROUGHPUT) -> Gauge<f64>;
+    train_badput(TRAIN_BADPUT) -> Gauge<f64>;
+    train_balanced_rank_tokens(TRAIN_BALANCED_RANK_TOKENS) -> Gauge<f64>;
+    train_batch_size(TRAIN_BATCH_SIZE) -> Gauge<i64>;
+    train_checkpoint_size(TRAIN_CHECKPOINT_SIZE) -> Gauge<i64>;
+    train_checkpoints(TRAIN_CHECKPOINTS) -> Counter<u64>;
+    train_completed_flops(TRAIN_COMPLETED_FLOPS) -> Counter<f64>;
+    train_custom(TRAIN_CUSTOM) -> Gauge<f64>;
+    train_custom_distribution(TRAIN_CUSTOM_DISTRIBUTION) -> Histogram<f64>;
+    train_elapsed_time(TRAIN_ELAPSED_TIME) -> Gauge<f64>;
+    train_energy_per_device(TRAIN_ENERGY_PER_DEVICE) -> Gauge<f64>;
+    train_epoch(TRAIN_EPOCH) -> Gauge<f64>;
+    train_eta(TRAIN_ETA) -> Gauge<f64>;
+    train_expected_throughput(TRAIN_EXPECTED_THROUGHPUT) -> Gauge<f64>;
+    train_flops_per_step(TRAIN_FLOPS_PER_STEP) -> Gauge<f64>;
+    train_flops_per_step_per_device(TRAIN_FLOPS_PER_STEP_PER_DEVICE) -> Gauge<f64>;
+    train_flops_per_token(TRAIN_FLOPS_PER_TOKEN) -> Gauge<f64>;
+    train_flops_share(TRAIN_FLOPS_SHARE) -> Gauge<f64>;
+    train_global_step(TRAIN_GLOBAL_STEP) -> Gauge<i64>;
+    train_goodput(TRAIN_GOODPUT) -> Gauge<f64>;
+    train_grad_norm(TRAIN_GRAD_NORM) -> Gauge<f64>;
+    train_grad_norm_deviation(TRAIN_GRAD_NORM_DEVIATION) -> Gauge<f64>;
+    train_last_step_time(TRAIN_LAST_STEP_TIME) -> Gauge<f64>;
+    train_learning_rate(TRAIN_LEARNING_RATE) -> Gauge<f64>;
+    train_loss(TRAIN_LOSS) -> Gauge<f64>;
+    train_loss_component(TRAIN_LOSS_COMPONENT) -> Gauge<f64>;
+    train_loss_deviation(TRAIN_LOSS_DEVIATION) -> Gauge<f64>;
+    train_loss_scale(TRAIN_LOSS_SCALE) -> Gauge<f64>;
+    train_loss_weight(TRAIN_LOSS_WEIGHT) -> Gauge<f64>;
+    train_max_attention_logit(TRAIN_MAX_ATTENTION_LOGIT) -> Gauge<f64>;
+    train_max_loss(TRAIN_MAX_LOSS) -> Gauge<f64>;
+    train_mean_accuracy(TRAIN_MEAN_ACCURACY) -> Gauge<f64>;
+    train_mean_loss(TRAIN_MEAN_LOSS) -> Gauge<f64>;
+    train_mfu(TRAIN_MFU) -> Gauge<f64>;
+    train_micro_batches(TRAIN_MICRO_BATCHES) -> Gauge<i64>;
+    train_opened_verdicts(TRAIN_OPENED_VERDICTS) -> Counter<u64>;
+    train_padding_ratio(TRAIN_PADDING_RATIO) -> Gauge<f64>;
+    train_param_norm(TRAIN_PARAM_NORM) -> Gauge<f64>;
+    train_perplexity(TRAIN_PERPLEXITY) -> Gauge<f64>;
+    train_phase(TRAIN_PHASE) -> UpDownCounter<i64>;
+    train_planned_steps(TRAIN_PLANNED_STEPS) -> Gauge<i64>;
+    train_power_per_device(TRAIN_POWER_PER_DEVICE) -> Gauge<f64>;
+    train_productive_samples(TRAIN_PRODUCTIVE_SAMPLES) -> Gauge<i64>;
+    train_productive_steps(TRAIN_PRODUCTIVE_STEPS) -> Gauge<i64>;
+    train_productive_time(TRAIN_PRODUCTIVE_TIME) -> Gauge<f64>;
+    train_progress(TRAIN_PROGRESS) -> Gauge<f64>;
+    train_rank_step_time(TRAIN_RANK_STEP_TIME) -> Gauge<f64>;
+    train_rank_tokens(TRAIN_RANK_TOKENS) -> Gauge<f64>;
+    train_ranks(TRAIN_RANKS) -> UpDownCounter<i64>;
+    train_raw_grad_norm(TRAIN_RAW_GRAD_NORM) -> Gauge<f64>;
+    train_real_tokens(TRAIN_REAL_TOKENS) -> Counter<u64>;
+    train_samples(TRAIN_SAMPLES) -> Counter<u64>;
+    train_skipped_samples(TRAIN_SKIPPED_SAMPLES) -> Counter<u64>;
+    train_skipped_steps(TRAIN_SKIPPED_STEPS) -> Counter<u64>;
+    train_smoothed_loss(TRAIN_SMOOTHED_LOSS) -> Gauge<f64>;
+    train_smoothed_mfu(TRAIN_SMOOTHED_MFU) -> Gauge<f64>;
+    train_smoothed_step_time(TRAIN_SMOOTHED_STEP_TIME) -> Gauge<f64>;
+    train_smoothed_throughput(TRAIN_SMOOTHED_THROUGHPUT) -> Gauge<f64>;
+    train_sol(TRAIN_SOL) -> Gauge<f64>;
+    train_step_deviation(TRAIN_STEP_DEVIATION) -> Gauge<f64>;
+    train_step_duration(TRAIN_STEP_DURATION) -> Histogram<f64>;
+    train_step_tokens_per_device(TRAIN_STEP_TOKENS_PER_DEVICE) -> Gauge<f64>;
+    train_steps(TRAIN_STEPS) -> Counter<u64>;
+    train_straggler_score(TRAIN_STRAGGLER_SCORE) -> Gauge<f64>;
+    train_teacher_kl(TRAIN_TEACHER_KL) -> Gauge<f64>;
+    train_teacher_loss(TRAIN_TEACHER_LOSS) -> Gauge<f64>;
+    train_teacher_perplexity(TRAIN_TEACHER_PERPLEXITY) -> Gauge<f64>;
+    train_throughput_flops_per_device(TRAIN_THROUGHPUT_FLOPS_PER_DEVICE) -> Gauge<f64>;
+    train_throughput_samples(TRAIN_THROUGHPUT_SAMPLES) -> Gauge<f64>;
+    train_throughput_steps(TRAIN_THROUGHPUT_STEPS) -> Gauge<f64>;
+    train_throughput_tokens(TRAIN_THROUGHPUT_TOKENS) -> Gauge<f64>;
+    train_throughput_tokens_per_device(TRAIN_THROUGHPUT_TOKENS_PER_DEVICE) -> Gauge<f64>;
+    train_tokens(TRAIN_TOKENS) -> Counter<u64>;
+    train_total_weights(TRAIN_TOTAL_WEIGHTS) -> Gauge<f64>;
+    train_verdicts(TRAIN_VERDICTS) -> UpDownCounter<i64>;
+    train_wall_time(TRAIN_WALL_TIME) -> Counter<f64>;
+    train_zero_grads(TRAIN_ZERO_GRADS) -> Gauge<i64>;
 }

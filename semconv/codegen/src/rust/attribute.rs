@@ -1,42 +1,40 @@
-//! `generated/attribute.rs`: one constant per attribute.
+//! `generated/attribute.rs`: one row per attribute.
 
-use super::{HEADER, literal, table};
+use super::{HEADER, literal, row};
 use crate::grammar::{AttributeDef, AttributeType, Member, SimpleType};
 use crate::registry::Registry;
 
 pub(super) fn module(registry: &Registry) -> String {
-    let attributes: Vec<&AttributeDef> = registry.attributes.iter().map(|entry| &entry.def).collect();
-    let names: Vec<&str> = attributes
-        .iter()
-        .map(|attribute| attribute.key.value.as_str())
-        .collect();
-    let constants: String = attributes.iter().map(|attribute| constant(attribute)).collect();
+    let rows = registry.attributes.iter().map(|entry| attribute(&entry.def));
     format!(
-        "//! Every attribute of the registry.\n\n{HEADER}\n\
-         use crate::definition::{{Attribute, AttributeKind, Stability}};\n\n{constants}{}",
-        table("Attribute", &names)
+        "//! Every attribute of the registry.\n\n{HEADER}\nuse crate::table::attributes;\n\n{}",
+        row::table("attributes", rows)
     )
 }
 
-fn constant(attribute: &AttributeDef) -> String {
-    let brief = literal::brief(attribute.brief.as_ref());
-    format!(
-        "{}pub const {}: Attribute = Attribute {{\nname: {},\nbrief: {},\nkind: {},\ndescriptive: {},\nstability: {},\n}};\n\n",
-        literal::doc(&brief),
-        literal::constant(&attribute.key.value),
-        literal::string(&attribute.key.value),
-        literal::string(&brief),
+fn attribute(attribute: &AttributeDef) -> String {
+    let name = &attribute.key.value;
+    let lines = [
+        format!(
+            "name: {}, descriptive: {}, stability: {}",
+            literal::string(name),
+            attribute.annotations.pulsetrain.descriptive,
+            literal::stability(attribute.stability)
+        ),
+        literal::brief(attribute.brief.as_ref()),
         kind(&attribute.kind),
-        attribute.annotations.pulsetrain.descriptive,
-        literal::stability(attribute.stability),
-    )
+    ];
+    row::row(name, &lines)
 }
 
 fn kind(kind: &AttributeType) -> String {
     let variant = match kind {
         AttributeType::Enum { members } => {
-            let values = members.iter().map(Member::value);
-            return format!("AttributeKind::Enum({})", literal::strings(values));
+            let values: Vec<String> = members
+                .iter()
+                .map(|member| literal::string(Member::value(member)))
+                .collect();
+            return row::list(0, "kind: Enum(", &values) + ")";
         }
         AttributeType::Simple(SimpleType::String) => "String",
         AttributeType::Simple(SimpleType::Int) => "Int",
@@ -48,5 +46,5 @@ fn kind(kind: &AttributeType) -> String {
         AttributeType::Simple(SimpleType::Booleans) => "Booleans",
         AttributeType::Simple(SimpleType::Any) => "Any",
     };
-    format!("AttributeKind::{variant}")
+    format!("kind: {variant}")
 }

@@ -1,38 +1,29 @@
-//! `generated/event.rs`: one constant per event.
+//! `generated/event.rs`: one row per event.
 
-use super::{HEADER, literal, table};
+use super::{HEADER, literal, row};
 use crate::grammar::EventDef;
 use crate::registry::Registry;
 
 pub(super) fn module(registry: &Registry) -> String {
-    let names: Vec<&str> = registry
-        .events
-        .iter()
-        .map(|entry| entry.def.name.value.as_str())
-        .collect();
-    let constants: String = registry
-        .events
-        .iter()
-        .map(|entry| constant(registry, &entry.def))
-        .collect();
+    let rows = registry.events.iter().map(|entry| event(registry, &entry.def));
     format!(
-        "//! Every event of the registry.\n\n{HEADER}\n\
-         use super::attribute;\n\
-         use crate::definition::{{AttributeUse, Event, Requirement, Stability, Upstream}};\n\n{constants}{}",
-        table("Event", &names)
+        "//! Every event of the registry.\n\n{HEADER}\nuse crate::table::events;\n\n{}",
+        row::table("events", rows)
     )
 }
 
-fn constant(registry: &Registry, event: &EventDef) -> String {
-    let brief = literal::brief(event.brief.as_ref());
-    format!(
-        "{}pub const {}: Event = Event {{\nname: {},\nbrief: {},\nattributes: {},\nstability: {},\nupstream: {},\n}};\n\n",
-        literal::doc(&brief),
-        literal::constant(&event.name.value),
-        literal::string(&event.name.value),
-        literal::string(&brief),
-        literal::attributes(registry, &event.attributes),
-        literal::stability(event.stability),
+fn event(registry: &Registry, event: &EventDef) -> String {
+    let name = &event.name.value;
+    let attributes = literal::attribute_uses(registry, &event.attributes);
+    let lines = [
+        format!(
+            "name: {}, stability: {}",
+            literal::string(name),
+            literal::stability(event.stability)
+        ),
+        literal::brief(event.brief.as_ref()),
+        row::list(0, "attributes: ", &attributes),
         literal::upstream(&event.annotations.pulsetrain.sources),
-    )
+    ];
+    row::row(name, &lines)
 }

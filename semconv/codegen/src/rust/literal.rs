@@ -1,7 +1,8 @@
-//! Small pieces of Rust source: names, strings, lists.
+//! Small parts of a row: names, strings, and the fields that several kinds of definitions have.
 
 use std::collections::BTreeMap;
 
+use super::row;
 use crate::grammar::{AttributeRef, RequirementLevel, Stability};
 use crate::registry::Registry;
 
@@ -10,72 +11,51 @@ pub(super) fn constant(name: &str) -> String {
     name.replace('.', "_").to_uppercase()
 }
 
-/// Returns a doc comment with one line for each line of `text`.
-pub(super) fn doc(text: &str) -> String {
-    text.trim()
-        .lines()
-        .map(|line| format!("/// {}\n", line.trim()).replace("/// \n", "///\n"))
-        .collect()
-}
-
-/// Returns a brief in one line, as in docs and on the wire.
+/// Returns the field with the brief in one line, as in docs and on the wire.
 pub(super) fn brief(text: Option<&String>) -> String {
-    text.map_or(String::new(), |text| {
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    })
+    let words: Vec<&str> = text.map_or(Vec::new(), |text| text.split_whitespace().collect());
+    format!("brief: {}", string(&words.join(" ")))
 }
 
 pub(super) fn string(text: &str) -> String {
     format!("{text:?}")
 }
 
-pub(super) fn strings<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
-    let texts: Vec<String> = texts.into_iter().map(string).collect();
-    format!("&[{}]", texts.join(", "))
-}
-
+/// Returns the variant of `Stability`.
 pub(super) fn stability(stability: Option<Stability>) -> &'static str {
     match stability {
-        Some(Stability::Stable) => "Stability::Stable",
-        Some(Stability::ReleaseCandidate) => "Stability::ReleaseCandidate",
-        Some(Stability::Development) | None => "Stability::Development",
+        Some(Stability::Stable) => "Stable",
+        Some(Stability::ReleaseCandidate) => "ReleaseCandidate",
+        Some(Stability::Development) | None => "Development",
     }
 }
 
+/// Returns the field with the names of the source systems.
 pub(super) fn upstream(sources: &BTreeMap<String, Vec<String>>) -> String {
     let systems: Vec<String> = sources
         .iter()
         .map(|(system, names)| {
-            format!(
-                "Upstream {{ system: {}, names: {} }}",
-                string(system),
-                strings(names.iter().map(String::as_str))
-            )
+            let names: Vec<String> = names.iter().map(|name| string(name)).collect();
+            row::list(1, &format!("{}: ", string(system)), &names)
         })
         .collect();
-    format!("&[{}]", systems.join(", "))
+    row::list(0, "upstream: ", &systems)
 }
 
-pub(super) fn attributes(registry: &Registry, references: &[AttributeRef]) -> String {
-    let uses: Vec<String> = registry
+/// Returns the uses of attributes of a signal, each with its requirement level unless that is `Recommended`.
+pub(super) fn attribute_uses(registry: &Registry, references: &[AttributeRef]) -> Vec<String> {
+    registry
         .resolve(references)
         .iter()
-        .map(|reference| {
-            format!(
-                "AttributeUse {{ attribute: &attribute::{}, requirement: {} }}",
-                constant(&reference.key),
-                requirement(&reference.level)
-            )
-        })
-        .collect();
-    format!("&[{}]", uses.join(", "))
+        .map(|reference| constant(&reference.key) + requirement(&reference.level))
+        .collect()
 }
 
 fn requirement(level: &RequirementLevel) -> &'static str {
     match level {
-        RequirementLevel::Required => "Requirement::Required",
-        RequirementLevel::ConditionallyRequired(_) => "Requirement::ConditionallyRequired",
-        RequirementLevel::Recommended => "Requirement::Recommended",
-        RequirementLevel::OptIn => "Requirement::OptIn",
+        RequirementLevel::Required => ": Required",
+        RequirementLevel::ConditionallyRequired(_) => ": ConditionallyRequired",
+        RequirementLevel::Recommended => "",
+        RequirementLevel::OptIn => ": OptIn",
     }
 }

@@ -1,37 +1,24 @@
-//! `generated/metric.rs`: one constant per metric, and the sets of histogram bounds.
+//! `generated/metric.rs`: one row per metric, and the sets of histogram bounds.
 
-use super::{HEADER, literal, table};
+use super::{HEADER, literal, row};
 use crate::buckets::{self, Buckets};
-use crate::grammar::{MetricDef, Number};
+use crate::grammar::MetricDef;
 use crate::registry::Registry;
 
 pub(super) fn module(registry: &Registry) -> String {
-    let names: Vec<&str> = registry
-        .metrics
-        .iter()
-        .map(|entry| entry.def.name.value.as_str())
-        .collect();
     let bounds: String = buckets::ALL.iter().map(bounds).collect();
-    let constants: String = registry
-        .metrics
-        .iter()
-        .enumerate()
-        .map(|(ordinal, entry)| constant(registry, ordinal, &entry.def))
-        .collect();
+    let rows = registry.metrics.iter().map(|entry| metric(registry, &entry.def));
     format!(
-        "//! Every metric of the registry.\n\n{HEADER}\n\
-         use super::attribute;\n\
-         use crate::definition::{{AttributeUse, Instrument, Metric, Number, Requirement, Stability, Upstream}};\n\n\
-         {bounds}{constants}{}",
-        table("Metric", &names)
+        "//! Every metric of the registry.\n\n{HEADER}\nuse crate::table::metrics;\n\n{bounds}{}",
+        row::table("metrics", rows)
     )
 }
 
 fn bounds(buckets: &Buckets) -> String {
     let values: Vec<String> = buckets.bounds.iter().map(|bound| format!("{bound:?}")).collect();
     format!(
-        "{}pub const {}: &[f64] = &[{}];\n\n",
-        literal::doc(buckets.brief),
+        "/// {}\npub const {}: &[f64] = &[{}];\n\n",
+        buckets.brief,
         bounds_constant(buckets.name),
         values.join(", ")
     )
@@ -41,36 +28,31 @@ fn bounds_constant(name: &str) -> String {
     format!("BOUNDS_{}", literal::constant(name))
 }
 
-fn constant(registry: &Registry, ordinal: usize, metric: &MetricDef) -> String {
-    let brief = literal::brief(metric.brief.as_ref());
+fn metric(registry: &Registry, metric: &MetricDef) -> String {
+    let name = &metric.name.value;
     let annotations = &metric.annotations;
-    let prometheus_name = metric.prometheus_name();
-    let docs = format!(
-        "{brief}\n\nUnit `{}`; in Prometheus `{prometheus_name}`.",
-        metric.unit
-    );
-    format!(
-        "{}pub const {}: Metric = Metric {{\nordinal: {ordinal},\nname: {},\nbrief: {},\nunit: {},\n\
-         instrument: Instrument::{:?},\nnumber: Number::{:?},\nbounds: {},\nattributes: {},\nprometheus_name: {},\n\
-         stability: {},\nupstream: {},\n}};\n\n",
-        literal::doc(&docs),
-        literal::constant(&metric.name.value),
-        literal::string(&metric.name.value),
-        literal::string(&brief),
-        literal::string(&metric.unit),
-        metric.instrument,
-        annotations
-            .code_generation
-            .metric_value_type
-            .unwrap_or(Number::Double),
-        annotations
-            .pulsetrain
-            .buckets
-            .as_deref()
-            .map_or("&[]".to_owned(), bounds_constant),
-        literal::attributes(registry, &metric.attributes),
-        literal::string(&prometheus_name),
-        literal::stability(metric.stability),
+    let attributes = literal::attribute_uses(registry, &metric.attributes);
+    let lines = [
+        format!(
+            "name: {}, prometheus_name: {}",
+            literal::string(name),
+            literal::string(&metric.prometheus_name())
+        ),
+        format!(
+            "unit: {}, instrument: {:?}, number: {:?}, bounds: {}, stability: {}",
+            literal::string(&metric.unit),
+            metric.instrument,
+            metric.number(),
+            annotations
+                .pulsetrain
+                .buckets
+                .as_deref()
+                .map_or("&[]".to_owned(), bounds_constant),
+            literal::stability(metric.stability)
+        ),
+        literal::brief(metric.brief.as_ref()),
+        row::filled_list("attributes: ", &attributes),
         literal::upstream(&annotations.pulsetrain.sources),
-    )
+    ];
+    row::row(name, &lines)
 }

@@ -1,49 +1,30 @@
-//! `generated/span.rs`: one constant per span.
+//! `generated/span.rs`: one row per span.
 
-use super::{HEADER, literal, table};
-use crate::grammar::{SpanDef, SpanKind};
+use super::{HEADER, literal, row};
+use crate::grammar::SpanDef;
 use crate::registry::Registry;
 
 pub(super) fn module(registry: &Registry) -> String {
-    let names: Vec<&str> = registry
-        .spans
-        .iter()
-        .map(|entry| entry.def.name.value.as_str())
-        .collect();
-    let constants: String = registry
-        .spans
-        .iter()
-        .map(|entry| constant(registry, &entry.def))
-        .collect();
+    let rows = registry.spans.iter().map(|entry| span(registry, &entry.def));
     format!(
-        "//! Every span of the registry.\n\n{HEADER}\n\
-         use super::attribute;\n\
-         use crate::definition::{{AttributeUse, Requirement, Span, SpanKind, Stability, Upstream}};\n\n{constants}{}",
-        table("Span", &names)
+        "//! Every span of the registry.\n\n{HEADER}\nuse crate::table::spans;\n\n{}",
+        row::table("spans", rows)
     )
 }
 
-fn constant(registry: &Registry, span: &SpanDef) -> String {
-    let brief = literal::brief(span.brief.as_ref());
-    format!(
-        "{}pub const {}: Span = Span {{\nname: {},\nbrief: {},\nkind: {},\nattributes: {},\nstability: {},\nupstream: {},\n}};\n\n",
-        literal::doc(&brief),
-        literal::constant(&span.name.value),
-        literal::string(&span.name.value),
-        literal::string(&brief),
-        kind(span.kind),
-        literal::attributes(registry, &span.attributes),
-        literal::stability(span.stability),
+fn span(registry: &Registry, span: &SpanDef) -> String {
+    let name = &span.name.value;
+    let attributes = literal::attribute_uses(registry, &span.attributes);
+    let lines = [
+        format!(
+            "name: {}, kind: {:?}, stability: {}",
+            literal::string(name),
+            span.kind,
+            literal::stability(span.stability)
+        ),
+        literal::brief(span.brief.as_ref()),
+        row::list(0, "attributes: ", &attributes),
         literal::upstream(&span.annotations.pulsetrain.sources),
-    )
-}
-
-fn kind(kind: SpanKind) -> &'static str {
-    match kind {
-        SpanKind::Internal => "SpanKind::Internal",
-        SpanKind::Server => "SpanKind::Server",
-        SpanKind::Client => "SpanKind::Client",
-        SpanKind::Producer => "SpanKind::Producer",
-        SpanKind::Consumer => "SpanKind::Consumer",
-    }
+    ];
+    row::row(name, &lines)
 }

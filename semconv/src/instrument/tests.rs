@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
-use pulsetrain_semconv::{Instrument, Metric, Number, metric};
 
-mod generated {
-    pub(crate) mod record;
-}
+use crate::instruments::record_one_of_each;
+use crate::{Instrument, Metric, Number, metric};
 
 /// The metadata of an instrument as the SDK exports it.
 #[derive(Debug, PartialEq)]
@@ -66,7 +64,7 @@ fn every_exported_instrument_matches_its_definition() {
     let exporter = InMemoryMetricExporter::default();
     let reader = PeriodicReader::builder(exporter.clone()).build();
     let provider = SdkMeterProvider::builder().with_reader(reader).build();
-    generated::record::record_one_of_each(&provider.meter("pulsetrain"));
+    record_one_of_each(&provider.meter("pulsetrain"));
     provider.force_flush().expect("flushed");
 
     let exports = exporter.get_finished_metrics().expect("exported");
