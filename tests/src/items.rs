@@ -176,7 +176,17 @@ impl Items {
 
     /// Panics with the first differences if the two multisets are not equal.
     pub fn assert_same(&self, other: &Self) {
+        if let Some(difference) = self.difference(other) {
+            panic!("{difference}");
+        }
+    }
+
+    /// Returns the first differences of the two multisets, or `None` if they are equal.
+    pub fn difference(&self, other: &Self) -> Option<String> {
         let (missing, extra) = (self.without(other), other.without(self));
+        if missing.is_empty() && extra.is_empty() {
+            return None;
+        }
         let shown = |items: &[String]| {
             items
                 .iter()
@@ -184,14 +194,13 @@ impl Items {
                 .map(|item| format!("\n    {item}"))
                 .collect::<String>()
         };
-        assert!(
-            missing.is_empty() && extra.is_empty(),
+        Some(format!(
             "{} items only on the left:{}\n{} items only on the right:{}",
             missing.len(),
             shown(&missing),
             extra.len(),
             shown(&extra)
-        );
+        ))
     }
 
     /// Returns the items that `self` has more often than `other`.

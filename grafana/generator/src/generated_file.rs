@@ -26,6 +26,11 @@ pub fn write(folder: &Path, files: &[GeneratedFile]) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the message for a stale path, with the command that writes it.
+pub fn out_of_date(path: &str) -> String {
+    format!("grafana/{path} is out of date; write it with `cargo run -p pulsetrain-grafana`")
+}
+
 /// Returns the paths of the files that are missing below `folder` or have another content.
 pub fn stale(folder: &Path, files: &[GeneratedFile]) -> io::Result<Vec<String>> {
     let mut stale = Vec::new();

@@ -16,7 +16,7 @@ use std::path::Path;
 
 pub use dashboard::{DashboardQuery, Data, Language, queries};
 pub use definition_error::DefinitionError;
-pub use generated_file::{GeneratedFile, stale, write};
+pub use generated_file::{GeneratedFile, out_of_date, stale, write};
 pub use query::{Query, Vocabulary};
 pub use thresholds::Thresholds;
 

@@ -4,7 +4,7 @@
 use std::{path::Path, process::ExitCode};
 
 use clap::Parser;
-use pulsetrain_grafana::{generate, stale, write};
+use pulsetrain_grafana::{generate, out_of_date, stale, write};
 
 /// Writes dashboards, alerts and their tests from grafana/definitions.
 #[derive(Parser)]
@@ -30,7 +30,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let stale = stale(&grafana, &files)?;
     for path in &stale {
-        eprintln!("grafana/{path} is stale; run `cargo run -p pulsetrain-grafana`");
+        eprintln!("{}", out_of_date(path));
     }
     Ok(if stale.is_empty() {
         ExitCode::SUCCESS

@@ -17,6 +17,6 @@ mod trainer_sources;
 mod ucum;
 
 pub use error::Error;
-pub use output::{Output, generate, stale, write};
+pub use output::{Output, generate, out_of_date, stale, write};
 pub use registry::Registry;
 pub use rules::{Violation, check, rule_ids};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser;
-use pulsetrain_codegen::{Registry, check, generate, stale, write};
+use pulsetrain_codegen::{Registry, check, generate, out_of_date, stale, write};
 
 /// Regenerates constants, instruments and docs from semconv/registry.
 #[derive(Parser)]
@@ -38,10 +38,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let stale = stale(&semconv, &outputs)?;
     for path in &stale {
-        eprintln!(
-            "stale: semconv/{}; run `cargo run -p pulsetrain-codegen`",
-            path.display()
-        );
+        eprintln!("{}", out_of_date(path));
     }
     Ok(if stale.is_empty() {
         ExitCode::SUCCESS

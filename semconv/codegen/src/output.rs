@@ -54,6 +54,14 @@ pub fn stale(semconv: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, Error> 
     Ok(stale)
 }
 
+/// Returns the message for a stale path below `semconv`, with the command that writes it.
+pub fn out_of_date(path: &Path) -> String {
+    format!(
+        "semconv/{} is out of date; write it with `cargo run -p pulsetrain-codegen`",
+        path.display()
+    )
+}
+
 /// Writes every file below `semconv` and removes generated files that are no longer among the outputs.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! One folder of fixtures per rule: it breaks that rule and no other, and the finding equals `expected.txt`.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p pulsetrain-codegen` rewrites the expected texts; read the difference before it is kept.
+//! `UPDATE_GOLDEN=1 cargo test --workspace --all-features --locked --test rules` rewrites the expected texts; read the difference
+//! before it is kept.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +29,12 @@ fn assert_golden(path: &Path, actual: &str) {
         fs::write(path, actual).expect("the expected text can be written");
     }
     let expected = fs::read_to_string(path).unwrap_or_default();
-    assert_eq!(actual, expected, "{} differs", path.display());
+    assert_eq!(
+        actual,
+        expected,
+        "{} is out of date; write it with `UPDATE_GOLDEN=1 cargo test --workspace --all-features --locked --test rules`",
+        path.display()
+    );
 }
 
 #[test]

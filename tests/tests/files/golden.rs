@@ -25,12 +25,16 @@ fn becomes_the_golden_file(name: &str) {
         fs::write(&golden, pretty(&finished.stdout))
             .unwrap_or_else(|error| panic!("{}: {error}", golden.display()));
     }
-    let expected = fs::read_to_string(&golden)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", golden.display()));
+    let expected = fs::read_to_string(&golden).unwrap_or_default();
     let expected: String = messages(&expected)
         .map(|message| format!("{message}\n"))
         .collect();
-    Items::parse(&finished.stdout).assert_same(&Items::parse(&expected));
+    if let Some(difference) = Items::parse(&finished.stdout).difference(&Items::parse(&expected)) {
+        panic!(
+            "tests/golden/{name}.json is out of date; write it with `UPDATE_GOLDEN=1 cargo test --workspace --all-features \
+             --locked --test files -- golden`. Output and file differ:\n{difference}"
+        );
+    }
 }
 
 /// Returns the messages with one line per field, so that a diff shows the changed field.

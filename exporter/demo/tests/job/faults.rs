@@ -484,6 +484,6 @@ fn the_readme_describes_every_fault() {
     let readme = include_str!("../../README.md");
     assert!(
         readme.contains(&table),
-        "the table of faults in README.md is to be:\n{table}"
+        "exporter/demo/README.md is out of date; replace its table of faults with:\n{table}"
     );
 }

@@ -7,7 +7,7 @@ use pulsetrain_record::SkipReason;
 
 use crate::{
     Imported,
-    imported::{self, is_golden, read},
+    imported::{self, WRITE_GOLDEN, is_golden, read},
 };
 
 #[test]
@@ -51,9 +51,9 @@ fn every_sample_of_a_known_format_has_a_golden_file() {
 
 /// A section a format, a row a name upstream.
 fn page() -> String {
-    let mut page = String::from(
+    let mut page = format!(
         "# What becomes of every name\n\n\
-         Written from the tables of the formats by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-formats --test formats`.\n\
+         Written from the tables of the formats by `{WRITE_GOLDEN}`.\n\
          A name that is in no table is kept as `train.custom` and reported once.\n\n\
          Every format except `json` and `keyvalue` removes the prefix that a launcher adds to each line of a worker. The number in the \
          prefix is `train.rank` of the resource:\n`[rank0]:`, `[default0]:` (torchrun; this is the number of the worker on its own host, \

@@ -294,7 +294,11 @@ pub(crate) fn read_in_chunks(
     (batches.into_inner(), counts, skipped)
 }
 
-/// Panics unless a file has the text; `UPDATE_GOLDEN=1` writes it.
+/// The command that writes the golden files and the generated pages.
+pub(crate) const WRITE_GOLDEN: &str =
+    "UPDATE_GOLDEN=1 cargo test --workspace --all-features --locked --test formats";
+
+/// Panics unless a file has the text. [`WRITE_GOLDEN`] writes it.
 pub(crate) fn is_golden(path: impl AsRef<Path>, actual: &str) {
     let path = path.as_ref();
     if env::var_os("UPDATE_GOLDEN").is_some() {
@@ -302,7 +306,7 @@ pub(crate) fn is_golden(path: impl AsRef<Path>, actual: &str) {
         fs::write(path, actual).expect("a golden file can be written");
     }
     let expected = fs::read_to_string(path)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
+        .unwrap_or_else(|error| panic!("{}: {error}; write it with `{WRITE_GOLDEN}`", path.display()));
     if expected != actual {
         let at = expected
             .bytes()
@@ -316,7 +320,7 @@ pub(crate) fn is_golden(path: impl AsRef<Path>, actual: &str) {
             .into_owned()
         };
         panic!(
-            "{} differs at byte {at}; UPDATE_GOLDEN=1 writes it:\n{}\n{}",
+            "{} is out of date; write it with `{WRITE_GOLDEN}`. It differs at byte {at}:\n{}\n{}",
             path.display(),
             around(&expected),
             around(actual)

@@ -1,5 +1,5 @@
 //! Every format on real samples: each upstream value arrives once, in our unit, and the complete output equals `tests/golden`.
-//! `UPDATE_GOLDEN=1` rewrites the golden files.
+//! `imported::WRITE_GOLDEN` rewrites the golden files.
 //!
 //! The expectations are read from the samples with plain string code that uses none of our parsers.
 

@@ -11,7 +11,7 @@ use pulsetrain_formats::detect;
 use self::{expected::SAMPLES, keys::Outcome};
 use crate::{
     Imported,
-    imported::{all_samples, attributes, is_golden, sample},
+    imported::{WRITE_GOLDEN, all_samples, attributes, is_golden, sample},
     value_table::{Sample, are_same, samples},
 };
 
@@ -230,9 +230,9 @@ fn has_samples(folder: &str) -> bool {
 
 /// Returns a page with the number of keys of each trainer that become metrics of the registry.
 fn page() -> String {
-    let mut page = String::from(
+    let mut page = format!(
         "# Trainers that are read without configuration\n\n\
-         Written by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-formats --test formats`. A trainer is one file in\n\
+         Written by `{WRITE_GOLDEN}`. A trainer is one file in\n\
          [`mappings/`](../mapping/mappings), in the grammar of [MAPPING.md](../mapping/MAPPING.md); [FORMATS.md](FORMATS.md) lists the metric of\n\
          each key.\n\n\
          The keys are the numbers that the trainer's own code can log: `tests/corpus/trainers/*/keys.txt` lists them with the source. Each is\n\
