@@ -15,6 +15,18 @@ pub enum Instrument {
     Histogram,
 }
 
+impl Instrument {
+    /// Returns the word of the registry's YAML: `updowncounter`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::UpDownCounter => "updowncounter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
 /// The type of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Number {

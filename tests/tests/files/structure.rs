@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// The allowed imports of each crate; every other import inside the workspace is forbidden.
 const MAY_IMPORT: &str = "\
-agent: launcher demo tail formats mapping receiver translate gpu backends derive to-perfetto trace-inputs sinks page record net pipeline otlp semconv
+agent: launcher conformance demo tail formats mapping receiver translate gpu backends derive to-perfetto trace-inputs sinks page record net pipeline otlp semconv
 demo: gpu record pipeline otlp semconv
 python: client
 client: record sinks pipeline otlp semconv
@@ -22,6 +22,7 @@ receiver: net pipeline otlp semconv
 translate: mapping record pipeline otlp semconv
 gpu: record pipeline otlp semconv
 backends: net otlp semconv
+conformance: otlp semconv
 record: otlp semconv
 to-perfetto: perfetto pipeline otlp semconv
 trace-inputs: tail formats backends record to-perfetto perfetto pipeline otlp semconv

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pulsetrain_semconv::{Instrument, attribute, event, metric, span};
+use pulsetrain_semconv::{attribute, event, metric, span};
 
 use crate::cli::Kind;
 
@@ -12,7 +12,7 @@ pub(super) fn list(kind: Option<Kind>) -> String {
     let mut lines: Vec<[String; 4]> = Vec::new();
     if wanted(Kind::Metric) {
         lines.extend(metric::ALL.iter().map(|metric| {
-            let kind = format!("{} {}", instrument(metric.instrument), metric.unit);
+            let kind = format!("{} {}", metric.instrument.as_str(), metric.unit);
             ["metric".into(), metric.name.into(), kind, metric.brief.into()]
         }));
     }
@@ -30,16 +30,6 @@ pub(super) fn list(kind: Option<Kind>) -> String {
         lines.extend(event::ALL.iter().map(|it| line("event", it.name, it.brief)));
     }
     aligned(&lines)
-}
-
-/// Returns the word for an instrument.
-pub(super) fn instrument(instrument: Instrument) -> &'static str {
-    match instrument {
-        Instrument::Counter => "counter",
-        Instrument::UpDownCounter => "updowncounter",
-        Instrument::Gauge => "gauge",
-        Instrument::Histogram => "histogram",
-    }
 }
 
 fn line(kind: &str, name: &str, brief: &str) -> [String; 4] {

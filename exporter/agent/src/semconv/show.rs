@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
+use pulsetrain_conformance::nearest;
 use pulsetrain_mapping::trainers;
 use pulsetrain_semconv::{
     Attribute, AttributeKind, AttributeUse, Event, Metric, Requirement, Span, Stability, Upstream, attribute,
     event, metric, span,
 };
 
-use super::list::instrument;
 use crate::failure::Failure;
 
 /// Returns the entries of the registry for a name; a name may be of several kinds. For a key of a trainer's log, returns the
@@ -74,24 +74,9 @@ fn unknown(name: &str) -> String {
     format!("{name:?} is not in the registry{near}\nTo see every name: pulsetrain semconv list")
 }
 
-/// Returns the name that is most similar to `name`, or `None` if no name is similar.
-pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    let metrics = metric::ALL.iter().map(|it| it.name);
-    let attributes = attribute::ALL.iter().map(|it| it.name);
-    let others = span::ALL
-        .iter()
-        .map(|it| it.name)
-        .chain(event::ALL.iter().map(|it| it.name));
-    let all = metrics.chain(attributes).chain(others);
-    let near = all.map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
-    near.max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > 0.85)
-        .map(|(_, name)| name)
-}
-
 fn show_metric(metric: &Metric, out: &mut String) {
     head("metric", metric.name, metric.brief, metric.stability, out);
-    row("instrument", instrument(metric.instrument), out);
+    row("instrument", metric.instrument.as_str(), out);
     row("unit", metric.unit, out);
     row("value", &format!("{:?}", metric.number).to_lowercase(), out);
     row("prometheus", metric.prometheus_name, out);

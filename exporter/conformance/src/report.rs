@@ -1,13 +1,12 @@
-//! The findings of a check: each finding once, with its number of occurrences and the first frame.
+//! The result of a check: each finding once, with its number of occurrences and the first frame.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Write},
-};
+use std::{collections::BTreeMap, fmt};
+
+use crate::suggestion::nearest;
 
 /// The fault of a name or a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Finding {
+pub(crate) enum Finding {
     UnknownName {
         kind: &'static str,
         name: String,
@@ -48,20 +47,22 @@ struct Occurrences {
     first: u64,
 }
 
-/// All findings.
+/// The result of a check: all findings, and the number of items that were checked.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub struct Report {
+    /// The spans, points and log records of all messages.
+    pub items: u64,
     found: BTreeMap<Finding, Occurrences>,
     frame: u64,
 }
 
-impl Findings {
+impl Report {
     /// Starts the next frame.
-    pub(super) fn next_frame(&mut self) {
+    pub(crate) fn next_frame(&mut self) {
         self.frame += 1;
     }
 
-    pub(super) fn add(&mut self, finding: Finding) {
+    pub(crate) fn add(&mut self, finding: Finding) {
         let first = self.frame;
         self.found
             .entry(finding)
@@ -69,19 +70,20 @@ impl Findings {
             .count += 1;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Returns whether nothing was found.
+    pub fn is_clean(&self) -> bool {
         self.found.is_empty()
     }
+}
 
-    /// Formats one finding per line.
-    pub(super) fn to_text(&self) -> String {
-        self.found.iter().fold(
-            String::new(),
-            |mut text, (finding, Occurrences { count, first })| {
-                let _ = writeln!(text, "{finding} ({count} times, first in message {first})");
-                text
-            },
-        )
+/// Formats one finding per line.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.found
+            .iter()
+            .try_for_each(|(finding, Occurrences { count, first })| {
+                writeln!(f, "{finding} ({count} times, first in message {first})")
+            })
     }
 }
 
@@ -89,7 +91,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownName { kind, name } => {
-                let near = super::show::nearest(name).map(|near| format!("; did you mean {near}?"));
+                let near = nearest(name).map(|near| format!("; did you mean {near}?"));
                 write!(f, "unknown {kind} {name}{}", near.unwrap_or_default())
             }
             Self::WrongUnit {
@@ -113,7 +115,7 @@ impl fmt::Display for Finding {
                 write!(f, "{on} lacks the required attribute {attribute}")
             }
             Self::UnknownAttribute { on, attribute } => {
-                let near = super::show::nearest(attribute).map(|near| format!("; did you mean {near}?"));
+                let near = nearest(attribute).map(|near| format!("; did you mean {near}?"));
                 write!(
                     f,
                     "{on} has the attribute {attribute}, which the registry does not know{}",

@@ -1,6 +1,6 @@
 //! Checks an OTLP file against the registry: unknown names, wrong units, instruments and types, missing attributes.
 
-use std::{fs::File, path::Path, process::ExitCode};
+use std::{fs::File, io, path::Path};
 
 use pulsetrain_otlp::{
     Signal, WireError,
@@ -13,77 +13,69 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{self as semconv, AttributeKind, AttributeUse, Instrument, Requirement};
 
-use super::{
-    findings::{Finding, Findings},
-    list::instrument,
-    print,
-};
-use crate::failure::{Failure, INCOMPLETE};
+use crate::report::{Finding, Report};
 
-/// Runs the command.
-pub(super) fn check(path: &Path) -> Result<ExitCode, Failure> {
-    let file = File::open(path)
-        .map_err(|error| Failure::failed(format!("cannot open {}: {error}", path.display())))?;
-    let mut findings = Findings::default();
-    let mut items = 0;
+/// Checks every message of an OTLP file. A message that cannot be read is a finding.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn check_file(path: &Path) -> io::Result<Report> {
+    let file = File::open(path)?;
+    let mut report = Report::default();
     for frame in FrameReader::new(file, Limits::default()) {
-        findings.next_frame();
+        report.next_frame();
         match frame {
             Ok(frame) => {
-                items += frame.counts.items;
-                if let Err(error) = check_frame(&frame, &mut findings) {
-                    findings.add(Finding::Unreadable {
+                report.items += frame.counts.items;
+                if let Err(error) = check_frame(&frame, &mut report) {
+                    report.add(Finding::Unreadable {
                         message: error.to_string(),
                     });
                 }
             }
-            Err(error) => findings.add(Finding::Unreadable {
+            Err(error) => report.add(Finding::Unreadable {
                 message: format!("{}: {error}", path.display()),
             }),
         }
     }
-    print(&findings.to_text())?;
-    if findings.is_empty() {
-        return print(&format!("{items} items, nothing found\n"));
-    }
-    Ok(ExitCode::from(INCOMPLETE))
+    Ok(report)
 }
 
-fn check_frame(frame: &Frame, findings: &mut Findings) -> Result<(), WireError> {
+fn check_frame(frame: &Frame, report: &mut Report) -> Result<(), WireError> {
     match frame.signal {
         Signal::Metrics => {
             for resource in MetricsData::decode(&frame.bytes)?.resource_metrics {
                 let resource = resource?;
-                check_resource(resource.resource, findings)?;
+                check_resource(resource.resource, report)?;
                 for scope in resource.scope_metrics {
                     scope?
                         .metrics
                         .iter()
-                        .try_for_each(|metric| check_metric(&metric?, findings))?;
+                        .try_for_each(|metric| check_metric(&metric?, report))?;
                 }
             }
         }
         Signal::Traces => {
             for resource in TracesData::decode(&frame.bytes)?.resource_spans {
                 let resource = resource?;
-                check_resource(resource.resource, findings)?;
+                check_resource(resource.resource, report)?;
                 for scope in resource.scope_spans {
                     scope?
                         .spans
                         .iter()
-                        .try_for_each(|span| check_span(&span?, findings))?;
+                        .try_for_each(|span| check_span(&span?, report))?;
                 }
             }
         }
         Signal::Logs => {
             for resource in LogsData::decode(&frame.bytes)?.resource_logs {
                 let resource = resource?;
-                check_resource(resource.resource, findings)?;
+                check_resource(resource.resource, report)?;
                 for scope in resource.scope_logs {
                     scope?
                         .log_records
                         .iter()
-                        .try_for_each(|record| check_event(&record?, findings))?;
+                        .try_for_each(|record| check_event(&record?, report))?;
                 }
             }
         }
@@ -92,17 +84,17 @@ fn check_frame(frame: &Frame, findings: &mut Findings) -> Result<(), WireError> 
 }
 
 /// Checks a resource. Unknown attributes are allowed; attributes of the registry must have its type.
-fn check_resource(resource: Option<Resource<'_>>, findings: &mut Findings) -> Result<(), WireError> {
+fn check_resource(resource: Option<Resource<'_>>, report: &mut Report) -> Result<(), WireError> {
     for attribute in resource.unwrap_or_default().attributes {
-        check_type("a resource", &attribute?, findings);
+        check_type("a resource", &attribute?, report);
     }
     Ok(())
 }
 
-fn check_metric(metric: &Metric<'_>, findings: &mut Findings) -> Result<(), WireError> {
+fn check_metric(metric: &Metric<'_>, report: &mut Report) -> Result<(), WireError> {
     let name = metric.name.to_str_lossy();
     let Some(known) = semconv::metric::find(&name) else {
-        findings.add(Finding::UnknownName {
+        report.add(Finding::UnknownName {
             kind: "metric",
             name: name.into_owned(),
         });
@@ -110,7 +102,7 @@ fn check_metric(metric: &Metric<'_>, findings: &mut Findings) -> Result<(), Wire
     };
     if metric.unit != known.unit {
         let found = metric.unit.to_string();
-        findings.add(Finding::WrongUnit {
+        report.add(Finding::WrongUnit {
             metric: known.name.into(),
             expected: known.unit,
             found,
@@ -118,9 +110,9 @@ fn check_metric(metric: &Metric<'_>, findings: &mut Findings) -> Result<(), Wire
     }
     let Some(data) = metric.data() else { return Ok(()) };
     let found = found_instrument(&data);
-    if found != instrument(known.instrument) {
-        let expected = instrument(known.instrument);
-        findings.add(Finding::WrongInstrument {
+    if found != known.instrument.as_str() {
+        let expected = known.instrument.as_str();
+        report.add(Finding::WrongInstrument {
             metric: known.name.into(),
             expected,
             found,
@@ -128,22 +120,22 @@ fn check_metric(metric: &Metric<'_>, findings: &mut Findings) -> Result<(), Wire
     }
     let on = format!("metric {name}");
     each_point(&data, |attributes| {
-        check_attributes(&on, known.attributes, attributes, findings)
+        check_attributes(&on, known.attributes, attributes, report)
     })
 }
 
 /// Returns the instrument that produces such points.
 fn found_instrument(data: &MetricData<'_>) -> &'static str {
     match data {
-        MetricData::Gauge(_) => instrument(Instrument::Gauge),
+        MetricData::Gauge(_) => Instrument::Gauge.as_str(),
         MetricData::Sum(sum)
             if Temporality::from(sum.aggregation_temporality) == Temporality::Unspecified =>
         {
             "sum without temporality"
         }
-        MetricData::Sum(sum) if sum.is_monotonic => instrument(Instrument::Counter),
-        MetricData::Sum(_) => instrument(Instrument::UpDownCounter),
-        MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => instrument(Instrument::Histogram),
+        MetricData::Sum(sum) if sum.is_monotonic => Instrument::Counter.as_str(),
+        MetricData::Sum(_) => Instrument::UpDownCounter.as_str(),
+        MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => Instrument::Histogram.as_str(),
         MetricData::Summary(_) => "summary",
     }
 }
@@ -168,17 +160,12 @@ fn each_point<'a>(
     }
 }
 
-fn check_span(span: &Span<'_>, findings: &mut Findings) -> Result<(), WireError> {
+fn check_span(span: &Span<'_>, report: &mut Report) -> Result<(), WireError> {
     let name = span.name.to_str_lossy();
     match semconv::span::find(&name) {
-        Some(known) => check_attributes(
-            &format!("span {name}"),
-            known.attributes,
-            span.attributes,
-            findings,
-        ),
+        Some(known) => check_attributes(&format!("span {name}"), known.attributes, span.attributes, report),
         None => {
-            findings.add(Finding::UnknownName {
+            report.add(Finding::UnknownName {
                 kind: "span",
                 name: name.into_owned(),
             });
@@ -188,18 +175,18 @@ fn check_span(span: &Span<'_>, findings: &mut Findings) -> Result<(), WireError>
 }
 
 /// Checks the event of a log record. A record without an event name is not checked.
-fn check_event(record: &LogRecord<'_>, findings: &mut Findings) -> Result<(), WireError> {
+fn check_event(record: &LogRecord<'_>, report: &mut Report) -> Result<(), WireError> {
     let name = record.event_name.to_str_lossy();
     match semconv::event::find(&name) {
         Some(known) => check_attributes(
             &format!("event {name}"),
             known.attributes,
             record.attributes,
-            findings,
+            report,
         ),
         None if name.is_empty() => Ok(()),
         None => {
-            findings.add(Finding::UnknownName {
+            report.add(Finding::UnknownName {
                 kind: "event",
                 name: name.into_owned(),
             });
@@ -212,14 +199,14 @@ fn check_attributes(
     on: &str,
     uses: &[AttributeUse],
     attributes: Attributes<'_>,
-    findings: &mut Findings,
+    report: &mut Report,
 ) -> Result<(), WireError> {
     for attribute in attributes {
         let attribute = attribute?;
-        check_type(on, &attribute, findings);
+        check_type(on, &attribute, report);
         let key = attribute.key.to_str_lossy();
         if semconv::attribute::find(&key).is_none() {
-            findings.add(Finding::UnknownAttribute {
+            report.add(Finding::UnknownAttribute {
                 on: on.into(),
                 attribute: key.into_owned(),
             });
@@ -231,7 +218,7 @@ fn check_attributes(
             .iter()
             .any(|attribute| attribute.is_ok_and(|attribute| attribute.key == name));
         if !is_there {
-            findings.add(Finding::MissingAttribute {
+            report.add(Finding::MissingAttribute {
                 on: on.into(),
                 attribute: name,
             });
@@ -240,7 +227,7 @@ fn check_attributes(
     Ok(())
 }
 
-fn check_type(on: &str, attribute: &KeyValue<'_>, findings: &mut Findings) {
+fn check_type(on: &str, attribute: &KeyValue<'_>, report: &mut Report) {
     let Some(known) = semconv::attribute::find(&attribute.key.to_str_lossy()) else {
         return;
     };
@@ -248,7 +235,7 @@ fn check_type(on: &str, attribute: &KeyValue<'_>, findings: &mut Findings) {
     if !is_of_kind(&value, known.kind) {
         let expected = kind_name(known.kind);
         let found = type_name(&value);
-        findings.add(Finding::WrongAttributeType {
+        report.add(Finding::WrongAttributeType {
             on: on.into(),
             attribute: known.name,
             expected,
@@ -296,3 +283,6 @@ fn type_name(value: &AnyValue<'_>) -> &'static str {
         AnyValue::Bytes(_) => "bytes",
     }
 }
+
+#[cfg(test)]
+mod tests;
