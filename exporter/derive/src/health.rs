@@ -33,8 +33,9 @@ use self::{
     verdicts::{Count, GpuReading},
 };
 use crate::{
+    config::SignalsConfig,
     origin::{integer, text},
-    signals::{Derivation, PointFacts, Signals, SignalsConfig},
+    signals::{Derivation, PointFacts, Signals},
     steps::{LifecycleFacts, RankInfo, StepFacts},
 };
 

@@ -5,6 +5,7 @@
 //! attributes GPU energy to training steps. [`SignalsStage`] derives throughput, efficiency and health from
 //! them.
 
+mod config;
 mod energy;
 mod health;
 mod histogram;
@@ -19,8 +20,9 @@ mod steps;
 mod test_trainer;
 mod wall_clock;
 
+pub use config::SignalsConfig;
 pub use energy::{EnergyConfig, EnergyStage};
-pub use signals::{SignalsConfig, SignalsStage};
+pub use signals::SignalsStage;
 
 /// The instrumentation scope of derived telemetry.
 pub const SCOPE: &str = "pulsetrain.derive";

@@ -9,7 +9,7 @@ mod idle;
 mod tests;
 mod writer;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use pulsetrain_otlp::{
     Signal, UnixNanos, WireError,
@@ -25,6 +25,7 @@ pub(crate) use self::{
     writer::Signals,
 };
 use crate::{
+    config::SignalsConfig,
     health::Health,
     origin::Origin,
     rank_signals,
@@ -33,42 +34,6 @@ use crate::{
         assembler::{Assembler, handle, resource_bytes},
     },
 };
-
-/// The limits of open steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SignalsConfig {
-    /// The time that a step waits for more of its spans and points after the first one.
-    pub wait: Duration,
-    /// The maximum number of open steps of all ranks. Beyond it the oldest closes early. An open step uses
-    /// about 1 KB.
-    pub max_open: usize,
-    /// The maximum number of ranks. Beyond it the rank that was silent for the longest time is dropped. A
-    /// rank uses about 4 KB.
-    pub max_ranks: usize,
-}
-
-impl Default for SignalsConfig {
-    /// Returns the limits for live training: 1 s.
-    fn default() -> Self {
-        Self {
-            wait: Duration::from_secs(1),
-            max_open: 16_384,
-            max_ranks: 16_384,
-        }
-    }
-}
-
-impl SignalsConfig {
-    /// Returns the limits for recordings. Spans may arrive long after points, because an importer sends
-    /// batches of one signal when they are full.
-    pub fn offline() -> Self {
-        Self {
-            wait: Duration::from_secs(24 * 3600),
-            max_open: 65_536,
-            ..Self::default()
-        }
-    }
-}
 
 /// Derives signals from steps; a [`Stage`] of the pipeline.
 pub struct SignalsStage {

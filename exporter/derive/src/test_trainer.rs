@@ -24,7 +24,8 @@ use pulsetrain_pipeline::{
 use pulsetrain_semconv::{Event, Instrument, Metric, Span, attribute, metric, span};
 
 use crate::{
-    signals::{Derivation, Signals, SignalsConfig, SignalsStage},
+    config::SignalsConfig,
+    signals::{Derivation, Signals, SignalsStage},
     steps::StepFacts,
 };
 

@@ -19,7 +19,8 @@ use pulsetrain_semconv::{Span, attribute, event, metric, span};
 
 use super::{Health, align::MAX_RANKS};
 use crate::{
-    signals::{Derivation, Signals, SignalsConfig, SignalsStage},
+    config::SignalsConfig,
+    signals::{Derivation, Signals, SignalsStage},
     steps::{RankInfo, StepFacts},
     test_trainer::{Bench, SECOND, START, Seen, Trainer, at},
 };

@@ -10,8 +10,8 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::{Ack, Batch, SourceId, Stage, clock};
 
-use super::SignalsConfig;
 use crate::{
+    config::SignalsConfig,
     origin::Origin,
     signals::SignalsStage,
     steps::{Phase, StepFacts, assembler::resource_bytes},

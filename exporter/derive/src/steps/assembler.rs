@@ -21,8 +21,8 @@ use pulsetrain_pipeline::{
 
 use super::{Constants, RankId, RankInfo, StepFacts, group::Groups, interest::Interests, pending::RankSteps};
 use crate::{
+    config::SignalsConfig,
     origin::{Origin, text},
-    signals::SignalsConfig,
     wall_clock::is_future,
 };
 use pulsetrain_semconv::attribute;

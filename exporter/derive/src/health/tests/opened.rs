@@ -4,7 +4,7 @@ use pulsetrain_semconv::{event, metric};
 
 use super::{bench, phases};
 use crate::{
-    signals::SignalsConfig,
+    config::SignalsConfig,
     test_trainer::{Bench, SECOND, START, Trainer, at},
 };
 
