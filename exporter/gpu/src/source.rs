@@ -7,7 +7,8 @@ use tokio::sync::watch;
 
 use crate::{
     DriverRelease, DriverState, Gpu, GpuAttribution, GpuConfig, GpuNotice, GpuTrouble, Inventory,
-    driver::{self, DriverEvent, DriverThread, GpuTick},
+    driver::{DriverEvent, GpuTick},
+    driver_thread::{self, DriverThread},
     imex::{ImexReading, ImexThread},
     record::{self, EventRecorder},
 };
@@ -69,7 +70,7 @@ impl Source for GpuSource {
 }
 
 async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken) -> Result<(), String> {
-    let mut driver = driver::start(&source.config, source.release.clone())?;
+    let mut driver = driver_thread::start(&source.config, source.release.clone())?;
     let mut imex = ImexThread::start(&source.config.imex)?;
     let mut watching = Watching {
         recording: EventRecorder::new(&source.config, source.attribution),
@@ -180,7 +181,7 @@ pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
         energy_interval: 2 * SURVEY_INTERVAL,
         ..config.clone()
     };
-    let Ok(mut driver) = driver::start(&config, DriverRelease::default()) else {
+    let Ok(mut driver) = driver_thread::start(&config, DriverRelease::default()) else {
         return silent();
     };
     let end = clock::later(clock::now(), deadline);
