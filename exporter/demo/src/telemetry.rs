@@ -7,13 +7,14 @@ mod rank;
 mod reinforcement;
 mod step;
 
-use std::{cell::RefCell, rc::Rc, time::Duration};
+use std::{cell::RefCell, rc::Rc};
 
 use pulsetrain_otlp::{
     UnixNanos,
     write::{Attribute, Value},
 };
 use pulsetrain_pipeline::Batch;
+use pulsetrain_record::series::REPEAT_AFTER;
 use pulsetrain_semconv::{attribute, event, metric, span};
 
 use self::rank::Rank;
@@ -23,8 +24,6 @@ use crate::{
     job::{Activity, Segment, samples_of_step},
 };
 
-/// The interval at which constants are recorded again.
-const CONSTANTS_EVERY: Duration = Duration::from_secs(60);
 /// Parameters of the model.
 const PARAMETERS: f64 = 30.5e9;
 /// Floating-point operations of a token by part of the model: 6 for each parameter that it uses, and attention.
@@ -92,8 +91,7 @@ impl Telemetry {
             Activity::Save { step } => self.record_save(segment, *step),
             Activity::Eval { step, loss } => self.record_eval(segment, *step, *loss),
             Activity::Step(step) => {
-                let is_due =
-                    segment.end_unix_nanos >= self.constants_unix_nanos.saturating_add(CONSTANTS_EVERY);
+                let is_due = segment.end_unix_nanos >= self.constants_unix_nanos.saturating_add(REPEAT_AFTER);
                 for (rank, record) in self.ranks.iter_mut().enumerate() {
                     if !segment.effects.silent[rank] {
                         record.record_step(step, rank, &segment.effects);

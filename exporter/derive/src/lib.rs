@@ -8,7 +8,6 @@
 mod config;
 mod energy;
 mod health;
-mod histogram;
 mod origin;
 mod points;
 mod rank_signals;

@@ -1,35 +1,30 @@
 //! The recorder that every source uses: it encodes definitions with values as batches of OTLP.
 //!
-//! The recorder keeps the state of sums and histograms, so that sources record single values and the points are cumulative. A
-//! full batch is passed to the listener at once, so memory is bounded.
+//! Sources record single values; the [`SeriesWriter`](crate::SeriesWriter) of each rank makes cumulative points of them. A full
+//! batch is passed to the listener at once, so memory is bounded.
 
-mod active_series;
 mod attempts;
 mod custom;
 mod distribution;
+mod ends;
 mod exemplar;
-mod prepared;
 mod ranks;
 mod resume;
-mod series;
-mod state;
 mod timezone;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    view::NumberValue,
     write::{Attribute, Encoded, Envelope, LogRecordParts, SpanLink, SpanParts, Value},
 };
-use pulsetrain_semconv::{self as semconv, Metric, Number};
+use pulsetrain_semconv::{self as semconv, Metric};
 
 pub use self::attempts::AttemptState;
-pub use self::prepared::PreparedSeries;
 pub use self::ranks::Rank;
 pub use self::timezone::LocalClock;
 use self::{custom::CustomNames, ranks::RankState};
-use crate::{ParseReport, Run, SkipReason, SourcePosition, ids::StepIds};
+use crate::{ParseReport, PreparedSeries, Run, SkipReason, SourcePosition, ids::StepIds};
 
 /// The size at which a batch is sent. It is large enough that the size of the envelope is negligible, small enough for any
 /// receiver, and small enough for an L2 cache of half a megabyte to hold the batch twice: while it fills, and in its envelope.
@@ -92,7 +87,7 @@ impl<'a> Recorder<'a> {
     /// Creates a recorder for a run whose batches get this envelope.
     pub fn in_envelope(run: Run, envelope: Envelope, listener: impl FnMut(Encoded) + 'a) -> Self {
         Self {
-            current: RankState::in_envelope(&run, envelope),
+            current: RankState::in_envelope(&run, envelope, ranks::SERIES),
             own_rank: run.rank,
             ranks: BTreeMap::new(),
             recorded_ranks: Vec::new(),
@@ -164,11 +159,21 @@ impl<'a> Recorder<'a> {
         value: f64,
         attributes: &[Attribute<'_>],
     ) {
-        self.record_prepared(
-            &mut PreparedSeries::new(metric, attributes),
-            time_unix_nanos,
-            value,
-        );
+        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+        let series = &mut self.current.series;
+        let written = series.record(metric, time_unix_nanos, value, attributes);
+        self.count_point(written, metric, time_unix_nanos, value);
+    }
+
+    /// Records a value of a series, as [`record`](Self::record) does with its metric and its attributes.
+    #[inline]
+    pub fn record_prepared(&mut self, series: &mut PreparedSeries, time_unix_nanos: UnixNanos, value: f64) {
+        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+        let written = self
+            .current
+            .series
+            .record_prepared(series, time_unix_nanos, value);
+        self.count_point(written, series.metric(), time_unix_nanos, value);
     }
 
     /// Records the current state of a state set: a point for each state at every change, and again at an interval so that the
@@ -182,25 +187,10 @@ impl<'a> Recorder<'a> {
         attributes: &[Attribute<'_>],
     ) {
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
-        let start_unix_nanos = self.start(time_unix_nanos);
-        let (counts, state) = (&mut self.counts, &mut self.current);
-        let RankState {
-            states,
-            metrics,
-            active,
-            ..
-        } = state;
-        let set = (metric, attribute);
-        let is_kept = states.enter(set, time_unix_nanos, current, attributes, |series, is_active| {
-            let value = NumberValue::Int(i64::from(is_active));
-            metrics.number_of(&series.encoded, start_unix_nanos, time_unix_nanos, value);
-            if let Some(active) = active {
-                active.note(&series.encoded);
-            }
-            counts.points += 1;
-        });
-        if !is_kept {
-            self.skipped.count(SkipReason::TooManySeries);
+        let series = &mut self.current.series;
+        match series.record_state(metric, attribute, time_unix_nanos, current, attributes) {
+            Ok(points) => self.counts.points += points,
+            Err(reason) => self.skipped.count(reason),
         }
     }
 
@@ -251,26 +241,28 @@ impl<'a> Recorder<'a> {
         (self.counts, self.skipped)
     }
 
-    /// Stores the duration of a step until its span is recorded.
-    fn note_step_duration(&mut self, metric: &Metric, time_unix_nanos: UnixNanos, value: f64) {
+    /// Counts a point, or the reason that it was not written. Stores the duration of a step until its span is recorded.
+    #[inline]
+    fn count_point(
+        &mut self,
+        written: Result<(), SkipReason>,
+        metric: &Metric,
+        time_unix_nanos: UnixNanos,
+        value: f64,
+    ) {
+        if let Err(reason) = written {
+            return self.skipped.count(reason);
+        }
+        self.counts.points += 1;
         if metric.ordinal == semconv::metric::TRAIN_STEP_DURATION.ordinal {
             self.step_duration = Some((time_unix_nanos, value));
         }
     }
 
-    /// Returns the start time of sums: the start of the run, or the first recorded time if the start is unknown.
-    fn start(&mut self, time_unix_nanos: UnixNanos) -> UnixNanos {
-        let start = &mut self.current.sums_start_unix_nanos;
-        if !start.is_known() {
-            *start = time_unix_nanos;
-        }
-        *start
-    }
-
     /// Sends every batch of the current rank that is full.
     fn send_full_batches(&mut self) {
         let RankState {
-            metrics,
+            series: metrics,
             spans,
             logs,
             envelope,
@@ -285,16 +277,6 @@ impl<'a> Recorder<'a> {
         let logs = is_full(logs.len()).then(|| logs.finish(envelope));
         let batches = [metrics, spans, logs].into_iter().flatten().flatten();
         batches.for_each(&mut self.listener);
-    }
-}
-
-/// Converts the value to the type of the metric.
-#[inline]
-fn number(metric: &Metric, value: f64) -> NumberValue {
-    match metric.number {
-        // A conversion of units is inexact: 8.03 GB is 8029999999.999999 bytes.
-        Number::Int => NumberValue::Int(value.round() as i64),
-        Number::Double => NumberValue::Double(value),
     }
 }
 

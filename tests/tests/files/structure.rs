@@ -28,7 +28,7 @@ to-perfetto: perfetto pipeline otlp semconv
 trace-inputs: tail formats backends record to-perfetto perfetto pipeline otlp semconv
 page: pipeline otlp semconv
 sinks: page to-perfetto net pipeline otlp semconv
-derive: pipeline otlp semconv
+derive: record pipeline otlp semconv
 pipeline: otlp
 otlp: semconv
 launcher:
@@ -104,6 +104,31 @@ fn program_messages_are_written_only_by_the_log_module() {
     assert!(log.iter().all(writes), "the log writes them");
     let others: Vec<_> = others.into_iter().filter(writes).collect();
     assert!(others.is_empty(), "write through log.rs: {others:?}");
+}
+
+/// The rules for numbers, sums, state sets, ends and limits of series have one implementation.
+#[test]
+fn points_are_written_only_through_the_record_crate() {
+    let exporter = workspace_root().join("exporter");
+    // The SDK has aggregated the metrics of the agent.
+    let writers = ["otlp", "record", "agent/src/agent/telemetry/exporter.rs"].map(|path| exporter.join(path));
+    let writes = |path: &PathBuf| {
+        let text = fs::read_to_string(path).expect("it can be read");
+        let product = text.split("#[cfg(test)]\nmod tests {").next();
+        product.is_some_and(|product| product.contains("MetricsWriter"))
+    };
+    let is_test = |path: &PathBuf| {
+        let path = path.to_string_lossy();
+        ["/tests", "/benches/", "/test_trainer.rs"]
+            .iter()
+            .any(|part| path.contains(part))
+    };
+    let (writing, others): (Vec<_>, Vec<_>) = rust_sources(&exporter)
+        .into_iter()
+        .filter(|path| !is_test(path) && writes(path))
+        .partition(|path| writers.iter().any(|writer| path.starts_with(writer)));
+    assert!(writing.len() > 3, "the writers are {writing:?}");
+    assert!(others.is_empty(), "write through pulsetrain_record: {others:?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::{
 };
 
 use pulsetrain_otlp::write::{Attribute, Severity, Value};
+use pulsetrain_record::series::REPEAT_AFTER;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
@@ -21,9 +22,8 @@ use super::{
 };
 use crate::{run_resource::run_resource, signals::Signals};
 
-/// The interval at which unchanged values are sent again, in seconds. A Prometheus that receives OTLP drops a
-/// series after five minutes.
-const REPEAT_SECS: f64 = 60.0;
+/// The interval at which unchanged values are sent again, in seconds.
+const REPEAT_SECS: f64 = REPEAT_AFTER.as_secs_f64();
 /// The minimum interval between two points of a counter, because Prometheus stores milliseconds.
 const MIN_POINT_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -151,12 +151,12 @@ impl Reporter {
                 continue;
             };
             let signals = out.of(resource);
-            signals.gauge(&metric::TRAIN_STRAGGLER_SCORE, time, rank.score);
+            signals.record(&metric::TRAIN_STRAGGLER_SCORE, time, rank.score, &[]);
             let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, Value::Text("straggler"))];
             let is_first = self.anomalies_sent.insert(rank.rank);
             if rank.one_off || is_first {
                 let growth = f64::from(u8::from(rank.one_off));
-                signals.add(&metric::TRAIN_ANOMALIES, time, &attributes, growth);
+                signals.record(&metric::TRAIN_ANOMALIES, time, growth, &attributes);
             }
         }
         let Some(resource) = &self.resource else { return };
@@ -167,7 +167,7 @@ impl Reporter {
             ("max", compared.max),
         ] {
             let attributes = [(&attribute::TRAIN_RANK_STATISTIC, Value::Text(statistic))];
-            signals.gauge_of(&metric::TRAIN_RANK_STEP_TIME, time, &attributes, secs);
+            signals.record(&metric::TRAIN_RANK_STEP_TIME, time, secs, &attributes);
         }
     }
 
@@ -177,7 +177,7 @@ impl Reporter {
             let share = rank.data.and_then(|data| rank.share(data));
             if let (Some(share), Some(resource)) = (share, self.ranks.get(&rank.rank)) {
                 out.of(resource)
-                    .gauge(&metric::PERF_DATA_WAIT_RATIO, rank.end, share);
+                    .record(&metric::PERF_DATA_WAIT_RATIO, rank.end, share, &[]);
             }
         }
     }
@@ -196,7 +196,7 @@ impl Reporter {
         let signals = out.of(resource);
         for (state, ranks) in [("reporting", now.0), ("missing", now.1)] {
             let attributes = [(&attribute::TRAIN_RANK_STATE, Value::Text(state))];
-            signals.set(&metric::TRAIN_RANKS, time, &attributes, ranks as f64);
+            signals.record(&metric::TRAIN_RANKS, time, ranks as f64, &attributes);
         }
     }
 
@@ -219,7 +219,7 @@ impl Reporter {
         let at = if self.wall_sent.is_empty() { started } else { time };
         for used_for in Use::ALL.into_iter().filter(|_| is_due) {
             let signals = out.of(resource);
-            signals.add(&metric::TRAIN_WALL_TIME, at, attributes_of(used_for), 0.0);
+            signals.record(&metric::TRAIN_WALL_TIME, at, 0.0, attributes_of(used_for));
         }
         if is_due {
             self.wall_repeated = Some(at);
@@ -227,11 +227,11 @@ impl Reporter {
         for (used_for, secs) in timeline.totals() {
             let sent = self.wall_sent.entry(used_for).or_default();
             if secs > *sent {
-                out.of(resource).add(
+                out.of(resource).record(
                     &metric::TRAIN_WALL_TIME,
                     time,
-                    attributes_of(used_for),
                     secs - *sent,
+                    attributes_of(used_for),
                 );
                 *sent = secs;
                 has_grown = true;
@@ -242,7 +242,8 @@ impl Reporter {
             && let Some(goodput) = timeline.goodput()
             && !self.ranks.values().next().is_some_and(is_suppressed)
         {
-            out.of(resource).gauge(&metric::TRAIN_GOODPUT, time, goodput);
+            out.of(resource)
+                .record(&metric::TRAIN_GOODPUT, time, goodput, &[]);
         }
     }
 
@@ -284,7 +285,7 @@ impl Reporter {
         for kind in Kind::ALL {
             let attributes = [(&attribute::TRAIN_VERDICT_KIND, Value::Text(kind.as_str()))];
             out.of(resource)
-                .add(&metric::TRAIN_OPENED_VERDICTS, at, &attributes, 0.0);
+                .record(&metric::TRAIN_OPENED_VERDICTS, at, 0.0, &attributes);
         }
     }
 
@@ -300,7 +301,7 @@ impl Reporter {
         self.opened_sent = Some((all, time));
         let attributes = [(&attribute::TRAIN_VERDICT_KIND, Value::Text(kind.as_str()))];
         out.of(resource)
-            .add(&metric::TRAIN_OPENED_VERDICTS, time, &attributes, 1.0);
+            .record(&metric::TRAIN_OPENED_VERDICTS, time, 1.0, &attributes);
     }
 
     /// Sends the change of a verdict: an event, and whether it is open.
@@ -362,7 +363,7 @@ impl Reporter {
         series.extend(self.of_gpu(subject, verdict.rank));
         let open = f64::from(u8::from(is_open));
         out.of(&verdict.resource)
-            .set(&metric::TRAIN_VERDICTS, time, &series, open);
+            .record(&metric::TRAIN_VERDICTS, time, open, &series);
     }
 
     /// Returns the attributes that identify a GPU and its rank in its points.

@@ -140,7 +140,7 @@ impl Derivation for Anomalies {
             if is_odd || is_first {
                 let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, Value::Text(kind))];
                 let growth = f64::from(u8::from(is_odd));
-                rank.add(&metric::TRAIN_ANOMALIES, step.end, &attributes, growth);
+                rank.record(&metric::TRAIN_ANOMALIES, step.end, growth, &attributes);
             }
         }
     }

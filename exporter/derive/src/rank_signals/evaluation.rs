@@ -91,13 +91,13 @@ impl Evaluations {
                 && steps > 0
             {
                 let gap = loss - sum / f64::from(steps);
-                rank.gauge(&metric::EVAL_GAP, record.time, gap);
+                rank.record(&metric::EVAL_GAP, record.time, gap, &[]);
             } else if record.loss.is_none() {
                 self.train_loss = (sum, steps);
             }
             let rate = record.tokens.zip(record.secs).map(|(tokens, secs)| tokens / secs);
             if let Some(rate) = rate.filter(|rate| rate.is_finite() && *rate > 0.0) {
-                rank.gauge(&metric::EVAL_THROUGHPUT_TOKENS, record.time, rate);
+                rank.record(&metric::EVAL_THROUGHPUT_TOKENS, record.time, rate, &[]);
             }
         }
     }

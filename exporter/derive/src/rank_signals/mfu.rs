@@ -97,7 +97,7 @@ impl Mfu {
                     vec![(&attribute::GPU_PRECISION, Value::Text(precision))];
                 labels.extend(gpu.id.map(|id| (&attribute::GPU_ID, Value::Text(id))));
                 labels.extend(gpu.index.map(|index| (&attribute::GPU_INDEX, Value::Int(index))));
-                resource.gauge_of(&metric::GPU_PEAK_FLOPS, time, &labels, peak);
+                resource.record(&metric::GPU_PEAK_FLOPS, time, peak, &labels);
             }
         }
     }
@@ -180,10 +180,10 @@ impl Derivation for Mfu {
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
         let Some(mfu) = self.of(step) else { return };
         let rank = out.of(&step.rank.resource);
-        rank.gauge(&metric::TRAIN_MFU, step.end, mfu);
+        rank.record(&metric::TRAIN_MFU, step.end, mfu, &[]);
         let average = self.smoothed.entry(step.rank.id).or_default();
         if let Some(smoothed) = average.add(mfu) {
-            rank.gauge(&metric::TRAIN_SMOOTHED_MFU, step.end, smoothed);
+            rank.record(&metric::TRAIN_SMOOTHED_MFU, step.end, smoothed, &[]);
         }
     }
 

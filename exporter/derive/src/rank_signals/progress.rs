@@ -40,7 +40,7 @@ impl Derivation for Progress {
             return;
         };
         let rank = out.of(&step.rank.resource);
-        rank.gauge(&metric::TRAIN_PROGRESS, step.end, progress);
+        rank.record(&metric::TRAIN_PROGRESS, step.end, progress, &[]);
         let window = self.0.entry(step.rank.id).or_default();
         if window.back().is_some_and(|(_, before)| progress < *before) {
             window.clear();
@@ -50,7 +50,7 @@ impl Derivation for Progress {
         }
         window.push_back((step.end, progress));
         if let Some(eta) = eta(window) {
-            rank.gauge(&metric::TRAIN_ETA, step.end, eta);
+            rank.record(&metric::TRAIN_ETA, step.end, eta, &[]);
         }
     }
 

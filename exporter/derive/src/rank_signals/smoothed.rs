@@ -40,7 +40,7 @@ impl Derivation for Smoothed {
         let rank = out.of(&step.rank.resource);
         for ((metric, average), value) in SENDS.into_iter().zip(averages).zip(values) {
             if let Some(smoothed) = value.and_then(|value| average.add(value)) {
-                rank.gauge(metric, step.end, smoothed);
+                rank.record(metric, step.end, smoothed, &[]);
             }
         }
     }

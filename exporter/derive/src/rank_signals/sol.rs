@@ -26,7 +26,7 @@ impl Derivation for Sol {
         let expected = step.constants.expected_throughput;
         if let Some((tokens, expected)) = throughput::tokens_per_sec(step).zip(expected) {
             out.of(&step.rank.resource)
-                .gauge(&metric::TRAIN_SOL, step.end, tokens / expected);
+                .record(&metric::TRAIN_SOL, step.end, tokens / expected, &[]);
         }
     }
 }

@@ -23,8 +23,13 @@ impl Derivation for StepsDone {
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
         let rank = out.of(&step.rank.resource);
         let done = step.done.unwrap_or(1) as f64;
-        rank.add(&metric::TRAIN_STEPS, step.end, &[], done);
-        rank.gauge(&metric::TRAIN_LAST_STEP_TIME, step.end, step.end.as_secs_f64());
+        rank.record(&metric::TRAIN_STEPS, step.end, done, &[]);
+        rank.record(
+            &metric::TRAIN_LAST_STEP_TIME,
+            step.end,
+            step.end.as_secs_f64(),
+            &[],
+        );
     }
 }
 

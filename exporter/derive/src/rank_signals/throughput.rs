@@ -37,7 +37,7 @@ impl Derivation for Throughput {
         let rank = out.of(&step.rank.resource);
         let mut send = |metric, value: Option<f64>| {
             if let Some(value) = value {
-                rank.gauge(metric, step.end, value);
+                rank.record(metric, step.end, value, &[]);
             }
         };
         let tokens = tokens_per_sec(step);

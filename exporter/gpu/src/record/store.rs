@@ -9,8 +9,9 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Encoded, Envelope, MetricsWriter},
+    write::{Encoded, Envelope},
 };
+use pulsetrain_record::SeriesWriter;
 use pulsetrain_semconv::{self as semconv, Metric};
 
 use self::series::{Series, StalenessTimeout};
@@ -86,7 +87,7 @@ pub(super) struct SeriesStore {
 /// end.
 #[derive(Default)]
 struct PendingPoints {
-    writer: MetricsWriter,
+    writer: SeriesWriter,
     ended_unix_nanos: UnixNanos,
 }
 
@@ -144,8 +145,9 @@ impl SeriesStore {
             return;
         }
         if !series.labels.same_description(&place.labels) {
-            series.end_description(place.time_unix_nanos, &mut written.writer);
-            series.labels = place.labels;
+            let now_unix_nanos = place.time_unix_nanos;
+            series.end_description(now_unix_nanos, &mut written.writer);
+            series.describe(place.labels, place.carried);
         }
         series.observe(&place, entry, is_new, &mut written.writer);
     }
@@ -193,7 +195,7 @@ impl SeriesStore {
             series: all, written, ..
         } = self;
         all.retain(|key, series| {
-            let is_stale = is_stale(key, series.metric);
+            let is_stale = is_stale(key, series.metric());
             if is_stale {
                 written.end(series, now_unix_nanos);
             }
@@ -208,7 +210,7 @@ impl SeriesStore {
         } = self;
         for (_, series) in all.iter_mut().filter(|(key, _)| key.subject == subject) {
             series.end_description(now_unix_nanos, &mut written.writer);
-            series.carried = carried.clone();
+            series.describe(series.labels, carried);
         }
     }
 

@@ -46,6 +46,12 @@ impl Buffer {
         }
     }
 
+    /// Creates an empty buffer in the memory of `bytes`.
+    pub(super) fn reusing(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self { bytes }
+    }
+
     /// Reserves room for `more` bytes.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize) {

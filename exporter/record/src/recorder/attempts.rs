@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use pulsetrain_otlp::UnixNanos;
 
-use super::{Recorder, state::StateTable};
+use super::Recorder;
 use crate::ids::StepIds;
 
 /// The two highest steps of an attempt.
@@ -92,8 +92,8 @@ impl Recorder<'_> {
     fn begin_attempt(&mut self) {
         self.end_own_series();
         self.current.flush(&mut self.listener);
-        self.current.states = StateTable::default();
-        self.current.restart_sums(UnixNanos::UNKNOWN);
+        self.current.series.restart_states();
+        self.current.series.restart_sums(UnixNanos::UNKNOWN);
         self.step_duration = None;
         self.set_attempt(self.run.attempt + 1);
     }

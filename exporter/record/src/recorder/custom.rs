@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use pulsetrain_otlp::{UnixNanos, write::Value};
 use pulsetrain_semconv::{attribute::TRAIN_CUSTOM_NAME, metric::TRAIN_CUSTOM};
 
-use super::{PreparedSeries, Recorder};
-use crate::SkipReason;
+use super::Recorder;
+use crate::{PreparedSeries, SkipReason};
 
 /// The limit for the names of a run; each name is a series for the rest of the run.
 const LIMIT: usize = 256;

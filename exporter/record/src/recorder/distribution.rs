@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{EncodedSeries, HistogramParts, PointParts, Value},
+    write::{HistogramParts, PointParts, Value},
 };
 use pulsetrain_semconv as semconv;
 
@@ -31,10 +31,9 @@ impl Recorder<'_> {
         };
         let metric = &semconv::metric::TRAIN_CUSTOM_DISTRIBUTION;
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
-        self.current.metrics.distribution(metric, point, parts, bounds);
-        if let Some(active) = &mut self.current.active {
-            active.note(&EncodedSeries::new(metric, &attributes));
-        }
+        let series = &mut self.current.series;
+        series.points().distribution(metric, point, parts, bounds);
+        series.mark_active(metric, &attributes);
         self.counts.points += 1;
     }
 }

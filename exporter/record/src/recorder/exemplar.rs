@@ -20,6 +20,9 @@ impl Recorder<'_> {
                 span_id: span.span_id,
             },
         };
-        self.current.metrics.exemplar(&TRAIN_STEP_DURATION, &exemplar);
+        self.current
+            .series
+            .points()
+            .exemplar(&TRAIN_STEP_DURATION, &exemplar);
     }
 }

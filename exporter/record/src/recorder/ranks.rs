@@ -1,17 +1,18 @@
 //! Several ranks in one log: each has its own resource, sums and batches.
 
-use pulsetrain_otlp::{
-    UnixNanos,
-    write::{Encoded, Envelope, LogsWriter, MetricsWriter, SpansWriter},
-};
+use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, SpansWriter};
 
-use super::{
-    Recorder, active_series::ActiveSeries, attempts::HighestSteps, series::SeriesTable, state::StateTable,
-};
-use crate::{Run, ids::StepIds};
+use super::{Recorder, attempts::HighestSteps};
+use crate::{Run, SeriesLimits, SeriesWriter, ids::StepIds};
 
 /// The limit for the ranks of one log. The values of further ranks count as the run's own.
 const RANKS: usize = 4096;
+
+/// The limits for the series of a rank of a log that is not followed: its series do not end.
+pub(super) const SERIES: SeriesLimits = SeriesLimits {
+    per_metric: 1 << 14,
+    ended: 0,
+};
 
 /// The rank of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,59 +37,39 @@ pub(super) struct RankState {
     /// The rank on its host. The run has that of the current rank.
     local_rank: Option<i64>,
     pub(super) envelope: Envelope,
-    pub(super) metrics: MetricsWriter,
+    pub(super) series: SeriesWriter,
     pub(super) spans: SpansWriter,
     pub(super) logs: LogsWriter,
-    pub(super) series: SeriesTable,
-    pub(super) states: StateTable,
-    /// `None` if the series are not ended with the run.
-    pub(super) active: Option<ActiveSeries>,
     /// The attempt. The run has that of the current rank.
     pub(super) attempt: i64,
     /// The highest steps of the attempt.
     pub(super) highest_steps: HighestSteps,
-    /// The start time of sums; unknown until the first sum if the run has no start time.
-    pub(super) sums_start_unix_nanos: UnixNanos,
 }
 
 impl RankState {
     /// Returns the initial state of the rank of a run.
-    pub(super) fn in_envelope(run: &Run, envelope: Envelope) -> Self {
+    pub(super) fn in_envelope(run: &Run, envelope: Envelope, limits: SeriesLimits) -> Self {
+        let mut series = SeriesWriter::new(limits);
+        series.start_at(run.start_unix_nanos);
         Self {
             local_rank: run.local_rank,
             envelope,
-            metrics: MetricsWriter::default(),
+            series,
             spans: SpansWriter::default(),
             logs: LogsWriter::default(),
-            series: SeriesTable::default(),
-            states: StateTable::default(),
-            active: None,
             attempt: run.attempt,
             highest_steps: HighestSteps::default(),
-            sums_start_unix_nanos: run.start_unix_nanos,
         }
     }
 
     /// Sends all items, regardless of the size of the batches.
     pub(super) fn flush(&mut self, listener: &mut impl FnMut(Encoded)) {
         let batches = [
-            self.metrics.finish(&self.envelope),
+            self.series.finish(&self.envelope),
             self.spans.finish(&self.envelope),
             self.logs.finish(&self.envelope),
         ];
         batches.into_iter().flatten().for_each(listener);
-    }
-
-    /// Resets sums and histograms.
-    pub(super) fn restart_sums(&mut self, start_unix_nanos: UnixNanos) {
-        self.series = SeriesTable::default();
-        self.sums_start_unix_nanos = start_unix_nanos;
-    }
-
-    /// Ends every series of the rank; returns the same as [`ActiveSeries::end`].
-    pub(super) fn end_series(&mut self, time_unix_nanos: UnixNanos) -> (u64, u64) {
-        let active = self.active.as_mut();
-        active.map_or((0, 0), |active| active.end(time_unix_nanos, &mut self.metrics))
     }
 }
 
@@ -134,10 +115,7 @@ impl Recorder<'_> {
             attempt,
             ..self.run.clone()
         };
-        RankState {
-            active: self.current.active.as_ref().map(|_| ActiveSeries::default()),
-            ..RankState::in_envelope(&run, run.envelope())
-        }
+        RankState::in_envelope(&run, run.envelope(), self.current.series.limits())
     }
 
     /// Swaps the state of the current rank with that of another rank. Returns `false` if the limit for ranks is reached.

@@ -28,7 +28,7 @@ impl Recorder<'_> {
         self.flush();
         let start_unix_nanos = self.last_unix_nanos;
         for rank in self.all_ranks() {
-            rank.restart_sums(start_unix_nanos);
+            rank.series.restart_sums(start_unix_nanos);
         }
     }
 }

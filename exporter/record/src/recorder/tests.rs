@@ -283,12 +283,12 @@ fn batches_are_flushed_before_they_exceed_the_size_limit() {
 #[test]
 fn series_beyond_the_limit_are_counted_and_not_kept() {
     let mut recorder = Recorder::new(Run::default(), |_| {});
-    for number in 0..series::MAX_SERIES + 3 {
+    for number in 0..ranks::SERIES.per_metric + 3 {
         let name = number.to_string();
         let attributes = [(&attribute::DATA_NAME, Value::Text(&name))];
         recorder.record(&metric::TRAIN_TOKENS, UnixNanos(1), 2.0, &attributes);
     }
     let (recorded, skipped) = recorder.finish();
-    assert_eq!(recorded.points, series::MAX_SERIES as u64);
+    assert_eq!(recorded.points, ranks::SERIES.per_metric as u64);
     assert_eq!(counts(&skipped), [(SkipReason::TooManySeries, 3)]);
 }

@@ -26,9 +26,10 @@ use pulsetrain_otlp::{
     },
 };
 use pulsetrain_pipeline::{Batch, Ingress, clock};
+use pulsetrain_record::SeriesWriter;
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
-use super::levels::Levels;
+use super::levels::{self, Levels};
 use crate::import::resource::Resource;
 
 /// The name of the agent, as a service and as the scope of its telemetry.
@@ -39,7 +40,7 @@ const SERVICE: &str = "pulsetrain";
 pub(super) struct IngressExporter {
     envelope: Arc<Envelope>,
     ingress: Arc<OnceLock<Ingress>>,
-    writer: Arc<Mutex<MetricsWriter>>,
+    writer: Arc<Mutex<SeriesWriter>>,
     levels: Arc<Mutex<Levels>>,
 }
 
@@ -49,7 +50,7 @@ impl IngressExporter {
         Self {
             envelope: Arc::new(envelope(resource)),
             ingress: Arc::default(),
-            writer: Arc::default(),
+            writer: Arc::new(Mutex::new(SeriesWriter::new(levels::SERIES))),
             levels: Arc::default(),
         }
     }
@@ -73,7 +74,7 @@ impl PushMetricExporter for IngressExporter {
         };
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         for collected in collected.scope_metrics().flat_map(|scope| scope.metrics()) {
-            write(&mut writer, collected);
+            write(writer.points(), collected);
         }
         self.levels().write(&mut writer, clock::unix_nanos());
         let Some(encoded) = writer.finish(&self.envelope) else {

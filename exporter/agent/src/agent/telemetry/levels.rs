@@ -2,23 +2,23 @@
 //!
 //! The SDK repeats the last value of a gauge forever, so these gauges are exported separately.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
-use pulsetrain_otlp::{
-    UnixNanos,
-    view::NumberValue,
-    write::{MetricsWriter, PointParts, Value},
-};
+use pulsetrain_otlp::{UnixNanos, write::Value};
 use pulsetrain_pipeline::SinkCounts;
+use pulsetrain_record::{SeriesLimits, SeriesWriter};
 use pulsetrain_semconv::{Attribute, Metric, attribute, metric};
 
 use super::instrumented_source::SourceGauges;
 
 /// The time without a batch after which a source has no lag: its runs have ended, or they are silent.
 const SILENCE: Duration = Duration::from_secs(300);
+
+/// The limits for the series: one for each sink, each source and the agent. Series beyond them have no end.
+pub(super) const SERIES: SeriesLimits = SeriesLimits {
+    per_metric: 0,
+    ended: 1 << 14,
+};
 
 /// A series of gauges: a metric with at most one attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,11 +33,10 @@ enum Series {
     LastReloadSuccess,
 }
 
-/// The current values, and the series of the last export.
+/// The current values.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     now: BTreeMap<(Series, String), f64>,
-    written: BTreeSet<(Series, String)>,
 }
 
 impl Series {
@@ -62,15 +61,6 @@ impl Series {
             }
             Self::BuildInfo => Some(&attribute::PULSETRAIN_VERSION),
             Self::LastReloadSuccess => None,
-        }
-    }
-
-    fn number(self, value: f64) -> NumberValue {
-        match self {
-            Self::Lag | Self::LastSuccess | Self::OldestAge => NumberValue::Double(value),
-            Self::SinkUp | Self::DiskItems | Self::DiskSize | Self::BuildInfo | Self::LastReloadSuccess => {
-                NumberValue::Int(value as i64)
-            }
         }
     }
 }
@@ -118,45 +108,23 @@ impl Levels {
     }
 
     /// Writes the values, and the end of each series that has no value any more.
-    pub(super) fn write(&mut self, writer: &mut MetricsWriter, time: UnixNanos) {
-        let ended: Vec<_> = self
-            .written
-            .iter()
-            .filter(|series| !self.now.contains_key(series))
-            .cloned()
-            .collect();
-        for (series, subject) in &ended {
-            with_point(*series, subject, time, |point| {
-                writer.end_of_series(series.metric(), point);
-            });
-        }
+    pub(super) fn write(&self, writer: &mut SeriesWriter, time: UnixNanos) {
         for ((series, subject), value) in &self.now {
-            with_point(*series, subject, time, |point| {
-                writer.number(series.metric(), point, series.number(*value));
-            });
+            let attribute = series
+                .attribute()
+                .map(|attribute| (attribute, Value::Text(subject)));
+            // Every value of a gauge is written.
+            let _ = writer.record(series.metric(), time, *value, attribute.as_slice());
         }
-        self.written = self.now.keys().cloned().collect();
+        writer.end_silent(time);
     }
-}
-
-fn with_point(series: Series, subject: &str, time: UnixNanos, write: impl FnOnce(PointParts<'_>)) {
-    let attributes: Vec<_> = series
-        .attribute()
-        .map(|attribute| (attribute, Value::Text(subject)))
-        .into_iter()
-        .collect();
-    write(PointParts {
-        start_unix_nanos: UnixNanos::UNKNOWN,
-        time_unix_nanos: time,
-        attributes: &attributes,
-    });
 }
 
 #[cfg(test)]
 mod tests {
     use pulsetrain_otlp::{
         Signal,
-        view::{Message, MetricsData, NumberPoint},
+        view::{Message, MetricsData, NumberPoint, NumberValue},
         write::Envelope,
     };
     use pulsetrain_pipeline::{Batch, clock};
@@ -164,9 +132,8 @@ mod tests {
     use super::*;
 
     /// Returns the written points of the lag: values, and ends as `None`.
-    fn written_lags(levels: &mut Levels) -> Vec<Option<f64>> {
-        let mut writer = MetricsWriter::default();
-        levels.write(&mut writer, UnixNanos(7));
+    fn written_lags(levels: &Levels, writer: &mut SeriesWriter) -> Vec<Option<f64>> {
+        levels.write(writer, UnixNanos(7));
         let encoded = writer
             .finish(&Envelope::new(&[], "test", "", ""))
             .expect("points");
@@ -194,19 +161,20 @@ mod tests {
         let gauges = std::sync::Arc::<SourceGauges>::default();
         let watch = super::super::instrumented_source::noting(std::sync::Arc::clone(&gauges));
         let now = clock::unix_now();
-        let mut writer = MetricsWriter::default();
+        let mut writer = SeriesWriter::new(SERIES);
         let second_ago = UnixNanos::since_1970(now - Duration::from_secs(1));
-        writer.measured(&metric::TRAIN_LOSS, second_ago, NumberValue::Double(1.0));
+        let recorded = writer.record(&metric::TRAIN_LOSS, second_ago, 1.0, &[]);
+        recorded.expect("a gauge");
         let encoded = writer
             .finish(&Envelope::new(&[], "test", "", ""))
             .expect("a point");
         watch(&Batch::new(Signal::Metrics, 1, encoded.bytes));
-        let mut levels = Levels::default();
+        let (mut levels, mut writer) = (Levels::default(), SeriesWriter::new(SERIES));
         let name = "log".to_owned();
         let mut lags_after = |seconds| {
             let later = now + Duration::from_secs(seconds);
             levels.read(&[], [(&name, &*gauges)], true, later);
-            written_lags(&mut levels)
+            written_lags(&levels, &mut writer)
         };
         let first = lags_after(0);
         assert!(

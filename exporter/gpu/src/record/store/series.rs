@@ -5,9 +5,13 @@ use std::time::Duration;
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{Attribute, HistogramParts, MetricsWriter, PointParts, Value},
+    write::{Attribute, EncodedSeries, GrowingHistogram, Value},
 };
-use pulsetrain_semconv::{Instrument, Metric, Number};
+use pulsetrain_record::{
+    SeriesWriter,
+    series::{REPEAT_AFTER, number, scaled_count},
+};
+use pulsetrain_semconv::{Instrument, Metric};
 
 use super::{Observation, ObservationContext, Texts};
 use crate::{
@@ -17,10 +21,6 @@ use crate::{
         subject::{EntityAttributes, written},
     },
 };
-
-/// The interval at which a constant value is repeated: well under the five minutes after which Prometheus treats a series as
-/// stale.
-const REPEAT_AFTER: Duration = Duration::from_secs(60);
 
 /// The smallest time between two points of a series.
 const NANOSECOND: Duration = Duration::from_nanos(1);
@@ -34,10 +34,9 @@ pub(super) struct StalenessTimeout {
 
 /// A series.
 pub(super) struct Series {
-    pub(super) metric: &'static Metric,
+    key: EncodedSeries,
     pub(super) labels: Labels,
     texts: Texts,
-    pub(super) carried: EntityAttributes,
     contents: Contents,
     cadence: Cadence,
     start_unix_nanos: UnixNanos,
@@ -57,15 +56,7 @@ enum Contents {
     Number(f64),
     Total(Counter, f64),
     Own(u64),
-    Distribution(Box<Distribution>),
-}
-
-struct Distribution {
-    count: u64,
-    sum: f64,
-    min: f64,
-    max: f64,
-    buckets: Vec<u64>,
+    Distribution(Box<GrowingHistogram>),
 }
 
 impl StalenessTimeout {
@@ -96,6 +87,8 @@ impl Series {
         entry: Observation,
         ended_unix_nanos: UnixNanos,
     ) -> Self {
+        let attributes = attributes(place.carried, &place.labels, &place.texts);
+        let key = EncodedSeries::new(place.metric, &attributes);
         let contents = match entry {
             Observation::Now(value) | Observation::Held(value) => Contents::Number(value),
             Observation::Total { raw, scale, .. } | Observation::Earlier { raw, scale } => {
@@ -103,20 +96,13 @@ impl Series {
             }
             Observation::Grows(_) => Contents::Own(0),
             Observation::Observed(_) | Observation::NothingObserved => {
-                Contents::Distribution(Box::new(Distribution {
-                    count: 0,
-                    sum: 0.0,
-                    min: f64::INFINITY,
-                    max: f64::NEG_INFINITY,
-                    buckets: vec![0; place.metric.bounds.len() + 1],
-                }))
+                Contents::Distribution(Box::new(GrowingHistogram::of(&key)))
             }
         };
         Self {
-            metric: place.metric,
+            key,
             labels: place.labels,
             texts: place.texts,
-            carried: place.carried.clone(),
             contents,
             cadence: place.cadence,
             start_unix_nanos: place.point_time(UnixNanos::UNKNOWN).min(place.time_unix_nanos),
@@ -134,7 +120,7 @@ impl Series {
         place: &ObservationContext<'_>,
         entry: Observation,
         is_new: bool,
-        writer: &mut MetricsWriter,
+        writer: &mut SeriesWriter,
     ) {
         let time = place.point_time(self.point_unix_nanos);
         self.read_unix_nanos = place.time_unix_nanos;
@@ -172,7 +158,7 @@ impl Series {
                 }
             }
             (Contents::Distribution(seen), Observation::Observed(value)) => {
-                seen.observe(value, self.metric.bounds);
+                seen.record(value);
                 self.point_unix_nanos = self.point_unix_nanos.max(time);
                 (self.fresh, self.late) = (true, false);
                 return;
@@ -198,7 +184,7 @@ impl Series {
     }
 
     /// Writes a point with the present value.
-    pub(super) fn write(&mut self, now_unix_nanos: UnixNanos, writer: &mut MetricsWriter) {
+    pub(super) fn write(&mut self, now_unix_nanos: UnixNanos, writer: &mut SeriesWriter) {
         let time = match &self.contents {
             // The time of the last observation.
             Contents::Distribution(_) if self.fresh => self.point_unix_nanos,
@@ -207,43 +193,33 @@ impl Series {
         self.write_at(time, now_unix_nanos, writer);
     }
 
-    fn write_at(
-        &mut self,
-        time_unix_nanos: UnixNanos,
-        now_unix_nanos: UnixNanos,
-        writer: &mut MetricsWriter,
-    ) {
+    fn write_at(&mut self, time_unix_nanos: UnixNanos, now_unix_nanos: UnixNanos, writer: &mut SeriesWriter) {
         self.point_unix_nanos = time_unix_nanos.max(self.point_unix_nanos);
         self.written_unix_nanos = now_unix_nanos;
         self.fresh = false;
-        let attributes = attributes(&self.carried, &self.labels, &self.texts);
-        let start_unix_nanos = match (&self.contents, self.metric.instrument) {
-            (Contents::Total(counter, _), _) => counter.start_unix_nanos(),
-            (_, Instrument::Gauge) => UnixNanos::UNKNOWN,
-            _ => self.start_unix_nanos,
-        };
-        let point = PointParts {
-            start_unix_nanos,
-            time_unix_nanos: self.point_unix_nanos,
-            attributes: &attributes,
-        };
-        match &mut self.contents {
-            Contents::Number(value) => writer.number(self.metric, point, number(self.metric, *value)),
-            Contents::Own(count) => writer.number(self.metric, point, NumberValue::Int(*count as i64)),
-            Contents::Total(counter, scale) => {
-                writer.number(self.metric, point, total(self.metric, counter.total(), *scale));
+        let (metric, time_unix_nanos) = (self.metric(), self.point_unix_nanos);
+        let (start_unix_nanos, value) = match (&self.contents, metric.instrument) {
+            (Contents::Distribution(seen), _) => {
+                return writer
+                    .points()
+                    .histogram_of(seen, self.start_unix_nanos, time_unix_nanos);
             }
-            Contents::Distribution(seen) => {
-                let parts = HistogramParts {
-                    count: seen.count,
-                    sum: seen.sum,
-                    min: seen.min,
-                    max: seen.max,
-                    bucket_counts: &seen.buckets,
-                };
-                writer.histogram(self.metric, point, parts);
+            (Contents::Total(counter, scale), _) => {
+                let value = scaled_count(metric, counter.total(), *scale);
+                (counter.start_unix_nanos(), value)
             }
-        }
+            (Contents::Own(count), _) => (self.start_unix_nanos, NumberValue::Int(*count as i64)),
+            (Contents::Number(value), Instrument::Gauge) => (UnixNanos::UNKNOWN, number(metric, *value)),
+            (Contents::Number(value), _) => (self.start_unix_nanos, number(metric, *value)),
+        };
+        writer
+            .points()
+            .number_of(&self.key, start_unix_nanos, time_unix_nanos, value);
+    }
+
+    /// Returns the metric.
+    pub(super) fn metric(&self) -> &'static Metric {
+        self.key.metric()
     }
 
     /// Returns whether the last reading is older than the timeout.
@@ -257,33 +233,27 @@ impl Series {
     }
 
     /// Writes the end of the series.
-    pub(super) fn end(&mut self, now_unix_nanos: UnixNanos, writer: &mut MetricsWriter) {
-        let attributes = attributes(&self.carried, &self.labels, &self.texts);
-        let point = PointParts {
-            start_unix_nanos: UnixNanos::UNKNOWN,
-            time_unix_nanos: now_unix_nanos.max(self.point_unix_nanos.saturating_add(NANOSECOND)),
-            attributes: &attributes,
-        };
-        writer.end_of_series(self.metric, point);
-        self.point_unix_nanos = point.time_unix_nanos;
+    pub(super) fn end(&mut self, now_unix_nanos: UnixNanos, writer: &mut SeriesWriter) {
+        self.point_unix_nanos = now_unix_nanos.max(self.point_unix_nanos.saturating_add(NANOSECOND));
+        writer
+            .points()
+            .end_of_encoded_series(&self.key, self.point_unix_nanos);
     }
 
-    /// Ends the series with its present attributes. It begins again with the next value and other attributes, and its count
-    /// continues.
-    pub(super) fn end_description(&mut self, now_unix_nanos: UnixNanos, writer: &mut MetricsWriter) {
+    /// Ends the series with its present attributes. It begins again with the next value, and its count continues.
+    pub(super) fn end_description(&mut self, now_unix_nanos: UnixNanos, writer: &mut SeriesWriter) {
         self.end(now_unix_nanos, writer);
         self.written_unix_nanos = UnixNanos::UNKNOWN;
     }
-}
 
-impl Distribution {
-    fn observe(&mut self, value: f64, bounds: &[f64]) {
-        // The upper bound of a bucket is inclusive (proto/metrics/v1/metrics.proto, `explicit_bounds`).
-        self.buckets[bounds.partition_point(|bound| *bound < value)] += 1;
-        self.count += 1;
-        self.sum += value;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+    /// Replaces the attributes of the following points.
+    pub(super) fn describe(&mut self, labels: Labels, carried: &EntityAttributes) {
+        self.labels = labels;
+        let attributes = attributes(carried, &labels, &self.texts);
+        self.key.replace(self.key.metric(), &attributes);
+        if let Contents::Distribution(seen) = &mut self.contents {
+            seen.relabel(&self.key);
+        }
     }
 }
 
@@ -299,20 +269,4 @@ fn attributes<'a>(carried: &'a EntityAttributes, labels: &Labels, texts: &Texts)
     all.extend(texts.map(|(attribute, text)| (attribute, Value::Text(text))));
     all.extend(numbers);
     all
-}
-
-/// Returns the value in the type of the metric.
-fn number(metric: &Metric, value: f64) -> NumberValue {
-    match metric.number {
-        Number::Int => NumberValue::Int(value as i64),
-        Number::Double => NumberValue::Double(value),
-    }
-}
-
-/// Returns a count in the unit and the type of the metric; integers keep all of their bits.
-fn total(metric: &Metric, count: u64, scale: f64) -> NumberValue {
-    match metric.number {
-        Number::Int if scale.fract() == 0.0 => NumberValue::Int(count.saturating_mul(scale as u64) as i64),
-        _ => number(metric, count as f64 * scale),
-    }
 }

@@ -30,28 +30,65 @@ impl GrowingHistogram {
 
     /// Returns an empty histogram for an encoded series.
     pub fn of(series: &EncodedSeries) -> Self {
-        let EncodedSeries { metric, attributes } = series;
         let nothing = HistogramParts {
             count: 0,
             sum: 0.0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
-            bucket_counts: &vec![0; metric.bounds.len() + 1],
+            bucket_counts: &vec![0; series.metric.bounds.len() + 1],
         };
+        Self::with(series, nothing)
+    }
+
+    fn with(EncodedSeries { metric, attributes }: &EncodedSeries, parts: HistogramParts<'_>) -> Self {
         let mut point = Buffer::default();
-        let shape = Shape::of(&nothing, metric.bounds, attributes.len());
-        shape.write(PointParts::default(), nothing, metric.bounds, &mut point, |out| {
+        let shape = Shape::of(&parts, metric.bounds, attributes.len());
+        shape.write(PointParts::default(), parts, metric.bounds, &mut point, |out| {
             out.append(attributes);
         });
         Self {
             metric,
-            count: nothing.count,
-            sum: nothing.sum,
-            min: nothing.min,
-            max: nothing.max,
+            count: parts.count,
+            sum: parts.sum,
+            min: parts.min,
+            max: parts.max,
             point: point.into_vec(),
             shape,
         }
+    }
+
+    /// Replaces the attributes by those of `series`, which has the same metric; the observations stay.
+    pub fn relabel(&mut self, series: &EncodedSeries) {
+        let buckets = 0..=self.metric.bounds.len();
+        let bucket_counts: Vec<u64> = buckets
+            .map(|bucket| u64::from_le_bytes(*self.shape.bucket_of(bucket, &mut self.point)))
+            .collect();
+        let parts = HistogramParts {
+            count: self.count,
+            sum: self.sum,
+            min: self.min,
+            max: self.max,
+            bucket_counts: &bucket_counts,
+        };
+        *self = Self::with(series, parts);
+    }
+
+    /// Adds an observation without a point. The value is finite.
+    pub fn record(&mut self, value: f64) {
+        self.take(value);
+    }
+
+    /// Replaces the numbers of a copy of the point, except the counts of its buckets.
+    #[inline]
+    fn change(&self, start_unix_nanos: UnixNanos, time_unix_nanos: UnixNanos, point: &mut [u8]) {
+        let head = [
+            start_unix_nanos.0,
+            time_unix_nanos.0,
+            self.count,
+            self.sum.to_bits(),
+        ];
+        let tail = [self.min, self.max].map(f64::to_bits);
+        self.shape.change(head, tail, point);
     }
 
     /// Adds an observation, and returns the index of its bucket with the new count of that bucket.
@@ -86,23 +123,32 @@ impl MetricsWriter {
         (start_unix_nanos, time_unix_nanos): (UnixNanos, UnixNanos),
         value: f64,
     ) {
+        // The previous point is copied before it is changed: copying bytes that were just written causes store-forwarding
+        // stalls.
+        let point = self.copy_of(histogram);
+        let (bucket, in_it) = histogram.take(value);
+        histogram.change(start_unix_nanos, time_unix_nanos, point);
+        *histogram.shape.bucket_of(bucket, point) = in_it.to_le_bytes();
+    }
+
+    /// Adds a point with all observations of a histogram so far.
+    pub fn histogram_of(
+        &mut self,
+        histogram: &GrowingHistogram,
+        start_unix_nanos: UnixNanos,
+        time_unix_nanos: UnixNanos,
+    ) {
+        let point = self.copy_of(histogram);
+        histogram.change(start_unix_nanos, time_unix_nanos, point);
+    }
+
+    #[inline]
+    fn copy_of(&mut self, histogram: &GrowingHistogram) -> &mut [u8] {
         self.points += 1;
         self.len += histogram.point.len();
         let group = self.group(histogram.metric);
         group.newest = group.points.len();
-        // The previous point is copied before it is changed: copying bytes that were just written causes store-forwarding
-        // stalls.
-        let point = group.points.append_piece(&histogram.point);
-        let (bucket, in_it) = histogram.take(value);
-        let head = [
-            start_unix_nanos.0,
-            time_unix_nanos.0,
-            histogram.count,
-            histogram.sum.to_bits(),
-        ];
-        let tail = [histogram.min, histogram.max].map(f64::to_bits);
-        histogram.shape.change(head, tail, point);
-        *histogram.shape.bucket_of(bucket, point) = in_it.to_le_bytes();
+        group.points.append_piece(&histogram.point)
     }
 }
 
@@ -127,8 +173,9 @@ mod tests {
                 GrowingHistogram::new(metric, &attributes),
                 GrowingHistogram::of(&series),
             ];
-            let mut writers = [(); 3].map(|()| MetricsWriter::default());
-            let [plain, grown @ ..] = &mut writers;
+            let mut relabelled = GrowingHistogram::new(metric, &[]);
+            let mut writers = [(); 4].map(|()| MetricsWriter::default());
+            let [plain, late, grown @ ..] = &mut writers;
             let (mut bucket_counts, mut seen) = (vec![0; metric.bounds.len() + 1], Vec::new());
             for (time, value) in (5..).zip([0.5, 0.0, metric.bounds[1], 1e12, 0.5]) {
                 seen.push(value);
@@ -146,13 +193,22 @@ mod tests {
                     attributes: &attributes,
                 };
                 plain.histogram(metric, point, parts);
+                relabelled.record(value);
+                if time == 7 {
+                    relabelled.relabel(&series);
+                }
+                if time >= 7 {
+                    late.histogram_of(&relabelled, UnixNanos(time / 6), UnixNanos(time));
+                } else {
+                    late.histogram(metric, point, parts);
+                }
                 for (growing, writer) in growing.iter_mut().zip(grown.iter_mut()) {
                     writer.observe(growing, (UnixNanos(time / 6), UnixNanos(time)), value);
                 }
             }
             let envelope = Envelope::new(&[], "", "", "");
             let [plain, grown @ ..] = writers.map(|mut writer| (writer.len(), writer.finish(&envelope)));
-            assert_eq!(grown, [plain.clone(), plain]);
+            assert_eq!(grown, [plain.clone(), plain.clone(), plain]);
         }
     }
 }

@@ -39,16 +39,23 @@ impl Hash for EncodedSeries {
 impl EncodedSeries {
     /// Returns the series of a metric with these attributes.
     pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
+        let mut series = Self {
+            metric,
+            attributes: Vec::new(),
+        };
+        series.replace(metric, attributes);
+        series
+    }
+
+    /// Replaces the metric and the attributes, in the memory of the former ones.
+    pub fn replace(&mut self, metric: &'static Metric, attributes: &[Attribute<'_>]) {
         let number = match metric.instrument {
             Instrument::Histogram => histogram::field::ATTRIBUTES,
             _ => number_point::ATTRIBUTES,
         };
-        let mut encoded = Buffer::default();
+        let mut encoded = Buffer::reusing(std::mem::take(&mut self.attributes));
         value::attributes(number, attributes, &mut encoded);
-        Self {
-            metric,
-            attributes: encoded.into_vec(),
-        }
+        (self.metric, self.attributes) = (metric, encoded.into_vec());
     }
 
     /// Returns the metric.
