@@ -1,6 +1,6 @@
 //! Readers and writers of OTLP protobuf bytes.
 //!
-//! [`view`] reads bytes in place, [`mod@write`] encodes them. This crate does no network or file I/O of its own.
+//! [`view`] reads bytes in place, [`walk`] visits what they contain, [`mod@write`] encodes them. This crate does no network or file I/O of its own.
 
 pub mod attributes;
 pub mod descriptor;
@@ -9,6 +9,7 @@ pub mod json;
 pub mod limits;
 pub mod split;
 pub mod view;
+pub mod walk;
 pub mod wire;
 pub mod write;
 
