@@ -11,24 +11,23 @@ use serde_json::{Value, json};
 
 /// The allowed imports of each crate; every other import inside the workspace is forbidden.
 const MAY_IMPORT: &str = "\
-agent: launcher conformance demo tail formats mapping receiver translate gpu backends derive to-perfetto trace-inputs sinks page record net pipeline otlp semconv
-demo: gpu record pipeline otlp semconv
-python: client
-client: record sinks pipeline otlp semconv
-tail: formats record pipeline otlp
-formats: mapping record perfetto otlp semconv
+agent: launcher conformance demo tail formats mapping receiver translate gpu backends derive to-perfetto trace-inputs sinks page record run net pipeline otlp semconv
+demo: gpu record run pipeline otlp semconv
+tail: formats record run pipeline otlp semconv
+formats: mapping record run perfetto otlp semconv
 mapping: record otlp semconv
-receiver: net pipeline otlp semconv
-translate: mapping record pipeline otlp semconv
-gpu: record pipeline otlp semconv
+receiver: run net pipeline otlp semconv
+translate: mapping record run pipeline otlp semconv
+gpu: record run pipeline otlp semconv
 backends: net otlp semconv
 conformance: otlp semconv
-record: otlp semconv
-to-perfetto: perfetto pipeline otlp semconv
-trace-inputs: tail formats backends record to-perfetto perfetto pipeline otlp semconv
-page: pipeline otlp semconv
-sinks: page to-perfetto net pipeline otlp semconv
-derive: record pipeline otlp semconv
+derive: record run pipeline otlp semconv
+to-perfetto: perfetto run pipeline otlp semconv
+trace-inputs: to-perfetto tail formats perfetto backends record run net pipeline otlp semconv
+page: run net pipeline otlp semconv
+sinks: page to-perfetto run net pipeline otlp semconv
+record: run otlp semconv
+run: otlp semconv
 pipeline: otlp
 otlp: semconv
 launcher:
@@ -38,7 +37,7 @@ semconv:
 codegen: semconv
 grafana: semconv
 fake-nvml:
-tests: demo tail formats mapping receiver translate gpu backends record derive to-perfetto trace-inputs sinks page client net pipeline otlp perfetto semconv codegen grafana";
+tests: demo tail formats mapping receiver translate gpu backends conformance record run derive to-perfetto trace-inputs sinks page launcher net pipeline otlp perfetto semconv codegen grafana";
 
 const BANNED_FILES: [&str; 7] = [
     "mod.rs",
