@@ -7,6 +7,7 @@
 
 mod assignment;
 mod attributed;
+mod delta_total;
 mod energy_counter;
 mod gpu_readings;
 mod pending;
@@ -27,6 +28,7 @@ use pulsetrain_pipeline::{
     Batch, Stage,
     clock::{self, Instant},
 };
+use pulsetrain_run::{RunOrigin, SeriesPoint};
 use pulsetrain_semconv::metric;
 
 use self::{
@@ -41,7 +43,7 @@ use self::{
     window::Window,
 };
 use crate::{
-    points::{self, Point},
+    points,
     spans::{self, ExtractedSpan},
     steps::assembler::{handle, resource_bytes},
 };
@@ -179,24 +181,29 @@ impl EnergyStage {
             let step = is_step.then_some(Interest::StepDuration);
             step.or_else(|| Quantity::of(name).map(Interest::Gpu))
         };
-        let _ = points::for_each(batch.bytes(), wanted, |interest, origin, resource, point| match (
-            interest, point,
-        ) {
-            (Interest::Gpu(quantity), point) => {
-                gpus.observe(quantity, origin, point);
-                received = Received::Readings;
-            }
-            (Interest::StepDuration, Point::Histogram(point)) if !gpus.is_empty() => {
-                let sum = point.sum.unwrap_or(f64::NAN);
-                if let Some(duration) = reporters.note_point(origin, now, point.count, sum) {
-                    let deadline = clock::later(now, config.wait);
-                    let envelope = (resource_bytes(resource).to_vec(), handle(batch));
-                    pending.push(Step::of_point(origin, point, duration, envelope, deadline));
-                    received = received.max(Received::Steps);
+        let _ = points::for_each(
+            batch.bytes(),
+            wanted,
+            |interest, origin, resource, point| match interest {
+                Interest::Gpu(quantity) => {
+                    gpus.observe(quantity, origin, point);
+                    received = Received::Readings;
                 }
-            }
-            (Interest::StepDuration, _) => {}
-        });
+                Interest::StepDuration if gpus.is_empty() => {}
+                Interest::StepDuration => {
+                    let point = SeriesPoint::from_point(point).filter(|point| point.count.is_some());
+                    if let Some(point) = point
+                        && let Some(duration) = reporters.note_point(origin, now, &point)
+                    {
+                        let deadline = clock::later(now, config.wait);
+                        let envelope = (resource_bytes(resource).to_vec(), handle(batch));
+                        let window = Window::new(point.time.minus_secs(duration), point.time);
+                        pending.push(Step::of_point(origin, window, envelope, deadline));
+                        received = received.max(Received::Steps);
+                    }
+                }
+            },
+        );
         if received == Received::Readings {
             self.save_readings(batch);
         }
@@ -215,8 +222,8 @@ impl EnergyStage {
     /// Extracts the steps from a batch of spans and returns the rest of the batch.
     fn defer_steps(&mut self, batch: Batch, now: Instant) -> (Option<Batch>, Received) {
         let mut facts = Vec::new();
-        let wanted = |origin: &crate::origin::Origin, span: &Span<'_>| {
-            let step = origin.run.as_ref().and_then(|_| SpanFacts::of(span));
+        let wanted = |origin: &RunOrigin, span: &Span<'_>| {
+            let step = origin.run_id.as_ref().and_then(|_| SpanFacts::of(span));
             facts.extend(step);
             step.is_some()
         };
@@ -306,7 +313,7 @@ impl EnergyStage {
                 StepSource::Point { resource, .. } => resource,
             };
             self.recorder.record(resource, step.window, &energy, per_token);
-            if let (Some(joules), Some(run)) = (energy.energy_joules, &step.origin.run) {
+            if let (Some(joules), Some(run)) = (energy.energy_joules, &step.origin.run_id) {
                 let outside = self.gpus.record_attributed(&by_gpu, (run, resource), step.window);
                 self.recorder
                     .add_energy(resource, step.window, Phase::Step, joules);

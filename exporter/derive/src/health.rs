@@ -25,16 +25,12 @@ use pulsetrain_otlp::{
     UnixNanos,
     view::{KeyValue, Repeated},
 };
+use pulsetrain_run::{integer, label};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use self::{
-    align::AlignConfig,
-    run::RunHealth,
-    verdicts::{Count, GpuReading},
-};
+use self::{align::AlignConfig, run::RunHealth, verdicts::GpuReading};
 use crate::{
     config::SignalsConfig,
-    origin::{integer, text},
     signals::{Derivation, PointFacts, Signals},
     steps::{LifecycleFacts, RankInfo, StepFacts},
 };
@@ -149,9 +145,10 @@ impl Health {
         };
         let Some(reading) = gpu.reading(point) else { return };
         let mut owner = point.origin.clone();
-        owner.read(point.attributes);
+        // Attributes that cannot be decoded are ignored. The batch passes unchanged.
+        let _ = owner.read(point.attributes);
         // An unclaimed GPU belongs to the only run.
-        let run = match (owner.run, self.runs.len()) {
+        let run = match (owner.run_id, self.runs.len()) {
             (Some(run), _) => run,
             (None, 1) => match self.runs.keys().next() {
                 Some(run) => Arc::clone(run),
@@ -241,7 +238,7 @@ impl<'a> GpuPoint<'a> {
             let value = entry.value.unwrap_or_default();
             let is = |attribute: &pulsetrain_semconv::Attribute| entry.key == attribute.name;
             if is(&attribute::GPU_ID) {
-                found.id = text(value)?;
+                found.id = label(value)?;
             } else if is(&attribute::GPU_XID_CODE) {
                 found.code = integer(value);
             } else if is(&attribute::GPU_TASK)
@@ -249,7 +246,7 @@ impl<'a> GpuPoint<'a> {
                 || is(&attribute::GPU_FAULT)
                 || is(&attribute::GPU_POWER_READING)
             {
-                found.label = text(value);
+                found.label = label(value);
             }
         }
         (!found.id.is_empty()).then_some(found)
@@ -259,19 +256,14 @@ impl<'a> GpuPoint<'a> {
         let is = |metric: &Metric| point.metric.ordinal == metric.ordinal;
         let is_harmful = || self.label.filter(|reason| HARMFUL.contains(reason));
         let value = point.value;
-        let count = if point.is_delta {
-            Count::Growth(value)
-        } else {
-            Count::Total(value)
-        };
         if is(&metric::GPU_THROTTLE_TIME) {
-            return Some(GpuReading::ThrottleTime(is_harmful()?, count));
+            return Some(GpuReading::ThrottleTime(is_harmful()?, point.series));
         }
         if is(&metric::GPU_XID_ERRORS) {
-            return Some(GpuReading::Xids(self.code?, count));
+            return Some(GpuReading::Xids(self.code?, point.series));
         }
         // A delta of a state is ignored.
-        if point.is_delta {
+        if point.series.is_delta {
             return None;
         }
         if is(&metric::GPU_UTILIZATION) {

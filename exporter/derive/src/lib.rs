@@ -8,7 +8,6 @@
 mod config;
 mod energy;
 mod health;
-mod origin;
 mod points;
 mod rank_signals;
 mod run_resource;

@@ -2,27 +2,19 @@
 
 use pulsetrain_otlp::{
     WireError,
-    view::{
-        HistogramPoint, Message, Metric, MetricData, MetricsData, NumberPoint, Repeated, Temporality, Text,
-    },
+    view::{Message, Metric, Text},
+    walk::{self, AnyPoint},
     wire::{Reader, Value},
     write::Buffer,
 };
+use pulsetrain_run::RunOrigin;
 
-use crate::{origin::Origin, spans::copy};
+use crate::spans::copy;
 
 /// Fields of the messages that enclose metrics (proto/metrics/v1/metrics.proto).
 const RESOURCE_METRICS: u32 = 1;
 const SCOPE_METRICS: u32 = 2;
 const METRICS: u32 = 2;
-
-/// A point as encoded in its batch.
-pub(crate) enum Point<'a> {
-    /// A point of a gauge or a cumulative sum.
-    Number(NumberPoint<'a>),
-    /// A point of a cumulative histogram.
-    Histogram(HistogramPoint<'a>),
-}
 
 /// Calls `each` for every point of the metrics that `wanted` selects by name, with the resource as bytes and
 /// as an origin.
@@ -32,30 +24,19 @@ pub(crate) enum Point<'a> {
 pub(crate) fn for_each<'a, T: Copy>(
     bytes: &'a [u8],
     wanted: impl Fn(Text<'_>) -> Option<T>,
-    mut each: impl FnMut(T, &Origin, &'a [u8], &Point<'a>),
+    mut each: impl FnMut(T, &RunOrigin, &'a [u8], &AnyPoint<'_, 'a>),
 ) -> Result<(), WireError> {
-    let mut resources = MetricsData::decode(bytes)?.resource_metrics.iter();
-    while let Some(resource_message) = resources.next_bytes() {
-        let resource_message = resource_message?;
-        let of_resource = pulsetrain_otlp::view::ResourceMetrics::decode(resource_message)?;
+    for resource in walk::metrics(bytes) {
+        let resource = resource?;
         // Decoded for the first point that needs it, because most batches have none.
         let mut origin = None;
-        for scope in of_resource.scope_metrics {
-            for metric in scope?.metrics {
-                let metric = metric?;
-                let Some(wanted) = wanted(metric.name) else {
-                    continue;
-                };
-                let origin = origin.get_or_insert_with(|| {
-                    Origin::of(
-                        of_resource
-                            .resource
-                            .map(|resource| resource.attributes)
-                            .unwrap_or_default(),
-                    )
-                });
-                for_each_of(&metric, |point| each(wanted, origin, resource_message, point))?;
-            }
+        for metric in resource.items() {
+            let metric = metric?;
+            let Some(wanted) = wanted(metric.name) else {
+                continue;
+            };
+            let origin = origin.get_or_insert_with(|| RunOrigin::from_attributes(resource.attributes()));
+            metric.each_point(|point| each(wanted, origin, resource.bytes, &point))?;
         }
     }
     Ok(())
@@ -97,31 +78,4 @@ fn within(
         }
     }
     Ok(out.into_vec())
-}
-
-fn for_each_of<'a>(metric: &Metric<'a>, mut each: impl FnMut(&Point<'a>)) -> Result<(), WireError> {
-    let is_cumulative = |temporality: i32| Temporality::from(temporality) != Temporality::Delta;
-    match metric.data() {
-        Some(MetricData::Gauge(gauge)) => numbers(gauge.data_points, &mut each),
-        Some(MetricData::Sum(sum)) if is_cumulative(sum.aggregation_temporality) => {
-            numbers(sum.data_points, &mut each)
-        }
-        Some(MetricData::Histogram(histogram)) if is_cumulative(histogram.aggregation_temporality) => {
-            for point in histogram.data_points {
-                each(&Point::Histogram(point?));
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
-fn numbers<'a>(
-    points: Repeated<'a, NumberPoint<'a>>,
-    each: &mut impl FnMut(&Point<'a>),
-) -> Result<(), WireError> {
-    for point in points {
-        each(&Point::Number(point?));
-    }
-    Ok(())
 }

@@ -55,9 +55,9 @@ fn is_about_run(entry: &KeyValue<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use pulsetrain_otlp::view::Resource;
+    use pulsetrain_run::label;
 
     use super::*;
-    use crate::origin::text;
 
     fn resource(entries: &[(&str, &str)]) -> Vec<u8> {
         let mut out = Buffer::default();
@@ -94,7 +94,7 @@ mod tests {
             .into_iter()
             .map(Result::unwrap)
             .map(|entry| {
-                let value = text(entry.value.unwrap_or_default()).unwrap_or_default();
+                let value = label(entry.value.unwrap_or_default()).unwrap_or_default();
                 (entry.key.to_string(), value.to_owned())
             })
             .collect();

@@ -16,6 +16,7 @@ use pulsetrain_otlp::{
     view::{LogsData, Message, Resource, ResourceLogs},
 };
 use pulsetrain_pipeline::{Batch, Stage, clock::Instant};
+use pulsetrain_run::RunOrigin;
 
 use self::idle::IdleClock;
 use pulsetrain_semconv::metric;
@@ -27,7 +28,6 @@ pub(crate) use self::{
 use crate::{
     config::SignalsConfig,
     health::Health,
-    origin::Origin,
     rank_signals,
     steps::{
         Interests, LifecycleFacts, RankInfo, StepFacts,
@@ -174,7 +174,7 @@ impl SignalsStage {
                         }
                         assembler.note_time(time);
                         let facts = EventFacts {
-                            origin: origin.get_or_insert_with(|| Origin::of(attributes)),
+                            origin: origin.get_or_insert_with(|| RunOrigin::from_attributes(attributes)),
                             resource,
                             time,
                             record: &record,

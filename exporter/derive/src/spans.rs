@@ -10,8 +10,9 @@ use pulsetrain_otlp::{
     write::{Attribute, Buffer, span_attributes},
 };
 use pulsetrain_pipeline::Batch;
+use pulsetrain_run::RunOrigin;
 
-use crate::{origin::Origin, steps::assembler::handle};
+use crate::steps::assembler::handle;
 
 /// Fields of the messages that contain spans (proto/trace/v1/trace.proto).
 const RESOURCE_SPANS: u32 = 1;
@@ -25,7 +26,7 @@ pub(crate) struct Envelope {
     /// The message of the resource.
     pub(crate) resource: Vec<u8>,
     /// The run, rank and host of the resource.
-    pub(crate) origin: Origin,
+    pub(crate) origin: RunOrigin,
     /// The fields of `ResourceSpans` without its scopes, and of `ScopeSpans` without its spans.
     around_scopes: Vec<u8>,
     around_spans: Vec<u8>,
@@ -47,7 +48,7 @@ pub(crate) struct ExtractedSpan {
 /// Bytes that are not spans.
 pub(crate) fn extract(
     batch: &Batch,
-    mut wanted: impl FnMut(&Origin, &Span<'_>) -> bool,
+    mut wanted: impl FnMut(&RunOrigin, &Span<'_>) -> bool,
 ) -> Result<(Option<Batch>, Vec<ExtractedSpan>), WireError> {
     let (mut rest, mut extracted) = (Buffer::default(), Vec::new());
     for field in Reader::new(batch.bytes()) {
@@ -79,7 +80,7 @@ pub(crate) fn batches(spans: &[ExtractedSpan]) -> Vec<Batch> {
 fn of_resource(
     batch: &Batch,
     resource_spans: &[u8],
-    wanted: &mut impl FnMut(&Origin, &Span<'_>) -> bool,
+    wanted: &mut impl FnMut(&RunOrigin, &Span<'_>) -> bool,
     extracted: &mut Vec<ExtractedSpan>,
 ) -> Result<Vec<u8>, WireError> {
     let (mut around_scopes, mut scopes, mut resource) = (Buffer::default(), Vec::new(), &[][..]);
@@ -97,7 +98,7 @@ fn of_resource(
             }
         }
     }
-    let origin = Origin::of(Resource::decode(resource)?.attributes);
+    let origin = RunOrigin::from_attributes(Resource::decode(resource)?.attributes);
     let mut rest = around_scopes.clone();
     for scope in scopes {
         let (left, around_spans, spans) = of_scope(scope, |span| wanted(&origin, span))?;

@@ -9,7 +9,6 @@ pub(crate) mod assembler;
 mod constants;
 mod draft;
 mod group;
-mod growth;
 mod interest;
 mod lifecycle;
 mod pending;

@@ -16,6 +16,15 @@ pub fn text(value: AnyValue<'_>) -> Option<Cow<'_, str>> {
     Some(value_text(value)).filter(|text| !text.is_empty())
 }
 
+/// Returns a value that is a string and not empty: a name from a list, or an id.
+#[inline]
+pub fn label(value: AnyValue<'_>) -> Option<&str> {
+    match value {
+        AnyValue::String(text) => text.to_str().ok().filter(|text| !text.is_empty()),
+        _ => None,
+    }
+}
+
 /// Returns a value as an integer: an integer, a double without a fraction, or a string of digits.
 #[inline]
 pub fn integer(value: AnyValue<'_>) -> Option<i64> {
@@ -72,5 +81,7 @@ mod tests {
         assert_eq!(text(AnyValue::Int(42)).as_deref(), Some("42"));
         assert_eq!(text(AnyValue::String("".into())), None);
         assert_eq!(text(AnyValue::Empty), None);
+        assert_eq!(label(AnyValue::String("a".into())), Some("a"));
+        assert_eq!(label(AnyValue::Int(42)), None);
     }
 }

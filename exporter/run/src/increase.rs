@@ -144,9 +144,11 @@ impl SeriesTracker {
         if is_later_start || point.is_lower(&last) {
             return Some(point.increase(IncreaseKind::Reset, point.start));
         }
+        let count = |point: &SeriesPoint| point.count.unwrap_or_default();
         Some(Increase {
             kind: IncreaseKind::Growth,
-            count: point.count.unwrap_or_default() - last.count.unwrap_or_default(),
+            // Saturating, because a writer may change a series from a distribution to a sum.
+            count: count(point).saturating_sub(count(&last)),
             sum: point.sum - last.sum,
             since: last.time,
         })

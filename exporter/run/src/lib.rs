@@ -3,7 +3,7 @@
 //! | question | answer |
 //! |---|---|
 //! | the run, rank and host of a resource or a point | [`RunOrigin`] |
-//! | an attribute as text or as an integer, of any type | [`text`], [`integer`] |
+//! | an attribute as text or as an integer, of any type | [`text`], [`integer`], [`label`] |
 //! | the identity of a series | [`SeriesKey`] |
 //! | the growth of a series with each point: cumulative, delta, reset, repeated | [`SeriesTracker`], [`SeriesTrackers`] |
 //! | the step in force at a time | [`StepTimes`] |
@@ -46,7 +46,7 @@ mod series_key;
 mod series_trackers;
 mod step_times;
 
-pub use attribute_value::{integer, text};
+pub use attribute_value::{integer, label, text};
 pub use increase::{Increase, IncreaseKind, SeriesPoint, SeriesTracker};
 pub use recent_deltas::RecentDeltas;
 pub use run_origin::RunOrigin;

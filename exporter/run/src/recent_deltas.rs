@@ -8,7 +8,7 @@ use crate::SeriesPoint;
 /// deltas of a series; late deltas that are new must still count, so the time alone does not decide.
 const RECENT: usize = 16;
 
-/// The hashes of the newest deltas of one series, in 16 bytes until the first delta.
+/// The hashes of the newest deltas of one series, without memory of its own until the first delta.
 #[derive(Clone, Debug, Default)]
 pub struct RecentDeltas(Option<Box<Ring>>);
 

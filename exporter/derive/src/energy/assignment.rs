@@ -5,12 +5,13 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use pulsetrain_run::RunOrigin;
+
 use super::{
     gpu_readings::{Gpu, GpuClaim, GpuKey, GpuReadings},
     reporters::StepReporters,
     window::Window,
 };
-use crate::origin::Origin;
 
 /// How long before its first and after its last observation a process may have used a GPU.
 const SLACK: Duration = Duration::from_secs(5);
@@ -57,7 +58,7 @@ impl<'a> GpuAssignment<'a> {
     pub(super) fn of(
         gpus: &'a GpuReadings,
         reporters: &StepReporters,
-        origin: &Origin,
+        origin: &RunOrigin,
         window: Window,
     ) -> Option<Self> {
         let wide = Window::new(
@@ -78,7 +79,7 @@ impl<'a> GpuAssignment<'a> {
     fn of_run(
         claimed: &[(&'a Gpu, &GpuClaim)],
         reporters: &StepReporters,
-        origin: &Origin,
+        origin: &RunOrigin,
         window: Window,
     ) -> Option<Self> {
         let rank = origin.rank.unwrap_or_default();
@@ -112,7 +113,7 @@ impl<'a> GpuAssignment<'a> {
     fn of_host(
         gpus: &'a GpuReadings,
         reporters: &StepReporters,
-        origin: &Origin,
+        origin: &RunOrigin,
         window: Window,
     ) -> Option<Self> {
         let is_first = reporters.first_rank(origin) == Some(origin.rank.unwrap_or_default());
@@ -134,9 +135,9 @@ impl<'a> GpuAssignment<'a> {
 }
 
 /// Returns the claim of the run on a GPU; that of the rank itself has precedence.
-fn claim<'a>(gpu: &'a Gpu, origin: &Origin, window: Window) -> Option<&'a GpuClaim> {
+fn claim<'a>(gpu: &'a Gpu, origin: &RunOrigin, window: Window) -> Option<&'a GpuClaim> {
     gpu.owners_in(window)
-        .filter(|owner| origin.run.as_ref() == Some(&owner.run))
+        .filter(|owner| origin.run_id.as_ref() == Some(&owner.run))
         .max_by_key(|owner| owner.rank == origin.rank)
 }
 

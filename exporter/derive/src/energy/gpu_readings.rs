@@ -4,20 +4,19 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    view::{KeyValue, NumberPoint, Repeated, Text},
+    view::{KeyValue, Repeated, Text},
+    walk::AnyPoint,
 };
+use pulsetrain_run::{RunOrigin, SeriesPoint, label};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use super::{
     attributed::AttributedIntervals,
+    delta_total::DeltaTotal,
     energy_counter::EnergyCounter,
     readings::Readings,
     run_energy::{OutsideEnergy, RunEnergies},
     window::Window,
-};
-use crate::{
-    origin::{Origin, text},
-    points::Point,
 };
 
 /// How long a claim holds after its last point if no newer point of the GPU is known: processes are polled every 5 s.
@@ -77,6 +76,8 @@ pub(super) struct Gpu {
     pub(super) power: Readings,
     pub(super) busy: Readings,
     pub(super) throttle: BTreeMap<Box<str>, Readings>,
+    /// The totals of the counters that are sent as deltas, by the reason of throttling. The energy has no reason.
+    delta_totals: BTreeMap<Box<str>, DeltaTotal>,
     pub(super) attributed: AttributedIntervals,
     runs: RunEnergies,
     owners: Vec<GpuClaim>,
@@ -122,16 +123,18 @@ impl GpuReadings {
     }
 
     /// Records a point of a GPU. Attributes of the point override those of `origin`.
-    pub(super) fn observe(&mut self, quantity: Quantity, origin: &Origin, point: &Point<'_>) {
-        let Point::Number(number) = point else { return };
-        let Some(labels) = Labels::of(number.attributes) else {
+    pub(super) fn observe(&mut self, quantity: Quantity, origin: &RunOrigin, point: &AnyPoint<'_, '_>) {
+        let value = point.number().map(|number| number.as_f64());
+        let Some(value) = value.filter(|value| value.is_finite()) else {
             return;
         };
-        let (Some(value), true) = (value(number), labels.is_gpu_wide()) else {
+        let labels = Labels::of(point.attributes());
+        let Some(labels) = labels.filter(Labels::is_gpu_wide) else {
             return;
         };
         let mut origin = origin.clone();
-        origin.read(number.attributes);
+        // Attributes that cannot be decoded are ignored. The batch passes unchanged.
+        let _ = origin.read(point.attributes());
         let key = GpuKey {
             host: origin.host.clone(),
             id: labels.id.into(),
@@ -143,7 +146,7 @@ impl GpuReadings {
             key: key.clone(),
             ..Gpu::default()
         });
-        let time = UnixNanos(number.time_unix_nano);
+        let time = point.time();
         gpu.last_seen_unix_nanos = gpu.last_seen_unix_nanos.max(time);
         let by = if quantity == Quantity::Claim {
             CLAIM_BY_PROCESS
@@ -151,15 +154,16 @@ impl GpuReadings {
             CLAIM_BY_GPU
         };
         gpu.claim(&origin, time, by);
-        match (quantity, labels.reason) {
-            (Quantity::Energy, _) => gpu.energy.insert(time, value),
-            (Quantity::Power, _) => gpu.power.insert(time, value),
-            (Quantity::PowerLimit, _) if labels.limit == Some(ENFORCED) => gpu.energy.set_limit(value),
-            (Quantity::Busy, _) => gpu.busy.insert(time, value),
-            (Quantity::Throttle, Some(reason)) if !HARMLESS.contains(&reason) => {
-                gpu.throttle.entry(reason.into()).or_default().insert(time, value);
+        if !point.kind.is_delta() {
+            gpu.record(quantity, &labels, time, value);
+        } else if matches!(quantity, Quantity::Energy | Quantity::Throttle)
+            && let Some(delta) = SeriesPoint::from_point(point)
+        {
+            let reason = labels.reason.unwrap_or_default();
+            let total = gpu.delta_totals.entry(reason.into()).or_default();
+            for (time, value) in total.add(&delta) {
+                gpu.record(quantity, &labels, time, value);
             }
-            _ => {}
         }
     }
 
@@ -234,6 +238,22 @@ impl Gpu {
         self.energy.newest().unwrap_or_default()
     }
 
+    fn record(&mut self, quantity: Quantity, labels: &Labels<'_>, time: UnixNanos, value: f64) {
+        match (quantity, labels.reason) {
+            (Quantity::Energy, _) => self.energy.insert(time, value),
+            (Quantity::Power, _) => self.power.insert(time, value),
+            (Quantity::PowerLimit, _) if labels.limit == Some(ENFORCED) => self.energy.set_limit(value),
+            (Quantity::Busy, _) => self.busy.insert(time, value),
+            (Quantity::Throttle, Some(reason)) if !HARMLESS.contains(&reason) => {
+                self.throttle
+                    .entry(reason.into())
+                    .or_default()
+                    .insert(time, value);
+            }
+            _ => {}
+        }
+    }
+
     fn is_counted(&self) -> bool {
         self.energy.newest().is_some()
     }
@@ -255,8 +275,8 @@ impl Gpu {
     }
 
     /// Returns whether the run claimed it before `window`, so that it may claim it again.
-    pub(super) fn was_claimed(&self, origin: &Origin, window: Window) -> bool {
-        let is_of_run = |owner: &GpuClaim| origin.run.as_ref() == Some(&owner.run);
+    pub(super) fn was_claimed(&self, origin: &RunOrigin, window: Window) -> bool {
+        let is_of_run = |owner: &GpuClaim| origin.run_id.as_ref() == Some(&owner.run);
         let mut owners = self.owners.iter().filter(|owner| is_of_run(owner));
         owners.any(|owner| owner.claimed.end < window.start)
     }
@@ -282,9 +302,9 @@ impl Gpu {
         self.runs.end(&self.energy, end)
     }
 
-    fn claim(&mut self, origin: &Origin, unix_nanos: UnixNanos, by: usize) {
+    fn claim(&mut self, origin: &RunOrigin, unix_nanos: UnixNanos, by: usize) {
         self.last_claims[by] = self.last_claims[by].max(unix_nanos);
-        let Some(run) = &origin.run else { return };
+        let Some(run) = &origin.run_id else { return };
         self.runs.begin(run, unix_nanos);
         let is_it = |owner: &&mut GpuClaim| owner.run == *run && owner.rank == origin.rank;
         if let Some(owner) = self.owners.iter_mut().find(is_it) {
@@ -330,7 +350,7 @@ impl<'a> Labels<'a> {
     fn of(attributes: Repeated<'a, KeyValue<'a>>) -> Option<Self> {
         let (mut labels, mut id) = (Self::default(), None);
         for entry in attributes.iter().map_while(Result::ok) {
-            let Some(value) = text(entry.value.unwrap_or_default()) else {
+            let Some(value) = label(entry.value.unwrap_or_default()) else {
                 continue;
             };
             let is = |attribute: &pulsetrain_semconv::Attribute| entry.key == attribute.name;
@@ -357,11 +377,4 @@ impl<'a> Labels<'a> {
             && self.task.is_none_or(|task| task == "general")
             && self.kind.is_none_or(|kind| kind == "gpu")
     }
-}
-
-/// Returns the finite value of a point, or `None` if it has none.
-fn value(point: &NumberPoint<'_>) -> Option<f64> {
-    let is_end = point.flags & NumberPoint::NO_RECORDED_VALUE != 0;
-    let value = point.value().filter(|_| !is_end)?.as_f64();
-    value.is_finite().then_some(value)
 }

@@ -4,12 +4,13 @@ use std::{collections::VecDeque, time::Duration};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    view::{AnyValue, HistogramPoint, Span},
+    view::{AnyValue, Span},
 };
 use pulsetrain_pipeline::{
     Batch,
     clock::{self, Instant},
 };
+use pulsetrain_run::{RunOrigin, integer};
 use pulsetrain_semconv::{attribute, span};
 
 use super::{
@@ -19,15 +20,12 @@ use super::{
     reporters::{ReportedBy, StepReporters},
     window::Window,
 };
-use crate::{
-    origin::{Origin, integer},
-    spans::ExtractedSpan,
-};
+use crate::spans::ExtractedSpan;
 
 /// A step that waits for readings.
 #[derive(Debug)]
 pub(super) struct Step {
-    pub(super) origin: Origin,
+    pub(super) origin: RunOrigin,
     pub(super) window: Window,
     /// The step number, if the step has one.
     pub(super) number: Option<i64>,
@@ -110,16 +108,14 @@ impl Step {
 
     /// Returns a step that was reported as a point with the time of its end.
     pub(super) fn of_point(
-        origin: &Origin,
-        point: &HistogramPoint<'_>,
-        duration_secs: f64,
+        origin: &RunOrigin,
+        window: Window,
         (resource, batch): (Vec<u8>, Batch),
         deadline: Instant,
     ) -> Self {
-        let end = UnixNanos(point.time_unix_nano);
         Self {
             origin: origin.clone(),
-            window: Window::new(end.minus_secs(duration_secs), end),
+            window,
             number: None,
             tokens: None,
             source: StepSource::Point { resource, batch },

@@ -24,7 +24,7 @@ impl Totals {
     /// Adds the energy of one step of one rank. Returns the joules per token if it was the last rank of the step.
     pub(super) fn add(&mut self, step: &Step, assignment: &GpuAssignment<'_>, joules: f64) -> Option<f64> {
         let world_size = usize::try_from(assignment.world_size?).ok()?;
-        let (run, number) = (step.origin.run.clone()?, step.number?);
+        let (run, number) = (step.origin.run_id.clone()?, step.number?);
         let place = self.place(run, number);
         let total = self.0.get_mut(place)?;
         total.ranks += assignment.ranks;

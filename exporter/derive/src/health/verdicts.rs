@@ -10,7 +10,7 @@ mod waits;
 
 pub(crate) use self::{
     checkpoint::SlowCheckpoint,
-    gpus::{Count, GpuReading, GpuVerdicts},
+    gpus::{GpuReading, GpuVerdicts},
     leak::MemoryLeaks,
     numbers::Numbers,
     progress::{Progress, StallKind},

@@ -10,6 +10,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_run::SeriesTracker;
 use pulsetrain_semconv::{Metric, metric};
 
 use crate::{
@@ -30,9 +31,8 @@ struct Evaluations {
     waiting: VecDeque<Record>,
     /// The training loss since the previous evaluation: sum and number of steps.
     train_loss: (f64, u32),
-    /// The last points of the cumulative series.
-    tokens: f64,
-    duration: (u64, f64),
+    tokens: SeriesTracker,
+    durations: SeriesTracker,
 }
 
 /// The values of an evaluation at one time.
@@ -64,15 +64,14 @@ impl Evaluations {
         if is(&metric::EVAL_LOSS) {
             self.at(point.time).loss = Some(point.value);
         } else if is(&metric::EVAL_TOKENS) {
-            let before = std::mem::replace(&mut self.tokens, point.value);
-            let grown = point.value - if point.value < before { 0.0 } else { before };
-            self.at(point.time).tokens = Some(grown);
-        } else if let Some(count) = point.count {
-            let before = std::mem::replace(&mut self.duration, (count, point.value));
-            let (before_count, before_sum) = if count < before.0 { (0, 0.0) } else { before };
-            if count == before_count + 1 {
-                self.at(point.time).secs = Some(point.value - before_sum);
+            if let Some(increase) = self.tokens.observe(&point.series) {
+                self.at(point.time).tokens = Some(increase.sum);
             }
+        } else if point.series.count.is_some()
+            && let Some(increase) = self.durations.observe(&point.series)
+            && increase.count == 1
+        {
+            self.at(point.time).secs = Some(increase.sum);
         }
         if self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();

@@ -19,6 +19,7 @@ use pulsetrain_otlp::{
     view::{KeyValue, Repeated},
     write::{Attribute, Value},
 };
+use pulsetrain_run::{RunOrigin, integer, label};
 use pulsetrain_semconv::{Event, Metric, attribute, event, metric};
 
 use super::{
@@ -27,7 +28,6 @@ use super::{
     throughput,
 };
 use crate::{
-    origin::{Origin, integer, text},
     signals::{Derivation, EventFacts, PointFacts, Signals},
     steps::{RankId, StepFacts},
 };
@@ -61,8 +61,11 @@ impl Mfu {
         peak_flops::of_training(peaks)
     }
 
-    fn note(&mut self, origin: &Origin, peaks: &Peaks) {
-        let owners = [(&mut self.by_run, &origin.run), (&mut self.by_host, &origin.host)];
+    fn note(&mut self, origin: &RunOrigin, peaks: &Peaks) {
+        let owners = [
+            (&mut self.by_run, &origin.run_id),
+            (&mut self.by_host, &origin.host),
+        ];
         for (known, owner) in owners {
             let Some(owner) = owner else { continue };
             if known.len() < MAX_OWNERS || known.contains_key(owner) {
@@ -77,7 +80,7 @@ impl Mfu {
     /// Records a GPU with a known name, and sends its peaks.
     fn record_gpu(
         &mut self,
-        origin: &Origin,
+        origin: &RunOrigin,
         (resource, time): (&[u8], UnixNanos),
         attributes: Repeated<'_, KeyValue<'_>>,
         out: &mut Signals,
@@ -118,13 +121,13 @@ impl<'a> GpuLabels<'a> {
         for entry in attributes.iter().map_while(Result::ok) {
             let value = entry.value.unwrap_or_default();
             if entry.key == attribute::GPU_NAME.name {
-                gpu.name = text(value);
+                gpu.name = label(value);
             } else if entry.key == attribute::GPU_ID.name {
-                gpu.id = text(value);
+                gpu.id = label(value);
             } else if entry.key == attribute::GPU_INDEX.name {
                 gpu.index = integer(value);
             } else if entry.key == attribute::GPU_PRECISION.name {
-                gpu.precision = text(value);
+                gpu.precision = label(value);
             }
         }
         gpu
@@ -153,7 +156,8 @@ impl Derivation for Mfu {
             return;
         }
         let mut origin = point.origin.clone();
-        origin.read(point.attributes);
+        // Attributes that cannot be decoded are ignored. The batch passes unchanged.
+        let _ = origin.read(point.attributes);
         if point.metric.ordinal == metric::GPU_INFO.ordinal {
             self.record_gpu(&origin, (point.resource, point.time), point.attributes, out);
             return;

@@ -6,13 +6,11 @@ use pulsetrain_otlp::{
     UnixNanos,
     view::{KeyValue, LogRecord, Repeated},
 };
+use pulsetrain_run::{RunOrigin, SeriesPoint};
 use pulsetrain_semconv::{Event, Metric};
 
 use super::Signals;
-use crate::{
-    origin::Origin,
-    steps::{LifecycleFacts, RankId, RankInfo, StepFacts},
-};
+use crate::steps::{LifecycleFacts, RankId, RankInfo, StepFacts};
 
 /// A derived signal, or several related ones, in one file with the formula and its source.
 ///
@@ -88,7 +86,7 @@ pub(crate) struct PointFacts<'a> {
     /// Its metric.
     pub(crate) metric: &'static Metric,
     /// The run, rank and host of its resource.
-    pub(crate) origin: &'a Origin,
+    pub(crate) origin: &'a RunOrigin,
     /// The encoded `Resource` message.
     pub(crate) resource: &'a [u8],
     /// The rank of the resource, or `None` for that of a host or of a run.
@@ -97,12 +95,10 @@ pub(crate) struct PointFacts<'a> {
     pub(crate) attributes: Repeated<'a, KeyValue<'a>>,
     /// The time of the measurement.
     pub(crate) time: UnixNanos,
-    /// The value, or the sum of a histogram. NaN is a value.
+    /// The value, or the sum of a distribution. NaN is a value.
     pub(crate) value: f64,
-    /// The number of observations of a histogram.
-    pub(crate) count: Option<u64>,
-    /// Whether the value is the growth since the previous point (delta temporality), and not the total.
-    pub(crate) is_delta: bool,
+    /// The value as a point of its series, for a [`SeriesTracker`](pulsetrain_run::SeriesTracker).
+    pub(crate) series: SeriesPoint,
     /// Whether the point only marks the end of its series (`NO_RECORDED_VALUE`).
     pub(crate) is_end: bool,
 }
@@ -111,7 +107,7 @@ pub(crate) struct PointFacts<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventFacts<'a> {
     /// The run, rank and host of its resource.
-    pub(crate) origin: &'a Origin,
+    pub(crate) origin: &'a RunOrigin,
     /// The encoded `Resource` message.
     pub(crate) resource: &'a [u8],
     /// The time of the event.

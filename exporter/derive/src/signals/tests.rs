@@ -5,18 +5,21 @@ use std::{sync::Arc, time::Duration};
 use pulsetrain_semconv::{metric, span};
 
 use pulsetrain_otlp::{
+    Signal,
     view::{Message, Resource},
     wire::{Field, Reader, Value},
 };
 use pulsetrain_pipeline::{Ack, Batch, SourceId, Stage, clock};
+use pulsetrain_run::RunOrigin;
 
 use crate::{
     config::SignalsConfig,
-    origin::Origin,
     signals::SignalsStage,
     steps::{Phase, StepFacts, assembler::resource_bytes},
     test_trainer::{Bench, Seen, Trainer, at, time},
 };
+
+mod forms;
 
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -429,8 +432,9 @@ fn assert_has_source_of_its_run(batch: &Batch, runs: &[(&str, SourceId)]) {
     let of_source = runs.iter().find(|(_, source)| *source == batch.source());
     let (run, _) = of_source.expect("a batch has one of the sources");
     for of_resource in resources(batch) {
-        let origin = Origin::of(Resource::decode(resource_bytes(&of_resource)).unwrap().attributes);
-        assert_eq!(origin.run.as_deref(), Some(*run));
+        let origin =
+            RunOrigin::from_attributes(Resource::decode(resource_bytes(&of_resource)).unwrap().attributes);
+        assert_eq!(origin.run_id.as_deref(), Some(*run));
     }
 }
 

@@ -18,14 +18,10 @@ use pulsetrain_pipeline::{
     Batch,
     clock::{self, Instant},
 };
+use pulsetrain_run::RunOrigin;
 
 use super::{Constants, RankId, RankInfo, StepFacts, group::Groups, interest::Interests, pending::RankSteps};
-use crate::{
-    config::SignalsConfig,
-    origin::{Origin, text},
-    wall_clock::is_future,
-};
-use pulsetrain_semconv::attribute;
+use crate::{config::SignalsConfig, wall_clock::is_future};
 
 /// The maximum number of runs with constants.
 const MAX_RUNS: usize = 4096;
@@ -167,18 +163,11 @@ impl Assembler {
     }
 
     fn find_or_add(&mut self, resource: &[u8], now: Instant) -> Option<RankId> {
-        let attributes = Resource::decode(resource).ok()?.attributes;
-        let origin = Origin::of(attributes);
-        let run = origin.run?;
-        if origin.rank.is_none() {
+        let origin = RunOrigin::from_attributes(Resource::decode(resource).ok()?.attributes);
+        let run = origin.run_id?;
+        if origin.rank.is_none() && origin.instance.as_ref() == Some(&run) {
             // The resource of a run, not of a rank.
-            let is_run = |entry: pulsetrain_otlp::view::KeyValue<'_>| {
-                entry.key == attribute::SERVICE_INSTANCE_ID.name
-                    && text(entry.value.unwrap_or_default()) == Some(&*run)
-            };
-            if attributes.iter().map_while(Result::ok).any(is_run) {
-                return None;
-            }
+            return None;
         }
         let (attempt, rank) = (
             origin.attempt.unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Values that a run reports once and every step needs: the plan, the cost of a token, the devices.
 
+use pulsetrain_run::SeriesKey;
 use pulsetrain_semconv::{Metric, metric};
 
 /// The metrics that are constants.
@@ -28,20 +29,20 @@ pub(crate) struct Constants {
     pub(crate) devices: Option<f64>,
     /// `train.expected_throughput`, tokens a second at the hardware's peak over all devices.
     pub(crate) expected_throughput: Option<f64>,
-    /// Operations of a token by part of the model: hash of the part, operations.
-    flops_per_token: [(u64, f64); MAX_PARTS],
-    parts: usize,
+    /// Operations of a token by part of the model.
+    flops_per_token: [Option<(SeriesKey, f64)>; MAX_PARTS],
 }
 
 impl Constants {
     /// Returns the floating-point operations of one token, summed over all parts of the model.
     pub(crate) fn flops_per_token(&self) -> Option<f64> {
-        let parts = self.flops_per_token.get(..self.parts)?;
-        (!parts.is_empty()).then(|| parts.iter().map(|(_, flops)| flops).sum())
+        let parts = || self.flops_per_token.iter().flatten();
+        parts().next()?;
+        Some(parts().map(|(_, flops)| flops).sum())
     }
 
-    /// Records a value of one of [`CONSTANTS`]. `attributes` is the hash of the point's attributes.
-    pub(crate) fn note(&mut self, metric: &Metric, attributes: u64, value: f64) {
+    /// Records a value of one of [`CONSTANTS`].
+    pub(crate) fn record(&mut self, metric: &Metric, series: SeriesKey, value: f64) {
         if !value.is_finite() || value <= 0.0 {
             return;
         }
@@ -57,17 +58,15 @@ impl Constants {
         } else if is(&metric::TRAIN_EXPECTED_THROUGHPUT) {
             self.expected_throughput = Some(value);
         } else if is(&metric::TRAIN_FLOPS_PER_TOKEN) {
-            self.note_part(attributes, value);
+            self.record_part(series, value);
         }
     }
 
-    fn note_part(&mut self, part: u64, flops: f64) {
-        let known = self.flops_per_token.iter_mut().take(self.parts);
-        if let Some((_, known)) = known.into_iter().find(|(known, _)| *known == part) {
-            *known = flops;
-        } else if let Some(free) = self.flops_per_token.get_mut(self.parts) {
-            *free = (part, flops);
-            self.parts += 1;
+    fn record_part(&mut self, part: SeriesKey, flops: f64) {
+        let is_its_place =
+            |place: &&mut Option<(SeriesKey, f64)>| place.is_none_or(|(known, _)| known == part);
+        if let Some(place) = self.flops_per_token.iter_mut().find(is_its_place) {
+            *place = Some((part, flops));
         }
     }
 }

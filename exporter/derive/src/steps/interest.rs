@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use pulsetrain_otlp::view::Text;
+use pulsetrain_run::SeriesKey;
 use pulsetrain_semconv::{Metric, metric, span};
 
 use super::{Lifecycle, Phase, constants::CONSTANTS, values::KEPT};
@@ -11,6 +12,8 @@ use super::{Lifecycle, Phase, constants::CONSTANTS, values::KEPT};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interest {
     pub(crate) metric: &'static Metric,
+    /// The key of its series without attributes.
+    pub(crate) series: SeriesKey,
     pub(crate) role: Role,
     /// Whether a derivation sends it.
     pub(crate) is_derived: bool,
@@ -94,6 +97,7 @@ impl Interests {
     fn of(&mut self, metric: &'static Metric) -> &mut Interest {
         self.0.entry(metric.name.as_bytes()).or_insert(Interest {
             metric,
+            series: SeriesKey::new(metric.name.as_bytes()),
             role: Role::Other,
             is_derived: false,
             wanted_by: 0,

@@ -15,14 +15,16 @@ use std::{
 
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::{Batch, clock::Instant};
+use pulsetrain_run::SeriesTrackers;
 use pulsetrain_semconv::Metric;
 
-use super::{
-    Constants, Phase, RankInfo, StepFacts, assembler::handle, draft::Draft, group::Group, growth::Growth,
-};
+use super::{Constants, Phase, RankInfo, StepFacts, assembler::handle, draft::Draft, group::Group};
 
 /// The maximum number of child spans of a rank without a known step.
 const MAX_ORPHANS: usize = 256;
+
+/// The maximum number of series of a rank. The growth of cumulative ones beyond it is unknown.
+const MAX_SERIES: usize = 256;
 
 /// The number of newest steps that are searched for a span without a number.
 const RECENT: usize = 64;
@@ -34,7 +36,8 @@ const MAX_HELD: usize = 16;
 #[derive(Debug)]
 pub(crate) struct RankSteps {
     pub(crate) info: Arc<RankInfo>,
-    pub(crate) growth: Growth,
+    /// The counters and distributions of its steps.
+    pub(crate) series: SeriesTrackers,
     /// The newest event time.
     pub(crate) newest: UnixNanos,
     /// The ordinals of the derived metrics that the trainer sends itself.
@@ -81,7 +84,7 @@ impl RankSteps {
     pub(crate) fn new(info: Arc<RankInfo>, newest: UnixNanos, learning_until: Instant) -> Self {
         Self {
             info,
-            growth: Growth::default(),
+            series: SeriesTrackers::new(MAX_SERIES),
             newest,
             suppressed: BTreeSet::new(),
             open: BTreeMap::new(),

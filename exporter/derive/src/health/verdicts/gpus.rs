@@ -16,6 +16,8 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_run::{Increase, IncreaseKind, SeriesPoint, SeriesTracker};
+
 use super::super::{
     UnixNanos,
     sample::{Samples, median},
@@ -65,20 +67,11 @@ pub(crate) enum GpuReading<'a> {
     Throttling(&'a str, bool),
     /// The seconds in which heat or a power brake reduced the clocks, for one reason, since the driver was
     /// loaded.
-    ThrottleTime(&'a str, Count),
+    ThrottleTime(&'a str, SeriesPoint),
     /// The number of XID errors of a code.
-    Xids(i64, Count),
+    Xids(i64, SeriesPoint),
     /// Whether the GPU does not answer.
     Lost(bool),
-}
-
-/// The value of a counter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Count {
-    /// The total since the start of the counter.
-    Total(f64),
-    /// The growth since the previous reading.
-    Growth(f64),
 }
 
 /// The GPUs of a run.
@@ -98,11 +91,11 @@ struct Gpu {
     power_noted: UnixNanos,
     /// The time of the newest reading.
     newest: UnixNanos,
-    throttle_time: BTreeMap<Box<str>, f64>,
+    throttle_time: BTreeMap<Box<str>, SeriesTracker>,
     throttling: BTreeMap<Box<str>, UnixNanos>,
     /// The seconds of throttling that readings added, with their times.
     throttled: VecDeque<(UnixNanos, f64)>,
-    xids: BTreeMap<i64, f64>,
+    xids: BTreeMap<i64, SeriesTracker>,
     pending_xid: Option<(UnixNanos, i64)>,
     last_xid: UnixNanos,
     is_lost: bool,
@@ -159,8 +152,8 @@ impl GpuVerdicts {
                 }
             }
             GpuReading::Throttling(reason, holds) => gpu.note_flag(reason, time, holds),
-            GpuReading::ThrottleTime(reason, secs) => gpu.note_counter(reason, time, secs),
-            GpuReading::Xids(code, count) => gpu.note_xids(code, time, count),
+            GpuReading::ThrottleTime(reason, secs) => gpu.record_throttle_time(reason, time, &secs),
+            GpuReading::Xids(code, count) => gpu.record_xids(code, time, &count),
             GpuReading::Lost(true) => {
                 gpu.is_lost = true;
                 gpu.pending_xid = None;
@@ -262,18 +255,11 @@ impl GpuVerdicts {
 }
 
 impl Gpu {
-    fn note_counter(&mut self, reason: &str, time: UnixNanos, secs: Count) {
-        let grown = match (secs, self.throttle_time.get_mut(reason)) {
-            (Count::Growth(grown), _) => grown,
-            (Count::Total(secs), Some(last)) => secs - std::mem::replace(last, secs),
-            (Count::Total(secs), None) => {
-                self.throttle_time.insert(reason.into(), secs);
-                return;
-            }
-        };
+    fn record_throttle_time(&mut self, reason: &str, time: UnixNanos, point: &SeriesPoint) {
+        let tracker = self.throttle_time.entry(reason.into()).or_default();
         // Reasons overlap, so only the longest counts.
-        if grown > 0.0 {
-            self.add_throttled(time, grown.min(WINDOW_SECS));
+        if let Some(secs) = new_part(tracker.observe(point)) {
+            self.add_throttled(time, secs.min(WINDOW_SECS));
         }
     }
 
@@ -326,16 +312,12 @@ impl Gpu {
         }
     }
 
-    fn note_xids(&mut self, code: i64, time: UnixNanos, count: Count) {
-        let has_come = match count {
-            Count::Growth(grown) => grown > 0.0,
-            Count::Total(_) if self.xids.len() >= MAX_XID_CODES && !self.xids.contains_key(&code) => return,
-            Count::Total(count) => {
-                let before = self.xids.insert(code, count);
-                before.is_some_and(|before| count > before)
-            }
-        };
-        if !has_come || CONSEQUENCES.contains(&code) || self.is_lost {
+    fn record_xids(&mut self, code: i64, time: UnixNanos, count: &SeriesPoint) {
+        if self.xids.len() >= MAX_XID_CODES && !self.xids.contains_key(&code) {
+            return;
+        }
+        let is_new = new_part(self.xids.entry(code).or_default().observe(count)).is_some();
+        if !is_new || CONSEQUENCES.contains(&code) || self.is_lost {
             return;
         }
         self.last_xid = time;
@@ -351,6 +333,13 @@ fn xid_reason(id: &str, rank: Option<i64>, code: i64) -> String {
         ""
     };
     format!("The driver reported XID {code} of GPU {id}{of_rank}{cause}.")
+}
+
+/// Returns the new part of a counter. The first value and that after a reset are of the past.
+fn new_part(increase: Option<Increase>) -> Option<f64> {
+    let increase =
+        increase.filter(|increase| matches!(increase.kind, IncreaseKind::Growth | IncreaseKind::Delta))?;
+    (increase.sum > 0.0).then_some(increase.sum)
 }
 
 #[cfg(test)]
@@ -387,12 +376,32 @@ mod tests {
         }
     }
 
+    /// Returns a cumulative point.
+    fn total(sum: f64) -> SeriesPoint {
+        SeriesPoint {
+            start: UnixNanos::UNKNOWN,
+            time: UnixNanos::UNKNOWN,
+            is_delta: false,
+            count: None,
+            sum,
+        }
+    }
+
+    /// Returns the delta of a second.
+    fn growth(secs: u64, sum: f64) -> SeriesPoint {
+        SeriesPoint {
+            time: UnixNanos((secs + 1) * SECOND),
+            is_delta: true,
+            ..total(sum)
+        }
+    }
+
     #[test]
     fn thermal_throttling_opens_a_verdict_after_ten_seconds() {
         let mut world = World::new();
         for secs in 0..200 {
             let hot = (secs.clamp(50, 80) - 50) as f64;
-            let time = Count::Total(7.0 + hot);
+            let time = total(7.0 + hot);
             world.read(secs, GpuReading::ThrottleTime("thermal_cap", time));
             world.read(secs, GpuReading::ThrottleTime("hw_thermal_slowdown", time));
             let is_hot = (50..80).contains(&secs);
@@ -407,7 +416,7 @@ mod tests {
     fn throttling_is_judged_without_a_reading_of_the_utilization() {
         let mut world = World::new();
         for secs in 0..20 {
-            let time = Count::Total(secs as f64);
+            let time = total(secs as f64);
             world.read(secs, GpuReading::ThrottleTime("thermal_cap", time));
         }
         world.gpus.on_time(UnixNanos(200 * SECOND), &mut world.board);
@@ -419,13 +428,13 @@ mod tests {
         let mut world = World::new();
         for secs in 0..400 {
             for (code, first) in [(94, 10), (45, 20)] {
-                let count = Count::Total(f64::from(u8::from(secs >= first)));
+                let count = total(f64::from(u8::from(secs >= first)));
                 world.read(secs, GpuReading::Xids(code, count));
             }
         }
         assert_eq!(world.changes(), Kind::GpuXid.lasts(10, 310));
-        world.read(500, GpuReading::Xids(79, Count::Total(0.0)));
-        world.read(501, GpuReading::Xids(79, Count::Total(1.0)));
+        world.read(500, GpuReading::Xids(79, total(0.0)));
+        world.read(501, GpuReading::Xids(79, total(1.0)));
         world.read(502, GpuReading::Lost(true));
         world.read(600, GpuReading::Lost(true));
         world.read(601, GpuReading::Lost(false));
@@ -456,10 +465,10 @@ mod tests {
         let mut world = World::new();
         for secs in 0..200 {
             let hot = f64::from(u8::from((51..=80).contains(&secs)));
-            world.read(secs, GpuReading::ThrottleTime("thermal_cap", Count::Growth(hot)));
+            world.read(secs, GpuReading::ThrottleTime("thermal_cap", growth(secs, hot)));
             // The first error is one, without an earlier reading.
             let error = f64::from(u8::from(secs == 10));
-            world.read(secs, GpuReading::Xids(94, Count::Growth(error)));
+            world.read(secs, GpuReading::Xids(94, growth(secs, error)));
         }
         assert_eq!(
             world.changes(),
@@ -502,7 +511,7 @@ mod tests {
         for number in 0..2 * MAX_GPUS as u64 {
             world.id = format!("GPU-{number}").into();
             let time = UnixNanos(SECOND);
-            let reading = GpuReading::Xids(number as i64, Count::Total(0.0));
+            let reading = GpuReading::Xids(number as i64, total(0.0));
             let is_kept = world
                 .gpus
                 .on_reading(&world.id, None, time, reading, true, &mut world.board);
@@ -515,7 +524,7 @@ mod tests {
         let changes = world.changes();
         assert_eq!(changes.len(), 2, "the lost GPU is forgotten: {changes:?}");
         for code in 0..1000 {
-            world.read(200_000, GpuReading::Xids(code, Count::Total(0.0)));
+            world.read(200_000, GpuReading::Xids(code, total(0.0)));
         }
         assert_eq!(world.gpus.gpus[&world.id].xids.len(), MAX_XID_CODES);
     }

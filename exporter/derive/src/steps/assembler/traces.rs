@@ -7,16 +7,14 @@ use pulsetrain_otlp::{
     view::{AnyValue, Message, ResourceSpans, Span, TracesData},
 };
 use pulsetrain_pipeline::{Batch, clock::Instant};
+use pulsetrain_run::{integer, label};
 use pulsetrain_semconv::attribute;
 
 use super::{Assembler, resource_bytes};
-use crate::{
-    origin::{integer, text},
-    steps::{
-        Lifecycle, LifecycleFacts, RankId, RankInfo,
-        interest::SpanRole,
-        pending::{RankSteps, StepSpan},
-    },
+use crate::steps::{
+    Lifecycle, LifecycleFacts, RankId, RankInfo,
+    interest::SpanRole,
+    pending::{RankSteps, StepSpan},
 };
 
 impl Assembler {
@@ -106,7 +104,7 @@ fn interval(kind: Lifecycle, span: &Span<'_>, of: &StepSpan, rank: &Arc<RankInfo
         start: of.start,
         end: of.end,
         step: of.number,
-        is_device_init: attribute_of(span, attribute::TRAIN_BADPUT_CAUSE.name).and_then(text)
+        is_device_init: attribute_of(span, attribute::TRAIN_BADPUT_CAUSE.name).and_then(label)
             == Some("tpu_initialization"),
     }
 }
