@@ -3,11 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_otlp::{
-    UnixNanos,
-    limits::Limits,
-    view::{Message, ResourceSpans, TracesData},
-};
+use pulsetrain_otlp::{UnixNanos, limits::Limits, walk};
 
 use super::{
     client::{BackendOptions, Body, StoreClient, excerpt},
@@ -143,14 +139,8 @@ fn read(body: Body) -> Result<QueryResponse, BackendError> {
 fn trace_ids(answer: &QueryResponse) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     for (_, bytes) in &answer.messages {
-        let Ok(traces) = TracesData::decode(bytes) else {
-            continue;
-        };
-        let resources = traces.resource_spans.into_iter().filter_map(Result::ok);
-        let spans = resources
-            .flat_map(|resource: ResourceSpans<'_>| resource.scope_spans.into_iter().filter_map(Result::ok))
-            .flat_map(|scope| scope.spans.into_iter().filter_map(Result::ok));
-        ids.extend(spans.map(|span| hex(span.trace_id)));
+        let spans = walk::spans(bytes).flatten().flat_map(|resource| resource.items());
+        ids.extend(spans.flatten().map(|span| hex(span.trace_id)));
     }
     ids
 }

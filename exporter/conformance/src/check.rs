@@ -6,10 +6,8 @@ use pulsetrain_otlp::{
     Signal, WireError,
     frames::{Frame, FrameReader},
     limits::Limits,
-    view::{
-        AnyValue, KeyValue, LogRecord, LogsData, Message, Metric, MetricData, MetricsData, Repeated,
-        Resource, Span, Temporality, TracesData,
-    },
+    view::{AnyValue, KeyValue, LogRecord, Metric, Repeated, Span, Temporality},
+    walk::{self, InResource, PointKind},
 };
 use pulsetrain_semconv::{self as semconv, AttributeKind, AttributeUse, Instrument, Requirement};
 
@@ -43,49 +41,28 @@ pub fn check_file(path: &Path) -> io::Result<Report> {
 
 fn check_frame(frame: &Frame, report: &mut Report) -> Result<(), WireError> {
     match frame.signal {
-        Signal::Metrics => {
-            for resource in MetricsData::decode(&frame.bytes)?.resource_metrics {
-                let resource = resource?;
-                check_resource(resource.resource, report)?;
-                for scope in resource.scope_metrics {
-                    scope?
-                        .metrics
-                        .iter()
-                        .try_for_each(|metric| check_metric(&metric?, report))?;
-                }
-            }
-        }
-        Signal::Traces => {
-            for resource in TracesData::decode(&frame.bytes)?.resource_spans {
-                let resource = resource?;
-                check_resource(resource.resource, report)?;
-                for scope in resource.scope_spans {
-                    scope?
-                        .spans
-                        .iter()
-                        .try_for_each(|span| check_span(&span?, report))?;
-                }
-            }
-        }
-        Signal::Logs => {
-            for resource in LogsData::decode(&frame.bytes)?.resource_logs {
-                let resource = resource?;
-                check_resource(resource.resource, report)?;
-                for scope in resource.scope_logs {
-                    scope?
-                        .log_records
-                        .iter()
-                        .try_for_each(|record| check_event(&record?, report))?;
-                }
-            }
-        }
+        Signal::Metrics => check_items(walk::metrics(&frame.bytes), report, check_metric),
+        Signal::Traces => check_items(walk::spans(&frame.bytes), report, check_span),
+        Signal::Logs => check_items(walk::records(&frame.bytes), report, check_event),
+    }
+}
+
+fn check_items<'a, T: walk::Item<'a>>(
+    resources: impl Iterator<Item = Result<InResource<'a, T>, WireError>>,
+    report: &mut Report,
+    check: impl Fn(&T, &mut Report) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    for resource in resources {
+        let resource = resource?;
+        check_resource(resource.attributes(), report)?;
+        resource.items().try_for_each(|item| check(&item?, report))?;
     }
     Ok(())
 }
 
 /// Checks a resource. Unknown attributes are allowed; attributes of the registry must have its type.
-fn check_resource(resource: Option<Resource<'_>>, report: &mut Report) -> Result<(), WireError> {
-    for attribute in resource.unwrap_or_default().attributes {
+fn check_resource(attributes: Attributes<'_>, report: &mut Report) -> Result<(), WireError> {
+    for attribute in attributes {
         check_type("a resource", &attribute?, report);
     }
     Ok(())
@@ -109,7 +86,7 @@ fn check_metric(metric: &Metric<'_>, report: &mut Report) -> Result<(), WireErro
         });
     }
     let Some(data) = metric.data() else { return Ok(()) };
-    let found = found_instrument(&data);
+    let found = found_instrument(data.kind());
     if found != known.instrument.as_str() {
         let expected = known.instrument.as_str();
         report.add(Finding::WrongInstrument {
@@ -119,46 +96,29 @@ fn check_metric(metric: &Metric<'_>, report: &mut Report) -> Result<(), WireErro
         });
     }
     let on = format!("metric {name}");
-    each_point(&data, |attributes| {
-        check_attributes(&on, known.attributes, attributes, report)
-    })
+    data.try_each_point(|point| check_attributes(&on, known.attributes, point.attributes(), report))
 }
 
 /// Returns the instrument that produces such points.
-fn found_instrument(data: &MetricData<'_>) -> &'static str {
-    match data {
-        MetricData::Gauge(_) => Instrument::Gauge.as_str(),
-        MetricData::Sum(sum)
-            if Temporality::from(sum.aggregation_temporality) == Temporality::Unspecified =>
-        {
-            "sum without temporality"
+fn found_instrument(kind: PointKind) -> &'static str {
+    match kind {
+        PointKind::Gauge => Instrument::Gauge.as_str(),
+        PointKind::Sum {
+            temporality: Temporality::Unspecified,
+            ..
+        } => "sum without temporality",
+        PointKind::Sum {
+            is_monotonic: true, ..
+        } => Instrument::Counter.as_str(),
+        PointKind::Sum { .. } => Instrument::UpDownCounter.as_str(),
+        PointKind::Histogram { .. } | PointKind::ExponentialHistogram { .. } => {
+            Instrument::Histogram.as_str()
         }
-        MetricData::Sum(sum) if sum.is_monotonic => Instrument::Counter.as_str(),
-        MetricData::Sum(_) => Instrument::UpDownCounter.as_str(),
-        MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => Instrument::Histogram.as_str(),
-        MetricData::Summary(_) => "summary",
+        PointKind::Summary => "summary",
     }
 }
 
 type Attributes<'a> = Repeated<'a, KeyValue<'a>>;
-
-fn each_point<'a>(
-    data: &MetricData<'a>,
-    mut check: impl FnMut(Attributes<'a>) -> Result<(), WireError>,
-) -> Result<(), WireError> {
-    macro_rules! each {
-        ($data:expr) => {
-            ($data.data_points.iter()).try_for_each(|point| check(point?.attributes))
-        };
-    }
-    match data {
-        MetricData::Gauge(data) => each!(data),
-        MetricData::Sum(data) => each!(data),
-        MetricData::Histogram(data) => each!(data),
-        MetricData::ExponentialHistogram(data) => each!(data),
-        MetricData::Summary(data) => each!(data),
-    }
-}
 
 fn check_span(span: &Span<'_>, report: &mut Report) -> Result<(), WireError> {
     let name = span.name.to_str_lossy();

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use pulsetrain_otlp::{
     Signal, WireError,
-    view::{self, AnyValue, Message},
+    view::{KeyValue, Message, Repeated},
+    walk,
 };
 use pulsetrain_pipeline::Batch;
+use pulsetrain_run::SeriesKey;
 use pulsetrain_semconv::{Attribute, attribute};
-use xxhash_rust::xxh3::Xxh3;
 
 /// The counts of the telemetry that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,17 +45,17 @@ impl DemoCounts {
 /// The attributes of a resource that identify its series.
 const IDENTITY: [&Attribute; 2] = [&attribute::SERVICE_NAME, &attribute::SERVICE_INSTANCE_ID];
 
-/// Counts the series of metrics: by resource, metric and attributes, each by its hash.
+/// Counts the series of metrics: by resource, metric and attributes.
 #[derive(Clone, Debug, Default)]
-pub struct SeriesCounter(HashSet<u64>);
+pub struct SeriesCounter(HashSet<SeriesKey>);
 
 impl SeriesCounter {
     /// Adds the series of a batch. As in Prometheus, only `service.name` and `service.instance.id` of the resource identify a
     /// series, so that a restarted run continues its series.
     pub fn observe(&mut self, batch: &Batch) {
         if batch.signal() == Signal::Metrics {
-            let noted = self.note(batch.bytes());
-            debug_assert!(noted.is_ok(), "our own batches can be read");
+            let counted = self.count(batch.bytes());
+            debug_assert!(counted.is_ok(), "our own batches can be read");
         }
     }
 
@@ -63,57 +64,37 @@ impl SeriesCounter {
         self.0.len() as u64
     }
 
-    fn note(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        for resource in view::MetricsData::decode(bytes)?.resource_metrics {
+    fn count(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        for resource in walk::metrics(bytes) {
             let resource = resource?;
-            let mut of_resource = Xxh3::new();
-            for attribute in resource.resource.map(|own| own.attributes).unwrap_or_default() {
-                let attribute = attribute?;
-                if IDENTITY
+            let identity = identity(resource.attributes())?;
+            for metric in resource.items() {
+                let metric = metric?;
+                let key = identity
                     .iter()
-                    .any(|own| own.name.as_bytes() == attribute.key.as_bytes())
-                    && let Some(AnyValue::String(text)) = attribute.value
-                {
-                    of_resource.update(text.as_bytes());
-                    of_resource.update(&[0]);
-                }
-            }
-            for scope in resource.scope_metrics {
-                for metric in scope?.metrics {
-                    self.note_metric(&metric?, &of_resource)?;
-                }
+                    .fold(SeriesKey::new(metric.name.as_bytes()), |key, attribute| {
+                        key.with_attribute(attribute)
+                    });
+                metric.try_each_point(|point| {
+                    self.0.insert(key.with_attributes(point.attributes())?);
+                    Ok::<_, WireError>(())
+                })?;
             }
         }
         Ok(())
     }
+}
 
-    fn note_metric(&mut self, metric: &view::Metric<'_>, of_resource: &Xxh3) -> Result<(), WireError> {
-        let mut of_metric = of_resource.clone();
-        of_metric.update(metric.name.as_bytes());
-        let mut note = |attributes: view::Repeated<'_, view::KeyValue<'_>>| {
-            let mut series = of_metric.clone();
-            let mut attributes = attributes.iter();
-            while let Some(attribute) = attributes.next_bytes() {
-                series.update(attribute?);
-                series.update(&[0]);
-            }
-            self.0.insert(series.digest());
-            Ok(())
-        };
-        match metric.data() {
-            Some(view::MetricData::Gauge(gauge)) => gauge
-                .data_points
-                .iter()
-                .try_for_each(|point| note(point?.attributes)),
-            Some(view::MetricData::Sum(sum)) => sum
-                .data_points
-                .iter()
-                .try_for_each(|point| note(point?.attributes)),
-            Some(view::MetricData::Histogram(histogram)) => histogram
-                .data_points
-                .iter()
-                .try_for_each(|point| note(point?.attributes)),
-            _ => Ok(()),
+/// Returns the encoded attributes of a resource that identify its series.
+fn identity<'a>(attributes: Repeated<'a, KeyValue<'a>>) -> Result<Vec<&'a [u8]>, WireError> {
+    let mut identity = Vec::new();
+    let mut attributes = attributes.iter();
+    while let Some(encoded) = attributes.next_bytes() {
+        let encoded = encoded?;
+        let key = KeyValue::decode(encoded)?.key;
+        if IDENTITY.iter().any(|own| key == own.name) {
+            identity.push(encoded);
         }
     }
+    Ok(identity)
 }

@@ -11,10 +11,7 @@ mod writer;
 
 use std::{fmt, sync::Arc};
 
-use pulsetrain_otlp::{
-    Signal, UnixNanos, WireError,
-    view::{LogsData, Message, Resource, ResourceLogs},
-};
+use pulsetrain_otlp::{Signal, UnixNanos, WireError, walk};
 use pulsetrain_pipeline::{Batch, Stage, clock::Instant};
 use pulsetrain_run::RunOrigin;
 
@@ -157,30 +154,26 @@ impl SignalsStage {
         {
             return Ok(());
         }
-        let mut resources = LogsData::decode(batch.bytes())?.resource_logs.iter();
-        while let Some(resource_message) = resources.next_bytes() {
-            let resource_message = resource_message?;
-            let resource = resource_bytes(resource_message);
-            let attributes = Resource::decode(resource)?.attributes;
+        for resource in walk::records(batch.bytes()) {
+            let resource = resource?;
             let mut origin = None;
-            for scope in ResourceLogs::decode(resource_message)?.scope_logs {
-                for record in scope?.log_records {
-                    let record = record?;
-                    let time = UnixNanos(record.time_unix_nano);
-                    for derivation in derivations.iter_mut() {
-                        let mut wanted = derivation.events().iter();
-                        if !wanted.any(|event| record.event_name == event.name) {
-                            continue;
-                        }
-                        assembler.note_time(time);
-                        let facts = EventFacts {
-                            origin: origin.get_or_insert_with(|| RunOrigin::from_attributes(attributes)),
-                            resource,
-                            time,
-                            record: &record,
-                        };
-                        derivation.on_event(&facts, signals);
+            for record in resource.items() {
+                let record = record?;
+                let time = UnixNanos(record.time_unix_nano);
+                for derivation in derivations.iter_mut() {
+                    let mut wanted = derivation.events().iter();
+                    if !wanted.any(|event| record.event_name == event.name) {
+                        continue;
                     }
+                    assembler.note_time(time);
+                    let facts = EventFacts {
+                        origin: origin
+                            .get_or_insert_with(|| RunOrigin::from_attributes(resource.attributes())),
+                        resource: resource_bytes(resource.bytes),
+                        time,
+                        record: &record,
+                    };
+                    derivation.on_event(&facts, signals);
                 }
             }
         }

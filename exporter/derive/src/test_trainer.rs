@@ -8,10 +8,8 @@ use std::{
 
 use pulsetrain_otlp::{
     Signal, UnixNanos,
-    view::{
-        AnyValue, KeyValue, LogsData, Message, Metric as MetricView, MetricData, MetricsData, NumberPoint,
-        NumberValue, Repeated, Resource,
-    },
+    view::{AnyValue, KeyValue, Metric as MetricView, NumberValue, Repeated, Resource},
+    walk,
     write::{
         Attribute, Encoded, EncodedSeries, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts,
         SpansWriter, Value,
@@ -250,17 +248,18 @@ impl Bench {
             if derived.name != metric.name {
                 return;
             }
-            for point in numbers_of(derived) {
+            let read = derived.each_point(|point| {
                 // The end of a series has no value.
-                let Some(value) = point.value() else { continue };
+                let Some(value) = point.number() else { return };
                 points.push(Derived {
                     metric: derived.name.to_string(),
                     instance: instance.to_owned(),
-                    attributes: attributes_of(point.attributes),
-                    time: point.time_unix_nano,
+                    attributes: attributes_of(point.attributes()),
+                    time: point.time().0,
                     value: value.as_f64(),
                 });
-            }
+            });
+            read.expect("points");
         });
         points
     }
@@ -269,13 +268,10 @@ impl Bench {
     pub(crate) fn events(&self, event: &'static Event) -> Vec<(String, u64, String, Vec<String>)> {
         let mut events = Vec::new();
         for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Logs) {
-            let data = LogsData::decode(batch.bytes()).expect("logs");
-            for resource in data.resource_logs {
+            for resource in walk::records(batch.bytes()) {
                 let resource = resource.expect("a resource");
                 let instance = instance_of(resource.resource);
-                let scopes = resource.scope_logs.into_iter();
-                let records = scopes.flat_map(|scope| scope.expect("a scope").log_records);
-                for record in records.map(|record| record.expect("a record")) {
+                for record in resource.items().map(|record| record.expect("a record")) {
                     if record.event_name == event.name {
                         let body = record.body.map(text_of).unwrap_or_default();
                         let attributes = attributes_of(record.attributes);
@@ -291,11 +287,12 @@ impl Bench {
     pub(crate) fn series(&self) -> BTreeMap<SeriesName, bool> {
         let mut series = BTreeMap::new();
         self.each_metric(|instance, derived| {
-            for point in numbers_of(derived) {
-                let attributes = attributes_of(point.attributes);
+            let read = derived.each_point(|point| {
+                let attributes = attributes_of(point.attributes());
                 let name = (derived.name.to_string(), instance.to_owned(), attributes);
-                series.insert(name, point.value().is_none());
-            }
+                series.insert(name, point.is_end());
+            });
+            read.expect("points");
         });
         series
     }
@@ -303,14 +300,13 @@ impl Bench {
     /// Calls `read` with each derived metric and its instance.
     fn each_metric(&self, mut read: impl FnMut(&str, &MetricView<'_>)) {
         for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Metrics) {
-            let data = MetricsData::decode(batch.bytes()).expect("metrics");
-            for resource in data.resource_metrics {
+            for resource in walk::metrics(batch.bytes()) {
                 let resource = resource.expect("a resource");
                 let instance = instance_of(resource.resource);
-                for scope in resource.scope_metrics {
+                for scope in resource.scopes() {
                     let scope = scope.expect("a scope");
                     if scope.scope.is_some_and(|scope| scope.name == "pulsetrain.derive") {
-                        for metric in scope.metrics {
+                        for metric in scope.items {
                             read(&instance, &metric.expect("a metric"));
                         }
                     }
@@ -327,16 +323,6 @@ impl Bench {
 
 /// The metric, instance and attributes of a derived series.
 type SeriesName = (String, String, Vec<String>);
-
-/// Returns the points of a gauge or a sum.
-fn numbers_of<'a>(metric: &MetricView<'a>) -> impl Iterator<Item = NumberPoint<'a>> {
-    let numbers = match metric.data() {
-        Some(MetricData::Gauge(gauge)) => gauge.data_points,
-        Some(MetricData::Sum(sum)) => sum.data_points,
-        other => panic!("a gauge or a sum, not {other:?}"),
-    };
-    numbers.into_iter().map(|point| point.expect("a point"))
-}
 
 fn instance_of(resource: Option<Resource<'_>>) -> String {
     let attributes = resource.map(|resource| resource.attributes).unwrap_or_default();

@@ -11,7 +11,7 @@ use pulsetrain_derive::SignalsStage;
 use pulsetrain_otlp::{
     Signal, frames,
     limits::{Limits, check},
-    view::{Message, ResourceSpans, TracesData},
+    walk,
 };
 use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::MemoryBudget};
 use pulsetrain_sinks::{FileFormat, OpenMetricsHistory, PrometheusConfig, UnfinishedFile};
@@ -338,14 +338,11 @@ impl FewTraces {
 
     /// Adds the ids of the traces of a message. Invalid messages are reported by the drawing.
     fn count(&mut self, message: &[u8]) {
-        let Ok(traces) = TracesData::decode(message) else {
-            return;
-        };
-        let resources = traces.resource_spans.into_iter().filter_map(Result::ok);
-        let spans = resources
-            .flat_map(|resource: ResourceSpans<'_>| resource.scope_spans.into_iter().filter_map(Result::ok))
-            .flat_map(|scope| scope.spans.into_iter().filter_map(Result::ok));
-        self.ids.extend(spans.map(|span| span.trace_id.to_vec()));
+        let spans = walk::spans(message)
+            .flatten()
+            .flat_map(|resource| resource.items());
+        self.ids
+            .extend(spans.flatten().map(|span| span.trace_id.to_vec()));
     }
 }
 

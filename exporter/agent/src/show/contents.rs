@@ -5,13 +5,11 @@ use std::{collections::BTreeSet, path::Path};
 
 use pulsetrain_otlp::{
     Signal, UnixNanos, WireError,
-    view::{
-        AnyValue, InstrumentationScope, LogsData, Message, Metric, MetricData, MetricsData, Resource,
-        ResourceLogs, ResourceMetrics, ResourceSpans, TracesData,
-    },
+    view::InstrumentationScope,
+    walk::{self, InResource},
 };
 use pulsetrain_pipeline::spill::MemoryBudget;
-use pulsetrain_semconv::attribute;
+use pulsetrain_run::RunOrigin;
 use pulsetrain_tail::RunOptions;
 use pulsetrain_trace_inputs::{ConvertError, ReadOptions, read_input};
 
@@ -62,93 +60,39 @@ impl Contents {
 
     fn add(&mut self, signal: Signal, bytes: &[u8]) -> Result<(), WireError> {
         match signal {
-            Signal::Metrics => {
-                for resource in MetricsData::decode(bytes)?.resource_metrics {
-                    self.add_metrics(&resource?)?;
-                }
-            }
-            Signal::Traces => {
-                for resource in TracesData::decode(bytes)?.resource_spans {
-                    self.add_spans(&resource?)?;
-                }
-            }
-            Signal::Logs => {
-                for resource in LogsData::decode(bytes)?.resource_logs {
-                    self.add_logs(&resource?)?;
-                }
-            }
+            Signal::Metrics => self.add_resources(walk::metrics(bytes), |contents, metric| {
+                metric.each_point(|point| contents.add_time(point.time()))
+            }),
+            // A span is written when it ends: the root span of a run is in the last of its files.
+            Signal::Traces => self.add_resources(walk::spans(bytes), |contents, span| {
+                contents.add_time(UnixNanos(span.end_time_unix_nano));
+                Ok(())
+            }),
+            Signal::Logs => self.add_resources(walk::records(bytes), |contents, record| {
+                contents.add_time(UnixNanos(record.time_unix_nano));
+                Ok(())
+            }),
         }
-        Ok(())
     }
 
-    fn add_metrics(&mut self, metrics: &ResourceMetrics<'_>) -> Result<(), WireError> {
-        self.add_resource(metrics.resource)?;
-        for scope in metrics.scope_metrics {
-            let scope = scope?;
-            self.add_scope(scope.scope);
-            for metric in scope.metrics {
-                self.add_times(&metric?)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add_times(&mut self, metric: &Metric<'_>) -> Result<(), WireError> {
-        match metric.data() {
-            Some(MetricData::Gauge(gauge)) => {
-                for point in gauge.data_points {
-                    self.add_time(point?.time_unix_nano);
-                }
-            }
-            Some(MetricData::Sum(sum)) => {
-                for point in sum.data_points {
-                    self.add_time(point?.time_unix_nano);
-                }
-            }
-            Some(MetricData::Histogram(histogram)) => {
-                for point in histogram.data_points {
-                    self.add_time(point?.time_unix_nano);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn add_spans(&mut self, spans: &ResourceSpans<'_>) -> Result<(), WireError> {
-        self.add_resource(spans.resource)?;
-        for scope in spans.scope_spans {
-            let scope = scope?;
-            self.add_scope(scope.scope);
-            for span in scope.spans {
-                // A span is written when it ends: the root span of a run is in the last of its files.
-                self.add_time(span?.end_time_unix_nano);
-            }
-        }
-        Ok(())
-    }
-
-    fn add_logs(&mut self, logs: &ResourceLogs<'_>) -> Result<(), WireError> {
-        self.add_resource(logs.resource)?;
-        for scope in logs.scope_logs {
-            let scope = scope?;
-            self.add_scope(scope.scope);
-            for record in scope.log_records {
-                self.add_time(record?.time_unix_nano);
-            }
-        }
-        Ok(())
-    }
-
-    fn add_resource(&mut self, resource: Option<Resource<'_>>) -> Result<(), WireError> {
-        for attribute in resource.unwrap_or_default().attributes {
-            let attribute = attribute?;
-            if attribute.key == attribute::TRAIN_RUN_ID.name
-                && let Some(AnyValue::String(id)) = attribute.value
-                && let Ok(id) = id.to_str()
-                && !self.runs.contains(id)
+    fn add_resources<'a, T: walk::Item<'a>>(
+        &mut self,
+        resources: impl Iterator<Item = Result<InResource<'a, T>, WireError>>,
+        add: impl Fn(&mut Self, &T) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        for resource in resources {
+            let resource = resource?;
+            if let Some(run) = RunOrigin::from_attributes(resource.attributes()).run_id
+                && !self.runs.contains(&*run)
             {
-                self.runs.insert(id.to_owned());
+                self.runs.insert(run.to_string());
+            }
+            for scope in resource.scopes() {
+                let scope = scope?;
+                self.add_scope(scope.scope);
+                for item in scope.items {
+                    add(self, &item?)?;
+                }
             }
         }
         Ok(())
@@ -158,8 +102,7 @@ impl Contents {
         self.has_derived |= scope.unwrap_or_default().name == pulsetrain_derive::SCOPE;
     }
 
-    fn add_time(&mut self, time_unix_nano: u64) {
-        let time = UnixNanos(time_unix_nano);
+    fn add_time(&mut self, time: UnixNanos) {
         if time.is_known() {
             self.begin_unix_nanos = self.begin_unix_nanos.min(time);
         }

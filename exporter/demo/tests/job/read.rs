@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use pulsetrain_demo::{Demo, DemoConfig, Truth};
 use pulsetrain_otlp::{
     Signal, UnixNanos,
-    view::{
-        AnyValue, Gauge, KeyValue, LogsData, Message, MetricData, MetricsData, Repeated, Sum, TracesData,
-    },
+    view::{AnyValue, KeyValue, Repeated},
+    walk::{self, PointValue},
 };
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{Attribute, Metric, Span, attribute};
@@ -74,73 +73,56 @@ impl Sent {
     }
 
     fn read_metrics(&mut self, bytes: &[u8]) {
-        for resource in MetricsData::decode(bytes).unwrap().resource_metrics {
+        for resource in walk::metrics(bytes) {
             let resource = resource.unwrap();
-            let own = attributes(resource.resource.unwrap().attributes);
-            for scope in resource.scope_metrics {
-                for metric in scope.unwrap().metrics {
-                    let metric = metric.unwrap();
-                    let name = metric.name.to_str().unwrap();
-                    let mut put = |of_point, time, value, flags| {
-                        self.points.push(Point {
-                            metric: name.to_owned(),
-                            resource: own.clone(),
-                            attributes: attributes(of_point),
-                            time: UnixNanos(time),
-                            value,
-                            is_ended: flags & 1 == 1,
-                        });
+            let own = attributes(resource.attributes());
+            for metric in resource.items() {
+                let metric = metric.unwrap();
+                let read = metric.each_point(|point| {
+                    let value = match point.value() {
+                        Some(PointValue::Number(number)) => number.as_f64(),
+                        Some(PointValue::Distribution(distribution)) => distribution.sum.unwrap_or_default(),
+                        None => f64::NAN,
                     };
-                    match metric.data().unwrap() {
-                        MetricData::Gauge(Gauge { data_points, .. })
-                        | MetricData::Sum(Sum { data_points, .. }) => data_points.iter().for_each(|point| {
-                            let point = point.unwrap();
-                            let value = point.value().map_or(f64::NAN, |value| value.as_f64());
-                            put(point.attributes, point.time_unix_nano, value, point.flags);
-                        }),
-                        MetricData::Histogram(data) => data.data_points.iter().for_each(|point| {
-                            let point = point.unwrap();
-                            let value = point.sum.unwrap_or_default();
-                            put(point.attributes, point.time_unix_nano, value, point.flags);
-                        }),
-                        _ => panic!("{name} is of another kind"),
-                    }
-                }
+                    self.points.push(Point {
+                        metric: metric.name.to_string(),
+                        resource: own.clone(),
+                        attributes: attributes(point.attributes()),
+                        time: point.time(),
+                        value,
+                        is_ended: point.is_end(),
+                    });
+                });
+                read.unwrap();
             }
         }
     }
 
     fn read_spans(&mut self, bytes: &[u8]) {
-        for resource in TracesData::decode(bytes).unwrap().resource_spans {
+        for resource in walk::spans(bytes) {
             let resource = resource.unwrap();
-            let own = attributes(resource.resource.unwrap().attributes);
-            for scope in resource.scope_spans {
-                for span in scope.unwrap().spans {
-                    let span = span.unwrap();
-                    self.spans.push(SpanItem {
-                        name: span.name.to_str().unwrap().to_owned(),
-                        resource: own.clone(),
-                        attributes: attributes(span.attributes),
-                        start: UnixNanos(span.start_time_unix_nano),
-                        end: UnixNanos(span.end_time_unix_nano),
-                        trace: span.trace_id.to_vec(),
-                        id: span.span_id.to_vec(),
-                        parent: span.parent_span_id.to_vec(),
-                    });
-                }
+            let own = attributes(resource.attributes());
+            for span in resource.items() {
+                let span = span.unwrap();
+                self.spans.push(SpanItem {
+                    name: span.name.to_str().unwrap().to_owned(),
+                    resource: own.clone(),
+                    attributes: attributes(span.attributes),
+                    start: UnixNanos(span.start_time_unix_nano),
+                    end: UnixNanos(span.end_time_unix_nano),
+                    trace: span.trace_id.to_vec(),
+                    id: span.span_id.to_vec(),
+                    parent: span.parent_span_id.to_vec(),
+                });
             }
         }
     }
 
     fn read_events(&mut self, bytes: &[u8]) {
-        for resource in LogsData::decode(bytes).unwrap().resource_logs {
-            for scope in resource.unwrap().scope_logs {
-                for record in scope.unwrap().log_records {
-                    let record = record.unwrap();
-                    let name = record.event_name.to_str().unwrap().to_owned();
-                    self.events.push((name, attributes(record.attributes)));
-                }
-            }
+        for record in walk::records(bytes).flat_map(|resource| resource.unwrap().items()) {
+            let record = record.unwrap();
+            let name = record.event_name.to_str().unwrap().to_owned();
+            self.events.push((name, attributes(record.attributes)));
         }
     }
 

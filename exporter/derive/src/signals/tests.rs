@@ -225,7 +225,7 @@ fn excess_open_steps_close_early() {
 #[test]
 fn malformed_batch_passes_through_unchanged() {
     let (mut bench, _) = bench();
-    let torn = Batch::new(pulsetrain_otlp::Signal::Metrics, 3, vec![0x0a, 0xff, 0x01]);
+    let torn = Batch::new(Signal::Metrics, 3, vec![0x0a, 0xff, 0x01]);
     let mut out = Vec::new();
     bench.stage.pass(torn.clone(), bench.now, &mut out);
     assert_eq!(out, [torn]);

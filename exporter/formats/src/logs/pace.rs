@@ -7,10 +7,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pulsetrain_otlp::{
     Signal, UnixNanos,
-    view::{AnyValue, Message, Metric, MetricData, MetricsData, Resource},
+    view::Metric,
+    walk::{self, PointKind},
     write::Encoded,
 };
-use pulsetrain_semconv::{attribute, metric};
+use pulsetrain_run::{RunOrigin, SeriesPoint, SeriesTracker};
+use pulsetrain_semconv::metric;
 
 use super::line_clock::TICK;
 
@@ -67,8 +69,8 @@ pub struct Survey {
     steps: BTreeMap<(i64, u64), f64>,
     /// Seconds since the start of the run, by record index.
     elapsed: BTreeMap<u64, f64>,
-    /// The start of the series of durations of each rank, and their sum so far.
-    sums: BTreeMap<i64, (u64, f64)>,
+    /// The series of durations of each rank.
+    series: BTreeMap<i64, SeriesTracker>,
     /// The number of records up to the last one that reports something.
     records: u64,
     has_times: bool,
@@ -80,14 +82,10 @@ impl Survey {
         if encoded.signal != Signal::Metrics {
             return;
         }
-        let Ok(data) = MetricsData::decode(&encoded.bytes) else {
-            return;
-        };
-        for resource in data.resource_metrics.iter().flatten() {
-            let rank = resource.resource.as_ref().map_or(0, rank_of);
-            for scope in resource.scope_metrics.iter().flatten() {
-                let metrics = scope.metrics.iter().flatten();
-                metrics.for_each(|metric| self.observe_metric(rank, &metric));
+        for resource in walk::metrics(&encoded.bytes).flatten() {
+            let rank = RunOrigin::from_attributes(resource.attributes()).rank;
+            for metric in resource.items().flatten() {
+                self.observe_metric(rank.unwrap_or_default(), &metric);
             }
         }
     }
@@ -98,37 +96,27 @@ impl Survey {
     }
 
     fn observe_metric(&mut self, rank: i64, metric: &Metric<'_>) {
-        match metric.data() {
-            Some(MetricData::Gauge(gauge)) => {
-                for point in gauge.data_points.iter().flatten() {
-                    let value = point.value().map(|value| value.as_f64());
-                    let (Some(index), Some(value)) = (self.index(UnixNanos(point.time_unix_nano)), value)
-                    else {
-                        continue;
-                    };
-                    if metric.name == metric::TRAIN_GLOBAL_STEP.name {
-                        self.steps.insert((rank, index), value);
-                    } else if metric.name == metric::TRAIN_ELAPSED_TIME.name {
-                        self.elapsed.insert(index, value);
-                    }
+        let is = |definition: &pulsetrain_semconv::Metric| metric.name == definition.name;
+        // Our own encoder wrote the points, so that each can be decoded.
+        let _ = metric.each_point(|point| {
+            if point.kind == PointKind::Gauge {
+                let value = point.number().map(|number| number.as_f64());
+                let (Some(index), Some(value)) = (self.index(point.time()), value) else {
+                    return;
+                };
+                if is(&metric::TRAIN_GLOBAL_STEP) {
+                    self.steps.insert((rank, index), value);
+                } else if is(&metric::TRAIN_ELAPSED_TIME) {
+                    self.elapsed.insert(index, value);
                 }
+            } else if is(&metric::TRAIN_STEP_DURATION)
+                && let Some(point) = SeriesPoint::from_point(&point)
+                && let Some(index) = self.index(point.time)
+                && let Some(increase) = self.series.entry(rank).or_default().observe(&point)
+            {
+                self.durations.insert((rank, index), increase.sum);
             }
-            Some(MetricData::Histogram(histogram)) if metric.name == metric::TRAIN_STEP_DURATION.name => {
-                for point in histogram.data_points.iter().flatten() {
-                    let (Some(index), Some(sum)) = (self.index(UnixNanos(point.time_unix_nano)), point.sum)
-                    else {
-                        continue;
-                    };
-                    let start = point.start_time_unix_nano;
-                    let before = self.sums.insert(rank, (start, sum));
-                    // A new attempt starts a new series.
-                    let before = before.filter(|(begun, _)| *begun == start);
-                    let before = before.map_or(0.0, |(_, sum)| sum);
-                    self.durations.insert((rank, index), sum - before);
-                }
-            }
-            _ => {}
-        }
+        });
     }
 
     /// Returns the index of the record with this time. `None` if the log itself has the time.
@@ -215,15 +203,6 @@ fn part(all: u64, gap: u64, gaps: u64) -> u64 {
 /// Converts seconds to nanoseconds, at most about a hundred years.
 fn nanos(seconds: f64) -> u64 {
     (seconds.clamp(0.0, 3e9) * 1e9) as u64
-}
-
-fn rank_of(resource: &Resource<'_>) -> i64 {
-    let mut attributes = resource.attributes.iter().flatten();
-    let rank = attributes.find(|pair| pair.key == attribute::TRAIN_RANK.name);
-    match rank.and_then(|pair| pair.value) {
-        Some(AnyValue::Int(rank)) => rank,
-        _ => 0,
-    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,11 @@ use std::{cell::RefCell, sync::Arc};
 
 use pulsetrain_otlp::{
     Signal, UnixNanos,
-    view::{AnyValue, KeyValue, Message, MetricData, MetricsData},
+    view::{AnyValue, KeyValue, Metric},
+    walk,
     write::Encoded,
 };
+use pulsetrain_run::{SeriesPoint, SeriesTracker};
 use pulsetrain_semconv::metric;
 
 use super::{LogFormat, LogReader, ReadLimits, ReadTime};
@@ -63,19 +65,24 @@ impl Sampled {
     /// Returns the values of a metric's points in order; of a histogram, the increases of its sum.
     pub(crate) fn values(&self, name: &str) -> Vec<f64> {
         let mut values = Vec::new();
-        self.each(name, |data| collect(data, &mut values));
+        self.each_metric(name, |metric| {
+            let mut tracker = SeriesTracker::default();
+            let collected = metric.each_point(|point| {
+                values.push(match SeriesPoint::from_point(&point) {
+                    Some(point) if point.count.is_some() => tracker.observe(&point).unwrap().sum,
+                    _ => point.number().unwrap().as_f64(),
+                });
+            });
+            collected.unwrap();
+        });
         values
     }
 
-    /// Returns the times of the points of a gauge in order.
+    /// Returns the times of the points of a metric in order.
     pub(super) fn times(&self, name: &str) -> Vec<u64> {
         let mut times = Vec::new();
-        self.each(name, |data| {
-            let Some(MetricData::Gauge(gauge)) = data else {
-                panic!("{name} is not a gauge: {data:?}");
-            };
-            let points = gauge.data_points.iter().map(Result::unwrap);
-            times.extend(points.map(|point| point.time_unix_nano));
+        self.each_metric(name, |metric| {
+            metric.each_point(|point| times.push(point.time().0)).unwrap();
         });
         times
     }
@@ -88,20 +95,16 @@ impl Sampled {
         state.split_once('=').map(|(_, state)| state.to_owned())
     }
 
-    /// Returns the attributes of the points of a gauge or a sum, each as `key=value` in order.
+    /// Returns the attributes of the points of a metric, each as `key=value` in order.
     pub(crate) fn attributes(&self, name: &str) -> Vec<String> {
         let mut all = Vec::new();
-        self.each(name, |data| {
-            let points = match data {
-                Some(MetricData::Gauge(gauge)) => gauge.data_points,
-                Some(MetricData::Sum(sum)) => sum.data_points,
-                other => panic!("{name} is no gauge and no sum: {other:?}"),
-            };
-            for point in points.iter().map(Result::unwrap) {
-                let attributes = point.attributes.iter().map(Result::unwrap);
+        self.each_metric(name, |metric| {
+            let collected = metric.each_point(|point| {
+                let attributes = point.attributes().iter().map(Result::unwrap);
                 let shown: Vec<String> = attributes.map(|pair| shown(&pair)).collect();
                 all.push(shown.join(" "));
-            }
+            });
+            collected.unwrap();
         });
         all
     }
@@ -135,24 +138,14 @@ impl Sampled {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    fn each(&self, name: &str, mut visit: impl FnMut(Option<MetricData<'_>>)) {
-        for batch in self
-            .batches
-            .iter()
-            .filter(|batch| batch.signal == Signal::Metrics)
-        {
-            let data = MetricsData::decode(&batch.bytes).unwrap();
-            for resource in data.resource_metrics.iter().map(Result::unwrap) {
-                for scope in resource.scope_metrics.iter().map(Result::unwrap) {
-                    for metric in scope
-                        .metrics
-                        .iter()
-                        .map(Result::unwrap)
-                        .filter(|metric| metric.name == name)
-                    {
-                        visit(metric.data());
-                    }
-                }
+    fn each_metric(&self, name: &str, mut visit: impl FnMut(&Metric<'_>)) {
+        let metrics = |batch: &&Encoded| batch.signal == Signal::Metrics;
+        for batch in self.batches.iter().filter(metrics) {
+            for resource in walk::metrics(&batch.bytes) {
+                let metrics = resource.unwrap().items().map(Result::unwrap);
+                metrics
+                    .filter(|metric| metric.name == name)
+                    .for_each(|metric| visit(&metric));
             }
         }
     }
@@ -232,27 +225,4 @@ fn shown(pair: &KeyValue<'_>) -> String {
         AnyValue::String(text) => format!("{}={text}", pair.key),
         other => format!("{}={other:?}", pair.key),
     }
-}
-
-fn collect(data: Option<MetricData<'_>>, values: &mut Vec<f64>) {
-    let numbers = match data {
-        Some(MetricData::Gauge(gauge)) => gauge.data_points,
-        Some(MetricData::Sum(sum)) => sum.data_points,
-        Some(MetricData::Histogram(histogram)) => {
-            let sums: Vec<f64> = histogram
-                .data_points
-                .iter()
-                .filter_map(|point| point.unwrap().sum)
-                .collect();
-            let before = std::iter::once(0.0).chain(sums.iter().copied());
-            values.extend(sums.iter().zip(before).map(|(sum, before)| sum - before));
-            return;
-        }
-        other => panic!("no points that are numbers: {other:?}"),
-    };
-    values.extend(
-        numbers
-            .iter()
-            .map(|point| point.unwrap().value().unwrap().as_f64()),
-    );
 }

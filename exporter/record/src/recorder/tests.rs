@@ -4,7 +4,8 @@ use opentelemetry_proto::tonic::metrics::v1::{self as proto, metric::Data};
 use prost::Message as _;
 use pulsetrain_otlp::{
     Signal, UnixNanos,
-    view::{Message, MetricData, MetricsData, NumberPoint, NumberValue},
+    view::NumberValue,
+    walk::{self, AnyPoint},
 };
 use pulsetrain_semconv::{attribute, metric};
 
@@ -27,17 +28,13 @@ fn recorded(record: impl FnOnce(&mut Recorder<'_>)) -> (Vec<Encoded>, Counts, Pa
 fn points(batches: &[Encoded], name: &str) -> Vec<(u64, NumberValue, String)> {
     let mut found = Vec::new();
     for batch in batches.iter().filter(|batch| batch.signal == Signal::Metrics) {
-        let data = MetricsData::decode(&batch.bytes).unwrap();
-        let resource = data.resource_metrics.iter().next().unwrap().unwrap();
-        let scope = resource.scope_metrics.iter().next().unwrap().unwrap();
-        let metrics = scope.metrics.iter().map(Result::unwrap);
-        for metric in metrics.filter(|metric| metric.name == name) {
-            let points = match metric.data() {
-                Some(MetricData::Gauge(gauge)) => gauge.data_points,
-                Some(MetricData::Sum(sum)) => sum.data_points,
-                other => panic!("{name} has no number points: {other:?}"),
-            };
-            found.extend(points.iter().map(|point| describe(&point.unwrap())));
+        let resource = walk::metrics(&batch.bytes).next().unwrap().unwrap();
+        for metric in resource
+            .items()
+            .map(Result::unwrap)
+            .filter(|metric| metric.name == name)
+        {
+            metric.each_point(|point| found.push(describe(&point))).unwrap();
         }
     }
     found
@@ -58,15 +55,15 @@ fn record_phase(recorder: &mut Recorder<'_>, time: u64, phase: &str) {
     recorder.record_state(metric, attribute, UnixNanos(time), phase, &[]);
 }
 
-fn describe(point: &NumberPoint<'_>) -> (u64, NumberValue, String) {
+fn describe(point: &AnyPoint<'_, '_>) -> (u64, NumberValue, String) {
     let attribute = point
-        .attributes
+        .attributes()
         .iter()
         .last()
         .map(|attribute| format!("{:?}", attribute.unwrap().value.unwrap()));
     (
-        point.time_unix_nano,
-        point.value().unwrap(),
+        point.time().0,
+        point.number().unwrap(),
         attribute.unwrap_or_default(),
     )
 }

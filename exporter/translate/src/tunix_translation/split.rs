@@ -2,8 +2,9 @@
 
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE};
 use pulsetrain_otlp::{
-    UnixNanos, WireError,
-    view::{AnyValue, KeyValue, Message, Metric, MetricData, NumberPoint, ResourceMetrics, ScopeMetrics},
+    WireError,
+    view::{AnyValue, KeyValue, Message, Metric, ResourceMetrics, ScopeMetrics},
+    walk::{AnyPoint, PointKind},
 };
 
 use crate::field_rewrite::{FieldAction, rewrite_field};
@@ -91,23 +92,29 @@ fn take_points<'m>(
 /// Returns the points of a gauge of Tunix. The list is empty if the metric is not a gauge, or if another writer added points.
 fn points_of(metric: &[u8]) -> Result<Vec<OtelPoint<'_>>, WireError> {
     let metric = Metric::decode(metric)?;
-    let (Some(MetricData::Gauge(gauge)), Ok(name)) = (metric.data(), metric.name.to_str()) else {
+    let data = metric.data().filter(|data| data.kind() == PointKind::Gauge);
+    let (Some(data), Ok(name)) = (data, metric.name.to_str()) else {
         return Ok(Vec::new());
     };
-    let mut points = Vec::with_capacity(gauge.data_points.len());
-    for point in gauge.data_points {
-        match point_of(name, &point?)? {
+    let mut points = Vec::with_capacity(data.point_count());
+    let mut is_of_tunix = true;
+    data.try_each_point(|point| {
+        match point_of(name, &point)? {
             Some(point) => points.push(point),
-            None => return Ok(Vec::new()),
+            None => is_of_tunix = false,
         }
+        Ok::<_, WireError>(())
+    })?;
+    if !is_of_tunix {
+        points.clear();
     }
     Ok(points)
 }
 
 /// Returns a point of Tunix, or `None` if it lacks the mode. Plain fine-tuning has no prefix.
-fn point_of<'m>(name: &'m str, point: &NumberPoint<'m>) -> Result<Option<OtelPoint<'m>>, WireError> {
+fn point_of<'m>(name: &'m str, point: &AnyPoint<'_, 'm>) -> Result<Option<OtelPoint<'m>>, WireError> {
     let (mut prefix, mut mode) = (Some(""), None);
-    for attribute in point.attributes {
+    for attribute in point.attributes() {
         let attribute = attribute?;
         if attribute.key == PREFIX {
             prefix = text(&attribute);
@@ -115,14 +122,14 @@ fn point_of<'m>(name: &'m str, point: &NumberPoint<'m>) -> Result<Option<OtelPoi
             mode = text(&attribute);
         }
     }
-    let (Some(prefix), Some(mode), Some(value)) = (prefix, mode, point.value()) else {
+    let (Some(prefix), Some(mode), Some(value)) = (prefix, mode, point.number()) else {
         return Ok(None);
     };
     Ok(Some(OtelPoint {
         prefix,
         mode,
         name,
-        time_unix_nanos: UnixNanos(point.time_unix_nano),
+        time_unix_nanos: point.time(),
         value: value.as_f64(),
     }))
 }

@@ -122,11 +122,7 @@ impl Levels {
 
 #[cfg(test)]
 mod tests {
-    use pulsetrain_otlp::{
-        Signal,
-        view::{Message, MetricsData, NumberPoint, NumberValue},
-        write::Envelope,
-    };
+    use pulsetrain_otlp::{Signal, walk, write::Envelope};
     use pulsetrain_pipeline::{Batch, clock};
 
     use super::*;
@@ -137,23 +133,18 @@ mod tests {
         let encoded = writer
             .finish(&Envelope::new(&[], "test", "", ""))
             .expect("points");
-        let data = MetricsData::decode(&encoded.bytes).expect("our own bytes");
-        let scopes = data
-            .resource_metrics
-            .into_iter()
+        let mut lags = Vec::new();
+        for metric in walk::metrics(&encoded.bytes)
             .flatten()
-            .flat_map(|resource| resource.scope_metrics);
-        let metrics = scopes.flatten().flat_map(|scope| scope.metrics).flatten();
-        let of_lag = metrics.filter(|found| found.name == metric::PULSETRAIN_SOURCE_LAG.name);
-        let points = of_lag.flat_map(|metric| match metric.data() {
-            Some(pulsetrain_otlp::view::MetricData::Gauge(gauge)) => gauge.data_points.into_iter(),
-            other => panic!("a gauge: {other:?}"),
-        });
-        let value = |point: NumberPoint<'_>| {
-            let is_end = point.flags & NumberPoint::NO_RECORDED_VALUE != 0;
-            (!is_end).then(|| point.value().map_or(f64::NAN, NumberValue::as_f64))
-        };
-        points.flatten().map(value).collect()
+            .flat_map(|resource| resource.items())
+        {
+            let metric = metric.expect("our own bytes");
+            if metric.name == metric::PULSETRAIN_SOURCE_LAG.name {
+                let read = metric.each_point(|point| lags.push(point.number().map(NumberValue::as_f64)));
+                read.expect("our own bytes");
+            }
+        }
+        lags
     }
 
     #[test]

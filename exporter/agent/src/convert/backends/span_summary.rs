@@ -6,7 +6,8 @@ use std::{collections::HashMap, time::Duration};
 use pulsetrain_backends::TimeWindow;
 use pulsetrain_otlp::{
     Signal, UnixNanos, WireError,
-    view::{AnyValue, Message, Resource, ResourceSpans, TracesData},
+    view::{AnyValue, Message, Resource},
+    walk,
     wire::{Reader, Value},
 };
 use pulsetrain_semconv::attribute;
@@ -31,18 +32,15 @@ impl SpanSummary {
     }
 
     fn note_spans(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        let mut resources = TracesData::decode(bytes)?.resource_spans.iter();
-        while let Some(bytes) = resources.next_bytes() {
-            let bytes = bytes?;
-            self.note_resource(bytes)?;
-            for scope in ResourceSpans::decode(bytes)?.scope_spans {
-                for span in scope?.spans {
-                    let span = span?;
-                    self.note_time(
-                        UnixNanos(span.start_time_unix_nano),
-                        UnixNanos(span.end_time_unix_nano),
-                    );
-                }
+        for resource in walk::spans(bytes) {
+            let resource = resource?;
+            self.note_resource(resource.bytes)?;
+            for span in resource.items() {
+                let span = span?;
+                self.note_time(
+                    UnixNanos(span.start_time_unix_nano),
+                    UnixNanos(span.end_time_unix_nano),
+                );
             }
         }
         Ok(())

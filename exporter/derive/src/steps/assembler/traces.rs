@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pulsetrain_otlp::{
     UnixNanos, WireError,
-    view::{AnyValue, Message, ResourceSpans, Span, TracesData},
+    view::{AnyValue, Span},
+    walk,
 };
 use pulsetrain_pipeline::{Batch, clock::Instant};
 use pulsetrain_run::{integer, label};
@@ -28,18 +29,15 @@ impl Assembler {
         now: Instant,
         out: &mut Vec<LifecycleFacts>,
     ) -> Result<(), WireError> {
-        let mut resources = TracesData::decode(batch.bytes())?.resource_spans.iter();
-        while let Some(resource_message) = resources.next_bytes() {
-            let resource_message = resource_message?;
-            let Some(rank) = self.rank_of(resource_bytes(resource_message), now) else {
+        for resource in walk::spans(batch.bytes()) {
+            let resource = resource?;
+            let Some(rank) = self.rank_of(resource_bytes(resource.bytes), now) else {
                 continue;
             };
-            for scope in ResourceSpans::decode(resource_message)?.scope_spans {
-                for span in scope?.spans {
-                    let span = span?;
-                    if let Some(role) = SpanRole::of(span.name) {
-                        self.take_span(rank, role, &span, (batch, now), out);
-                    }
+            for span in resource.items() {
+                let span = span?;
+                if let Some(role) = SpanRole::of(span.name) {
+                    self.take_span(rank, role, &span, (batch, now), out);
                 }
             }
         }
