@@ -122,7 +122,7 @@ impl Levels {
 
 #[cfg(test)]
 mod tests {
-    use pulsetrain_otlp::{Signal, walk, write::Envelope};
+    use pulsetrain_otlp::{Signal, view::NumberValue, walk, write::Envelope};
     use pulsetrain_pipeline::{Batch, clock};
 
     use super::*;
