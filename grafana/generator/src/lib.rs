@@ -18,7 +18,7 @@ pub use dashboard::{DashboardQuery, Data, Language, queries};
 pub use definition_error::DefinitionError;
 pub use generated_file::{GeneratedFile, out_of_date, stale, write};
 pub use query::{Query, Vocabulary};
-pub use thresholds::Thresholds;
+pub use thresholds::{ThresholdError, Thresholds};
 
 /// Reads the folder of definitions and returns every file that is generated from it.
 ///

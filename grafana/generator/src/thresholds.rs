@@ -17,6 +17,32 @@ pub struct Thresholds {
     xid_classes: BTreeMap<String, XidClass>,
 }
 
+/// The error of a placeholder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ThresholdError {
+    /// There is no threshold of this name.
+    #[error("no threshold `{0}` in thresholds.yaml")]
+    Name(String),
+    /// A threshold has no such format.
+    #[error("unknown format `{0}`; use duration or percent")]
+    Format(String),
+    /// There is no such class of XID errors.
+    #[error("no class `{0}` of XID errors in xid.yaml")]
+    XidClass(String),
+    /// A class of XID errors has no such format.
+    #[error("unknown format `{format}` of `{name}`; use list")]
+    XidFormat {
+        /// The placeholder.
+        name: String,
+        /// The format.
+        format: String,
+    },
+    /// A placeholder has no end.
+    #[error("`{0}` without `}}`")]
+    Unclosed(String),
+}
+
 /// One threshold.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,7 +93,7 @@ impl Thresholds {
     /// # Errors
     ///
     /// Returns the placeholder with an unknown name or an unknown format.
-    pub fn substitute(&self, text: &str) -> Result<String, String> {
+    pub fn substitute(&self, text: &str) -> Result<String, ThresholdError> {
         self.replace(text, |threshold, _| threshold.value)
     }
 
@@ -77,7 +103,7 @@ impl Thresholds {
     /// # Errors
     ///
     /// As [`substitute`](Self::substitute).
-    pub fn substitute_scaled(&self, text: &str, factor: f64) -> Result<String, String> {
+    pub fn substitute_scaled(&self, text: &str, factor: f64) -> Result<String, ThresholdError> {
         self.replace(text, |threshold, after| {
             if threshold.unit == "s" && !after.starts_with('s') {
                 threshold.value / factor
@@ -88,7 +114,11 @@ impl Thresholds {
     }
 
     /// Replaces every placeholder by its codes, or by the result of `number` for its threshold and the text that follows.
-    fn replace(&self, text: &str, number: impl Fn(&Threshold, &str) -> f64) -> Result<String, String> {
+    fn replace(
+        &self,
+        text: &str,
+        number: impl Fn(&Threshold, &str) -> f64,
+    ) -> Result<String, ThresholdError> {
         let mut result = String::with_capacity(text.len());
         let mut rest = text;
         let next = |rest: &str| {
@@ -99,7 +129,7 @@ impl Thresholds {
             let (before, after) = (&rest[..start], &rest[start + 2..]);
             let (placeholder, after) = after
                 .split_once('}')
-                .ok_or_else(|| format!("`{}` without `}}`", &rest[start..]))?;
+                .ok_or_else(|| ThresholdError::Unclosed(rest[start..].to_owned()))?;
             let (name, format) = match placeholder.split_once('|') {
                 Some((name, format)) => (name, Some(format)),
                 None => (placeholder, None),
@@ -109,13 +139,18 @@ impl Thresholds {
                 let threshold = self
                     .numbers
                     .get(name)
-                    .ok_or_else(|| format!("no threshold `{name}` in thresholds.yaml"))?;
+                    .ok_or_else(|| ThresholdError::Name(name.to_owned()))?;
                 result.push_str(&formatted(number(threshold, after), format)?);
             } else if let Some(class) = name.strip_prefix("xid.") {
                 let separator = match format {
                     None => "|",
                     Some("list") => ", ",
-                    Some(other) => return Err(format!("unknown format `{other}` of `{name}`; use list")),
+                    Some(other) => {
+                        return Err(ThresholdError::XidFormat {
+                            name: name.to_owned(),
+                            format: other.to_owned(),
+                        });
+                    }
                 };
                 result.push_str(&self.xid_codes(class)?.join(separator));
             }
@@ -126,12 +161,12 @@ impl Thresholds {
     }
 
     /// Returns the codes of a class, or of all classes, in ascending order.
-    fn xid_codes(&self, class: &str) -> Result<Vec<String>, String> {
+    fn xid_codes(&self, class: &str) -> Result<Vec<String>, ThresholdError> {
         let classes = self.xid_classes.iter();
         let of_class = classes.filter(|(name, _)| class == "all" || *name == class);
         let mut codes: Vec<u16> = of_class.flat_map(|(_, class)| class.codes.clone()).collect();
         if codes.is_empty() {
-            return Err(format!("no class `{class}` of XID errors in xid.yaml"));
+            return Err(ThresholdError::XidClass(class.to_owned()));
         }
         codes.sort_unstable();
         Ok(codes.iter().map(ToString::to_string).collect())
@@ -144,12 +179,12 @@ fn read<T: DeserializeOwned>(definitions: &Path, file: &str) -> Result<T, Defini
     serde_saphyr::from_str(&text).map_err(|source| error(source.to_string()))
 }
 
-fn formatted(value: f64, format: Option<&str>) -> Result<String, String> {
+fn formatted(value: f64, format: Option<&str>) -> Result<String, ThresholdError> {
     match format {
         None => Ok(value.to_string()),
         Some("duration") => Ok(duration::format((value * 1e3) as u64)),
         Some("percent") => Ok(format!("{} %", (value * 1e4).round() / 1e2)),
-        Some(other) => Err(format!("unknown format `{other}`; use duration or percent")),
+        Some(other) => Err(ThresholdError::Format(other.to_owned())),
     }
 }
 
@@ -209,7 +244,7 @@ mod tests {
             ("${xid.fatal", "without `}`"),
         ] {
             let error = thresholds().substitute(text).unwrap_err();
-            assert!(error.contains(expected), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Alert, AlertTest, Fires, GENERATED, Group, Rules, template};
+use super::{
+    Alert, AlertTest, Fires, GENERATED, Group, Rules,
+    template::{self, TemplateError},
+};
 use crate::{DefinitionError, GeneratedFile, yaml::Yaml};
 
 /// Time between two values of a series, and between two evaluations of the rules.
@@ -50,7 +53,7 @@ fn tests_of(rules: &Rules, group: &Group) -> Result<Vec<Yaml>, Vec<DefinitionErr
     if errors.is_empty() { Ok(tests) } else { Err(errors) }
 }
 
-fn test_of(rules: &Rules, alert: &Alert, test: &AlertTest) -> Result<Yaml, String> {
+fn test_of(rules: &Rules, alert: &Alert, test: &AlertTest) -> Result<Yaml, TemplateError> {
     let series = test
         .series
         .iter()
@@ -79,7 +82,7 @@ fn at(alert: &Alert, time: &str, alerts: Vec<Yaml>) -> Yaml {
     ])
 }
 
-fn fired(rules: &Rules, alert: &Alert, fires: &Fires) -> Result<Yaml, String> {
+fn fired(rules: &Rules, alert: &Alert, fires: &Fires) -> Result<Yaml, TemplateError> {
     let mut labels: BTreeMap<String, String> = fires.labels.clone();
     labels.insert("severity".to_owned(), alert.severity.as_str().to_owned());
     let mut annotations = Vec::new();

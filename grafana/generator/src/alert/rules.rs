@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Display,
     fs,
     path::{Path, PathBuf},
 };
@@ -77,8 +78,10 @@ impl Rules {
         factor: f64,
     ) -> Result<Self, Vec<DefinitionError>> {
         let mut rules = Self::read(definitions).map_err(|error| vec![error])?;
-        let mut errors =
-            rules.substitute(|text| promql::scaled(&thresholds.substitute_scaled(text, factor)?, factor));
+        let mut errors = rules.substitute(|text| {
+            let text = thresholds.substitute_scaled(text, factor);
+            promql::scaled(&text.map_err(|error| error.to_string())?, factor)
+        });
         errors.extend(rules.substitute_texts(thresholds));
         let scale = |text: &mut String| {
             let millis = duration::parse(text).unwrap_or_default() as f64 / factor;
@@ -131,7 +134,7 @@ impl Rules {
     }
 
     /// Changes every expression; returns the errors.
-    fn substitute(&mut self, change: impl Fn(&str) -> Result<String, String>) -> Vec<DefinitionError> {
+    fn substitute<E: Display>(&mut self, change: impl Fn(&str) -> Result<String, E>) -> Vec<DefinitionError> {
         let mut errors = Vec::new();
         let mut apply = |file: &str, name: &str, expr: &mut String| match change(expr) {
             Ok(changed) => *expr = changed,

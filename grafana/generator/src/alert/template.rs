@@ -2,6 +2,20 @@
 
 use std::collections::BTreeMap;
 
+/// The action of a template that cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TemplateError {
+    #[error("`{{{{` without `}}}}`")]
+    Unclosed,
+    #[error("the alert has no label `{0}` in its test")]
+    Label(String),
+    #[error(
+        "`{{{{ {0} }}}}` is not supported; use `$labels.NAME`, `$value | humanizePercentage`, \
+         `$value | humanizeDuration` or `$value | printf \"%.1f\"`"
+    )]
+    Action(String),
+}
+
 /// Renders a template with the labels and the value of an alert.
 ///
 /// # Errors
@@ -11,11 +25,11 @@ pub(super) fn render(
     template: &str,
     labels: &BTreeMap<String, String>,
     value: f64,
-) -> Result<String, String> {
+) -> Result<String, TemplateError> {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (action, after) = after.split_once("}}").ok_or("`{{` without `}}`")?;
+        let (action, after) = after.split_once("}}").ok_or(TemplateError::Unclosed)?;
         text.push_str(before);
         text.push_str(&evaluate(action.trim(), labels, value)?);
         rest = after;
@@ -24,20 +38,15 @@ pub(super) fn render(
     Ok(text)
 }
 
-fn evaluate(action: &str, labels: &BTreeMap<String, String>, value: f64) -> Result<String, String> {
+fn evaluate(action: &str, labels: &BTreeMap<String, String>, value: f64) -> Result<String, TemplateError> {
     if let Some(label) = action.strip_prefix("$labels.") {
         let found = labels.get(label).cloned();
-        return found.ok_or_else(|| format!("the alert has no label `{label}` in its test"));
+        return found.ok_or_else(|| TemplateError::Label(label.to_owned()));
     }
     match action {
         "$value | humanizePercentage" => Ok(format!("{}%", four_digits(value * 100.0))),
         "$value | humanizeDuration" => Ok(humanized_duration(value)),
-        _ => printed(action, value).ok_or_else(|| {
-            format!(
-                "`{{{{ {action} }}}}` is not supported; use `$labels.NAME`, `$value | humanizePercentage`, \
-                 `$value | humanizeDuration` or `$value | printf \"%.1f\"`"
-            )
-        }),
+        _ => printed(action, value).ok_or_else(|| TemplateError::Action(action.to_owned())),
     }
 }
 
