@@ -23,7 +23,7 @@ use serde_json::{de::IoRead, value::RawValue};
 
 use self::{
     bare_words::QuotedNumbers,
-    event::Event,
+    event::{Event, EventError},
     pairs::{Complete, Pairs},
     rows::Rows,
 };
@@ -151,17 +151,17 @@ impl Trace {
         }
         self.count += 1;
         let taken = serde_json::from_str::<Event<'_>>(text)
-            .map_err(|error| error.to_string())
+            .map_err(EventError::from)
             .and_then(|event| self.sort(&event, text));
-        if let Err(problem) = taken {
+        if let Err(error) = taken {
             let quoted = on_one_line(text, QUOTED);
-            let problem = on_one_line(&problem, PROBLEM);
+            let problem = on_one_line(&error.to_string(), PROBLEM);
             self.problem(format!("event {}, {quoted}: {problem}", self.count));
         }
     }
 
     /// Adds an event to the sorter, or stores the metadata of a process or a thread.
-    fn sort(&mut self, event: &Event<'_>, text: &str) -> Result<(), String> {
+    fn sort(&mut self, event: &Event<'_>, text: &str) -> Result<(), EventError> {
         match &*event.phase {
             "M" => return self.rows.describe(event),
             "X" => {

@@ -38,6 +38,23 @@ pub(super) struct Event<'a> {
     pub(super) args: Value,
 }
 
+/// The reason why an event is not used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EventError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("it has no values in `args`")]
+    NoValues,
+    #[error("it has no `ts`")]
+    NoTime,
+    #[error("`ts` is {0}, not a time in microseconds")]
+    Time(String),
+    #[error("`dur` is {0}, not a duration in microseconds")]
+    Duration(String),
+    #[error("it has no text for `{0}`")]
+    NoText(String),
+}
+
 /// A thread of a process, or an asynchronous operation.
 pub(super) type RowKey = (String, String);
 
@@ -85,9 +102,9 @@ impl Event<'_> {
     ///
     /// # Errors
     /// The counter has no values.
-    pub(super) fn odd_values(&self) -> Result<u64, String> {
+    pub(super) fn odd_values(&self) -> Result<u64, EventError> {
         let values = self.args.as_object().filter(|values| !values.is_empty());
-        let values = values.ok_or("it has no values in `args`")?;
+        let values = values.ok_or(EventError::NoValues)?;
         Ok(values.values().filter(|value| number(value).is_none()).count() as u64)
     }
 
@@ -97,17 +114,17 @@ impl Event<'_> {
     }
 
     /// Returns its time or its start, in nanoseconds.
-    pub(super) fn nanos(&self) -> Result<u64, String> {
-        let ts = self.ts.ok_or("it has no `ts`")?;
-        nanos(ts.get()).ok_or_else(|| format!("`ts` is {ts}, not a time in microseconds"))
+    pub(super) fn nanos(&self) -> Result<u64, EventError> {
+        let ts = self.ts.ok_or(EventError::NoTime)?;
+        nanos(ts.get()).ok_or_else(|| EventError::Time(ts.to_string()))
     }
 
     /// Returns its duration in nanoseconds.
-    pub(super) fn duration(&self) -> Result<u64, String> {
+    pub(super) fn duration(&self) -> Result<u64, EventError> {
         let Some(dur) = self.dur else {
             return Ok(0);
         };
-        nanos(dur.get()).ok_or_else(|| format!("`dur` is {dur}, not a duration in microseconds"))
+        nanos(dur.get()).ok_or_else(|| EventError::Duration(dur.to_string()))
     }
 
     /// Returns an argument that is a text.

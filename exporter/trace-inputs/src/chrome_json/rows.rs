@@ -13,7 +13,7 @@ use pulsetrain_perfetto::{
 use serde_json::{Map, Value};
 
 use super::{
-    event::{Event, RowKey, key, number},
+    event::{Event, EventError, RowKey, key, number},
     pairs::{Complete, UNFINISHED},
 };
 use pulsetrain_to_perfetto::vocabulary::EMPTY;
@@ -65,7 +65,7 @@ struct Arrow {
 
 impl Rows {
     /// Stores the metadata of a process or a thread.
-    pub(super) fn describe(&mut self, event: &Event<'_>) -> Result<(), String> {
+    pub(super) fn describe(&mut self, event: &Event<'_>) -> Result<(), EventError> {
         let names = self.names.entry(key(&event.pid)).or_default();
         let (text, place) = match &*event.name {
             "process_name" => (event.text("name"), &mut names.name),
@@ -82,7 +82,7 @@ impl Rows {
             // All other metadata is ignored: the viewer orders the threads.
             _ => return Ok(()),
         };
-        text.ok_or_else(|| format!("it has no text for `{}`", event.name))?
+        text.ok_or_else(|| EventError::NoText(event.name.to_string()))?
             .clone_into(place);
         Ok(())
     }
