@@ -23,7 +23,7 @@ use std::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(crate) use self::{
-    health::{Readiness, serve as serve_health},
+    health::{REPORT_PATH, Readiness, ReadinessReport, ReportedProblem, serve as serve_health},
     recorders::Recorders,
 };
 use self::{running::Running, systemd::Systemd};

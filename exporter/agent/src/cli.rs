@@ -3,8 +3,9 @@
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pulsetrain_formats::{LogFormat, format_by_name};
+use pulsetrain_formats::{LogFormat, format_by_name, format_names};
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_pipeline::Problem;
 use pulsetrain_record::Timezone;
 use pulsetrain_tail::RankSource;
 
@@ -89,7 +90,7 @@ pub(crate) struct ImportArguments {
 
     /// The zone of timestamps without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: UTC;
     /// with --follow, inferred from a log that is being written]
-    #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = Timezone::parse)]
+    #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = timezone)]
     pub(crate) timezone: Option<Timezone>,
 
     /// The time after which import gives up an unreachable target. With --follow, targets are retried without limit
@@ -214,7 +215,7 @@ pub(crate) struct RunArguments {
 
     /// The zone of timestamps without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: inferred
     /// from the clock, else the zone of this machine]
-    #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = Timezone::parse)]
+    #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = timezone)]
     pub(crate) timezone: Option<Timezone>,
 
     /// Do not watch the GPUs of this machine. If several ranks share a machine, only the first rank watches the GPUs
@@ -285,50 +286,54 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FormatChoice(pub(crate) Option<&'static LogFormat>);
 
-fn format(name: &str) -> Result<FormatChoice, String> {
+fn format(name: &str) -> Result<FormatChoice, Problem> {
     if name == "auto" {
         return Ok(FormatChoice(None));
     }
-    let format = format_by_name(name)
-        .map_err(|names| format!("there is no such format; use auto or one of: {names}"))?;
-    Ok(FormatChoice(Some(format)))
+    match format_by_name(name) {
+        Some(format) => Ok(FormatChoice(Some(format))),
+        None => Err(Problem::new("there is no such format")
+            .with_remedy(format!("use auto or one of: {}", format_names()))),
+    }
 }
 
 /// Parses an address that only this machine can reach.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
+fn loopback(text: &str) -> Result<SocketAddr, Problem> {
     let address: SocketAddr = text
         .parse()
         .map_err(|_| "expected an address such as 127.0.0.1:9464".to_owned())?;
     if address.ip().is_loopback() {
         Ok(address)
     } else {
-        Err("other machines could read the telemetry; use a loopback address such as 127.0.0.1:9464, or allow it with \
-             allow_remote in the file of --config"
-            .to_owned())
+        Err(Problem::new("other machines could read the telemetry").with_remedy("use a loopback address such as 127.0.0.1:9464, or allow it with allow_remote in the file of --config"))
     }
 }
 
-fn not_empty(text: &str) -> Result<String, String> {
+fn timezone(name: &str) -> Result<Timezone, Problem> {
+    Timezone::parse(name).map_err(|error| Problem::new(error.to_string()).with_remedy(error.remedy()))
+}
+
+fn not_empty(text: &str) -> Result<String, Problem> {
     if text.is_empty() {
-        Err("must not be empty".to_owned())
+        Err("must not be empty".into())
     } else {
         Ok(text.to_owned())
     }
 }
 
-fn start_time(text: &str) -> Result<UnixNanos, String> {
-    let time: jiff::Timestamp = text
-        .parse()
-        .map_err(|error| format!("{error}; write it like 2026-11-21T00:18:40Z"))?;
+fn start_time(text: &str) -> Result<UnixNanos, Problem> {
+    let time: jiff::Timestamp = text.parse().map_err(|error: jiff::Error| {
+        Problem::new(error.to_string()).with_remedy("write it like 2026-11-21T00:18:40Z")
+    })?;
     let nanos = u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())?;
     Ok(UnixNanos(nanos))
 }
 
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, Problem> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "is not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    Duration::try_from_secs_f64(seconds).map_err(|error| Problem::new(error.to_string()))
 }
 
 #[cfg(test)]
@@ -348,7 +353,12 @@ mod tests {
             start_time("1970-01-01T01:00:00.000000001+01:00"),
             Ok(UnixNanos(1))
         );
-        assert!(start_time("yesterday").unwrap_err().contains("write it like"));
+        assert!(
+            start_time("yesterday")
+                .unwrap_err()
+                .to_string()
+                .contains("write it like")
+        );
         assert!(start_time("1969-12-31T23:59:59Z").is_err());
     }
 }

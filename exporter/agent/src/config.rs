@@ -36,13 +36,15 @@ mod spanned;
 mod tests;
 mod variables;
 
+#[cfg(test)]
+pub(crate) use self::quantity::Time;
 pub(crate) use self::{
     check::{addresses, check, mapped, readable},
     derive::DeriveConfig,
     disk_queue::DiskQueueSetting,
     drawing::{Attributes, DrawingSection},
     exposure::{AuthSection, ExposureKeys, ServerTlsSection},
-    fault::Fault,
+    fault::{Fault, ValueError},
     file::FileSection,
     gpu::{GPUS, GpuSection},
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
@@ -53,7 +55,7 @@ pub(crate) use self::{
     perfetto::PerfettoSection,
     port_owner::port_owner,
     print::print,
-    quantity::{Size, Time},
+    quantity::{Size, parsed_time},
     read::{load, load_with_faults},
     sinks::{PrometheusSection, SinkConfig, TranslationName},
     source_list::{AGENT_SOURCE, warnings},

@@ -28,7 +28,7 @@ use clap::Args;
 
 use self::{
     agent::RunningAgent,
-    finding::{Findings, Subject},
+    finding::{Findings, Level, Subject},
     variables::Variables,
 };
 use crate::{
@@ -154,8 +154,7 @@ async fn configuration(
 /// Reports the faults of the configuration.
 fn report(faults: &[Fault], findings: &mut Findings) {
     for fault in faults {
-        let message = &fault.message;
-        let (what, fix) = message.rsplit_once("; ").unwrap_or((message, CORRECT));
-        findings.wrong(Subject::Config(fault.place()), what, fix);
+        let place = Subject::Config(fault.place());
+        findings.add(Level::Wrong, place, fault.problem.clone(), CORRECT);
     }
 }

@@ -3,6 +3,8 @@
 use std::{fmt, process::ExitCode};
 
 use pulsetrain_formats::FormatError;
+use pulsetrain_net::NetError;
+use pulsetrain_pipeline::Problem;
 use pulsetrain_tail::TailError;
 use pulsetrain_trace_inputs::ConvertError;
 
@@ -10,9 +12,9 @@ use pulsetrain_trace_inputs::ConvertError;
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line is invalid.
-    Usage(String),
+    Usage(Problem),
     /// An external operation failed.
-    Failed(String),
+    Failed(Problem),
 }
 
 /// The exit code of a command that finished, but lost, skipped or rejected something.
@@ -21,12 +23,18 @@ pub(crate) const INCOMPLETE: u8 = 1;
 impl Failure {
     /// A usage error with the text of any error.
     pub(crate) fn usage(error: impl fmt::Display) -> Self {
-        Self::Usage(error.to_string())
+        Self::Usage(Problem::new(error.to_string()))
     }
 
     /// A failure with the text of any error.
     pub(crate) fn failed(error: impl fmt::Display) -> Self {
-        Self::Failed(error.to_string())
+        Self::Failed(Problem::new(error.to_string()))
+    }
+
+    /// Returns the cause and the remedy.
+    pub(crate) fn into_problem(self) -> Problem {
+        let (Self::Usage(problem) | Self::Failed(problem)) = self;
+        problem
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -39,13 +47,13 @@ impl Failure {
 
 impl From<FormatError> for Failure {
     fn from(error: FormatError) -> Self {
-        Self::failed(error)
+        TailError::from(error).into()
     }
 }
 
 impl From<TailError> for Failure {
     fn from(error: TailError) -> Self {
-        Self::failed(error)
+        Self::Failed(error.problem())
     }
 }
 
@@ -58,8 +66,13 @@ impl From<ConvertError> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(message) => write!(f, "{message}\n\nFor more information, try '--help'."),
-            Self::Failed(message) => f.write_str(message),
+            Self::Usage(problem) => write!(f, "{problem}\n\nFor more information, try '--help'."),
+            Self::Failed(problem) => problem.fmt(f),
         }
     }
+}
+
+/// Returns the cause and the remedy of an error of a server.
+pub(crate) fn net_problem(error: &NetError) -> Problem {
+    Problem::new(error.to_string()).with_remedy(error.remedy())
 }

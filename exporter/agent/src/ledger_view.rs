@@ -21,7 +21,7 @@ impl PageTelemetry for LedgerView {
                     )
                 })
                 .collect(),
-            error: counts.failure.as_ref().map(|failure| failure.message.clone()),
+            error: counts.failure.as_ref().map(|failure| failure.problem.to_string()),
             name: counts.name,
         });
         sinks.collect()

@@ -22,8 +22,8 @@ use pulsetrain_gpu::workload::Workload;
 use pulsetrain_launcher::{Chunks, HeldSignals, SignalForwarder, Trainer};
 use pulsetrain_page::PageStore;
 use pulsetrain_pipeline::{
-    CancellationToken, Ingress, Pipeline, PipelineBuilder, Requirement, Sink, SinkTaskConfig, Source,
-    run_sources,
+    CancellationToken, Ingress, Pipeline, PipelineBuilder, Problem, Requirement, Sink, SinkTaskConfig,
+    Source, run_sources,
 };
 use pulsetrain_tail::{Checkpointer, ImportReport, RankSource, RunOptions, TailError, TailEvent};
 use tokio::{runtime::Runtime, task::JoinHandle};
@@ -110,7 +110,7 @@ fn supervise(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Fa
 }
 
 /// Returns the warnings of `run` about the identity that the environment gives the ranks of a run.
-pub(crate) fn identity_warnings(variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+pub(crate) fn identity_warnings(variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let identity = Identity::new(None, variable, identity::new_id);
     identity.warnings().collect()
 }

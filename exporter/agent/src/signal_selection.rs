@@ -1,7 +1,7 @@
 //! The signals of a target: `traces,metrics=http://host:4318` on the command line, and the sink that filters by them.
 
 use pulsetrain_otlp::{Signal, Signals};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
 use crate::failure::Failure;
 
@@ -65,7 +65,7 @@ impl Sink for SelectedSink {
         self.sink.deliver(batch)
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         self.sink.finish()
     }
 }
@@ -94,9 +94,10 @@ mod tests {
 
     #[test]
     fn unknown_signal_name_before_a_url_is_rejected() {
-        let Err(Failure::Usage(message)) = split("trace=http://h:1") else {
+        let Err(Failure::Usage(problem)) = split("trace=http://h:1") else {
             panic!("it was read")
         };
+        let message = problem.to_string();
         assert!(
             message.contains("\"trace\"") && message.contains("write traces"),
             "{message}"

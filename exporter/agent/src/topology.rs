@@ -16,7 +16,9 @@ use pulsetrain_gpu::{
 };
 use pulsetrain_otlp::Signals;
 use pulsetrain_page::PageStore;
-use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, PipelineBuilder, Sink, Source, ThrottledLog};
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, CancellationToken, PipelineBuilder, Problem, Sink, Source, ThrottledLog,
+};
 use pulsetrain_receiver::ReceiverSource;
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileConfig, FileControl, FileSink, FlightRecorder, OpenMetricsSink,
@@ -38,7 +40,7 @@ use crate::{
         SourceConfig,
     },
     convert::trace,
-    failure::Failure,
+    failure::{Failure, net_problem},
     import::resource::Resource,
     log::{self, Level, Subject},
     signal_selection::{self, SelectedSink},
@@ -112,7 +114,7 @@ pub(crate) fn sinks_of_trainer(
     for target in parsed(targets)? {
         match target.open(&[], Some(&checkpointer)) {
             Ok(sink) => opened.push(sink),
-            Err(Failure::Failed(message)) => report(&message),
+            Err(Failure::Failed(problem)) => report(&problem.to_string()),
             Err(usage) => return Err(usage),
         }
     }
@@ -128,7 +130,7 @@ fn parsed(targets: &[String]) -> Result<Vec<Target>, Failure> {
 ///
 /// # Errors
 /// Returns the place and the fault.
-pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, String)> {
+pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, Problem)> {
     let (location, outcome) = match sink {
         SinkConfig::Prometheus(page) => (page.listen.location, page.settings().check()),
         SinkConfig::Otlp(otlp) => (otlp.location, otlp::check(otlp)?),
@@ -152,9 +154,9 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, String)> {
     match sink.signals() {
         Some(list) if list.0.is_empty() => Err((
             list.location,
-            "signals is an empty list; name traces, metrics or logs".to_owned(),
+            Problem::new("signals is an empty list").with_remedy("name traces, metrics or logs"),
         )),
-        _ => outcome.map_err(|error| (location, error.to_string())),
+        _ => outcome.map_err(|error| (location, error.problem())),
     }
 }
 
@@ -356,7 +358,8 @@ fn receiver_source(
     config: &ReceiverSection,
     report: impl Fn(&dyn Display) + Clone + Send + Sync + 'static,
 ) -> Result<Box<dyn Source>, Failure> {
-    let receiver = ReceiverSource::bind(config.settings(), report.clone()).map_err(Failure::failed)?;
+    let receiver = ReceiverSource::bind(config.settings(), report.clone())
+        .map_err(|error| Failure::Failed(net_problem(&error)))?;
     if !config.rename_tunix {
         return Ok(Box::new(receiver));
     }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 use pulsetrain_sinks::blocking;
 use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoError, PerfettoMapper};
 
@@ -58,23 +58,25 @@ impl Sink for TraceSink {
         let batch = batch.clone();
         Box::pin(async move {
             let added = blocking(&self.parts, move |parts| match parts {
-                Some(parts) => parts.add(&batch).map_err(|error| error.to_string()),
-                None => Err("the file is finished".to_owned()),
+                Some(parts) => {
+                    let added = parts.add(&batch);
+                    added.map_err(|error| Problem::new(error.to_string()))
+                }
+                None => Err("the file is finished".into()),
             });
-            match added.await.flatten() {
+            match added.await.map_err(Problem::from).flatten() {
                 Ok(()) => Delivery::Delivered,
-                Err(message) => Delivery::Refused {
-                    message: format!("{}: {message}", self.name),
-                },
+                Err(problem) => Delivery::Refused(problem.about(&self.name)),
             }
         })
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         Box::pin(async {
             let finish = |parts: &mut Option<Parts>| parts.take().map_or(Ok(()), Parts::finish);
-            let finished = blocking(&self.parts, finish).await.flatten();
-            finished.map_err(|message| format!("{}: {message}", self.name))
+            let finished = blocking(&self.parts, finish).await;
+            let finished = finished.map_err(Problem::from).flatten();
+            finished.map_err(|problem| problem.about(&self.name))
         })
     }
 }
@@ -85,12 +87,15 @@ impl Parts {
         self.mapper.add(batch.signal(), batch.bytes().clone())
     }
 
-    fn finish(self) -> Result<(), String> {
+    fn finish(self) -> Result<(), Problem> {
         if self.is_empty {
-            return Err("there is no file, because nothing arrived".to_owned());
+            return Err("there is no file, because nothing arrived".into());
         }
-        let (file, _) = self.mapper.write(self.file).map_err(|error| error.to_string())?;
-        file.finish()
-            .map_err(|error| format!("cannot write: {error}; make room on the disk or write to another one"))
+        let written = self.mapper.write(self.file);
+        let (file, _) = written.map_err(|error| Problem::new(error.to_string()))?;
+        file.finish().map_err(|error| {
+            Problem::new(format!("cannot write: {error}"))
+                .with_remedy("make room on the disk or write to another one")
+        })
     }
 }

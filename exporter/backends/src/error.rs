@@ -1,6 +1,6 @@
 //! Errors of requests to a store, with their remedies.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
 use http::StatusCode;
 use pulsetrain_net::ClientTlsError;
@@ -12,7 +12,6 @@ use super::tls;
 #[non_exhaustive]
 pub enum BackendError {
     /// The address is invalid.
-    #[error("{url:?} is not the address of a store: {problem}")]
     Url {
         /// The address, without the credentials before an `@`.
         url: String,
@@ -20,7 +19,6 @@ pub enum BackendError {
         problem: &'static str,
     },
     /// A header cannot be sent.
-    #[error("the header {name:?} {problem}")]
     Header {
         /// The name; the value may be a secret.
         name: String,
@@ -28,10 +26,8 @@ pub enum BackendError {
         problem: &'static str,
     },
     /// TLS cannot be set up: a file that cannot be used, or a system without certificate authorities.
-    #[error("cannot set up TLS: {error}{advice}", error = .0, advice = tls_advice(.0))]
     Tls(#[source] ClientTlsError),
     /// The connection failed or broke.
-    #[error("cannot reach {url}: {}; {}", Causes(source.as_ref()), tls::advice(source.as_ref()))]
     Unreachable {
         /// The URL of the request.
         url: String,
@@ -39,7 +35,6 @@ pub enum BackendError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The body of an answer ended early or could not be decompressed, at every attempt.
-    #[error("the answer of {url} is truncated or corrupt: {}; check the proxies between here and the store", Causes(source.as_ref()))]
     BrokenAnswer {
         /// The URL of the request.
         url: String,
@@ -47,7 +42,6 @@ pub enum BackendError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// No answer came before the deadline.
-    #[error("{url} did not respond within {timeout:?}; request less, or raise --timeout")]
     Timeout {
         /// The URL of the request.
         url: String,
@@ -55,7 +49,6 @@ pub enum BackendError {
         timeout: Duration,
     },
     /// The answer exceeds the size limit.
-    #[error("{url} responded with more than {most} bytes; request less at a time")]
     TooLarge {
         /// The URL of the request.
         url: String,
@@ -63,7 +56,6 @@ pub enum BackendError {
         most: usize,
     },
     /// The store answered with an error status.
-    #[error("{url} answered {status}{}{}", Detail(message), advice(*status))]
     Status {
         /// The URL of the request.
         url: String,
@@ -73,9 +65,6 @@ pub enum BackendError {
         message: String,
     },
     /// The answer is not one that such a store sends.
-    #[error(
-        "{url} sent a response that {store} does not send: {problem}; check that it is the address of {store}"
-    )]
     Answer {
         /// The URL of the request.
         url: String,
@@ -87,28 +76,82 @@ pub enum BackendError {
 }
 
 impl BackendError {
+    /// Returns the cause without the remedy.
+    pub fn cause(&self) -> impl fmt::Display {
+        Cause(self)
+    }
+
+    /// Returns the remedy, if it is known and the cause does not name it.
+    pub fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Self::Tls(ClientTlsError::NoAuthorities) => "name a file with some with --ca",
+            Self::Url { .. } | Self::Header { .. } | Self::Tls(_) => return None,
+            Self::Unreachable { source, .. } => tls::advice(source.as_ref()),
+            Self::BrokenAnswer { .. } => "check the proxies between here and the store",
+            Self::Timeout { .. } => "request less, or raise --timeout",
+            Self::TooLarge { .. } => "request less at a time",
+            Self::Status { status, .. } => match *status {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                    "set the tenant with --tenant, or credentials with --header"
+                }
+                StatusCode::NOT_FOUND => "is it the base address of the store?",
+                StatusCode::TOO_MANY_REQUESTS => "lower --parallel, or retry later",
+                _ => return None,
+            },
+            Self::Answer { store, .. } => {
+                return Some(format!("check that it is the address of {store}").into());
+            }
+        }))
+    }
+
     /// Returns whether the store does not have the requested data.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Status { status, .. } if *status == StatusCode::NOT_FOUND)
     }
 }
 
-/// Returns the remedy if the error itself does not name it.
-fn tls_advice(error: &ClientTlsError) -> &'static str {
-    match error {
-        ClientTlsError::NoAuthorities => "; name a file with some with --ca",
-        _ => "",
+/// Displays the cause of an error without its remedy.
+struct Cause<'a>(&'a BackendError);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            BackendError::Url { url, problem } => {
+                write!(f, "{url:?} is not the address of a store: {problem}")
+            }
+            BackendError::Header { name, problem } => write!(f, "the header {name:?} {problem}"),
+            BackendError::Tls(error) => write!(f, "cannot set up TLS: {error}"),
+            BackendError::Unreachable { url, source } => {
+                write!(f, "cannot reach {url}: {}", Causes(source.as_ref()))
+            }
+            BackendError::BrokenAnswer { url, source } => write!(
+                f,
+                "the answer of {url} is truncated or corrupt: {}",
+                Causes(source.as_ref())
+            ),
+            BackendError::Timeout { url, timeout } => {
+                write!(f, "{url} did not respond within {timeout:?}")
+            }
+            BackendError::TooLarge { url, most } => {
+                write!(f, "{url} responded with more than {most} bytes")
+            }
+            BackendError::Status { url, status, message } => {
+                write!(f, "{url} answered {status}{}", Detail(message))
+            }
+            BackendError::Answer { url, store, problem } => {
+                write!(f, "{url} sent a response that {store} does not send: {problem}")
+            }
+        }
     }
 }
 
-fn advice(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            "; set the tenant with --tenant, or credentials with --header"
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Cause(self).fmt(f)?;
+        match self.remedy() {
+            Some(remedy) => write!(f, "; {remedy}"),
+            None => Ok(()),
         }
-        StatusCode::NOT_FOUND => "; is it the base address of the store?",
-        StatusCode::TOO_MANY_REQUESTS => "; lower --parallel, or retry later",
-        _ => "",
     }
 }
 

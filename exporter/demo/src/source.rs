@@ -1,7 +1,7 @@
 //! The demo as a source of the pipeline: the past at once, then in real time.
 
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source, clock};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Problem, Source, clock};
 use tokio::runtime::Handle;
 
 use crate::{Demo, DemoConfig, DemoCounts, SeriesCounter, Truth, batch_sender::BatchSender};
@@ -43,8 +43,8 @@ impl DemoSource {
         ingress: &Ingress,
         stop: &CancellationToken,
         runtime: &Handle,
-    ) -> Result<(), String> {
-        let mut demo = Demo::new(self.config).map_err(|error| error.to_string())?;
+    ) -> Result<(), Problem> {
+        let mut demo = Demo::new(self.config).map_err(|error| Problem::new(error.to_string()))?;
         let started_unix_nanos = clock::unix_nanos();
         let (mut counts, mut series) = (DemoCounts::default(), SeriesCounter::default());
         let mut sender = BatchSender::new(ingress.clone());
@@ -87,12 +87,14 @@ impl Source for DemoSource {
         self: Box<Self>,
         ingress: Ingress,
         stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), String>> {
+    ) -> BoxFuture<'static, Result<(), Problem>> {
         let runtime = Handle::current();
         Box::pin(async move {
             let job = tokio::task::spawn_blocking(move || self.run_blocking(&ingress, &stop, &runtime));
-            job.await
-                .unwrap_or_else(|error| Err(format!("the simulation stopped before its end: {error}")))
+            job.await.unwrap_or_else(|error| {
+                let what = format!("the simulation stopped before its end: {error}");
+                Err(Problem::new(what))
+            })
         })
     }
 }

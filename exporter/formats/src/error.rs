@@ -1,27 +1,26 @@
 //! Errors of a complete input. [`ParseReport`](pulsetrain_record::ParseReport) has those of single records.
 
+use std::{borrow::Cow, fmt};
+
 /// Why a format could not be chosen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
     /// No format recognises the input.
-    #[error("{name}: unknown log format; {format_hint}")]
     UnknownFormat {
         /// The input.
         name: String,
-        /// The keys in it, and the next command to run.
-        format_hint: String,
+        /// The keys in it.
+        found: String,
+        /// The next command to run.
+        next: String,
     },
     /// No number in the input has a label.
-    #[error(
-        "{name}: found no numbers with labels such as `loss=2.31` or `loss: 2.31`; check that it is a training log"
-    )]
     NoKeys {
         /// The input.
         name: String,
     },
     /// The input has an unsupported compression.
-    #[error("{name}: the file is compressed; decompress it: {program} -dc {name} | pulsetrain import -")]
     Compressed {
         /// The input.
         name: String,
@@ -29,19 +28,63 @@ pub enum FormatError {
         program: &'static str,
     },
     /// The input is text in UTF-16.
-    #[error(
-        "{name}: the text is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8 {name} | pulsetrain import -"
-    )]
     Utf16 {
         /// The input.
         name: String,
     },
     /// Several formats recognise the input.
-    #[error("{name}: several formats match: {candidates}; choose one with --format")]
     AmbiguousFormat {
         /// The input.
         name: String,
         /// The names of the formats, each with its signature.
         candidates: String,
     },
+}
+
+impl FormatError {
+    /// Returns the name of the input.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::UnknownFormat { name, .. }
+            | Self::NoKeys { name }
+            | Self::Compressed { name, .. }
+            | Self::Utf16 { name }
+            | Self::AmbiguousFormat { name, .. } => name,
+        }
+    }
+
+    /// Returns the cause, without the name of the input.
+    pub fn cause(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::UnknownFormat { found, .. } => return format!("unknown log format; {found}").into(),
+            Self::NoKeys { .. } => "found no numbers with labels such as `loss=2.31` or `loss: 2.31`",
+            Self::Compressed { .. } => "the file is compressed",
+            Self::Utf16 { .. } => "the text is UTF-16",
+            Self::AmbiguousFormat { candidates, .. } => {
+                return format!("several formats match: {candidates}").into();
+            }
+        })
+    }
+
+    /// Returns the remedy.
+    pub fn remedy(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::UnknownFormat { next, .. } => return next.clone().into(),
+            Self::NoKeys { .. } => "check that it is a training log",
+            Self::Compressed { name, program } => {
+                return format!("decompress it: {program} -dc {name} | pulsetrain import -").into();
+            }
+            Self::Utf16 { name } => {
+                return format!("convert it to UTF-8: iconv -f utf-16 -t utf-8 {name} | pulsetrain import -")
+                    .into();
+            }
+            Self::AmbiguousFormat { .. } => "choose one with --format",
+        })
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.name(), self.cause(), self.remedy())
+    }
 }

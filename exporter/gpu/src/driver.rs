@@ -12,7 +12,10 @@ use std::{
 };
 
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_pipeline::clock::{self, Instant};
+use pulsetrain_pipeline::{
+    Problem,
+    clock::{self, Instant},
+};
 use tokio::sync::mpsc;
 
 use crate::{Driver, DriverRelease, DriverUse, Gpu, reading::Reading, release::Request};
@@ -21,12 +24,7 @@ use crate::{Driver, DriverRelease, DriverUse, Gpu, reading::Reading, release::Re
 #[derive(Debug)]
 pub(crate) enum DriverEvent {
     /// The driver is missing or released.
-    Absent {
-        /// The reason.
-        why: String,
-        /// The recommended action.
-        advice: &'static str,
-    },
+    Absent(Problem),
     /// One pass over all GPUs.
     Tick(Box<Tick>),
     /// An event of a GPU.
@@ -138,9 +136,9 @@ impl EventSender {
 
     /// Reports that the driver is released, and waits for the end of the release. NVML is shut down.
     pub(crate) fn stay_released(&self, request: &Request) {
-        let advice = "it is read again after that time, or with POST /gpu/resume";
-        let why = request.why.clone();
-        self.send(DriverEvent::Absent { why, advice });
+        let problem = Problem::new(request.why.clone());
+        let remedy = "it is read again after that time, or with POST /gpu/resume";
+        self.send(DriverEvent::Absent(problem.with_remedy(remedy)));
         self.release.set_use(DriverUse::Released);
         self.release.wait_for_end(request, || self.is_ending());
         self.release.set_use(DriverUse::Open);

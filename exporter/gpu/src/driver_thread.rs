@@ -1,6 +1,7 @@
 //! The thread that chooses the driver of a vendor, reads GPUs and sends their readings. It is never joined.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -42,7 +43,7 @@ pub(crate) struct DriverThread {
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> Result<DriverThread, String> {
+pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> io::Result<DriverThread> {
     let (sender, event) = mpsc::channel(QUEUE);
     let ending = Arc::<AtomicBool>::default();
     let sender = EventSender {
@@ -53,8 +54,7 @@ pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> Result<Driver
     let config = config.clone();
     let thread = thread::Builder::new()
         .name("gpus".to_owned())
-        .spawn(move || read(&config, &sender))
-        .map_err(|error| format!("cannot start a thread to read the GPUs: {error}"))?;
+        .spawn(move || read(&config, &sender))?;
     Ok(DriverThread {
         event,
         ending,

@@ -7,6 +7,7 @@
 mod program;
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     thread::{self, Thread},
@@ -18,7 +19,7 @@ use pulsetrain_semconv::{Attribute, AttributeKind, attribute};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use self::program::Running;
+use self::program::{ProgramError, Running};
 use crate::driver::park_until;
 
 /// The folders of the program, as DCGM has them. `PATH` is not searched: the agent may run as root.
@@ -93,7 +94,7 @@ impl ImexThread {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn start(config: &ImexConfig) -> Result<Option<Self>, String> {
+    pub(crate) fn start(config: &ImexConfig) -> io::Result<Option<Self>> {
         if config.program == ImexProgram::Off {
             return Ok(None);
         }
@@ -104,8 +105,7 @@ impl ImexThread {
         let (config, of_thread) = (config.clone(), Arc::clone(&running));
         let thread = thread::Builder::new()
             .name("imex".to_owned())
-            .spawn(move || watch(&config, &of_thread, &sender))
-            .map_err(|error| format!("cannot start a thread to read the state of IMEX: {error}"))?;
+            .spawn(move || watch(&config, &of_thread, &sender))?;
         Ok(Some(Self {
             readings,
             running,
@@ -165,9 +165,9 @@ fn read(config: &ImexConfig, running: &Running) -> ImexReading {
     let ask = |arguments: &[&str], parse: fn(&str) -> Option<&'static str>| {
         let output = program::run(&program, arguments, config.timeout, running)?;
         if output.contains(NOT_CONFIGURED) {
-            return Err("IMEX is not configured".to_owned());
+            return Err(ProgramError::NotConfigured);
         }
-        parse(&output).ok_or_else(|| format!("printed {:?}", excerpt(&output)))
+        parse(&output).ok_or_else(|| ProgramError::Output(excerpt(&output)))
     };
     let named = |arguments: &[&str], parse| {
         ask(arguments, parse)

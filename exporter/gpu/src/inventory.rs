@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_pipeline::Problem;
 use pulsetrain_semconv::Metric;
 
 /// The driver and its GPUs.
@@ -23,12 +24,7 @@ pub enum DriverState {
     #[default]
     Unknown,
     /// No driver is installed or loaded.
-    Absent {
-        /// The reason.
-        why: String,
-        /// The recommended action.
-        advice: &'static str,
-    },
+    Absent(Problem),
     /// It answers.
     Present(Driver),
     /// It has not answered for too long.

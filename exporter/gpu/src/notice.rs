@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pulsetrain_pipeline::Problem;
+
 use crate::{DriverState, Gpu, GpuTrouble, MissingMetric, Reason, inventory::list_missing};
 
 /// A change in the observation of the GPUs.
@@ -9,12 +11,7 @@ use crate::{DriverState, Gpu, GpuTrouble, MissingMetric, Reason, inventory::list
 #[non_exhaustive]
 pub enum GpuNotice {
     /// There is no driver; GPUs are not observed until there is one.
-    NoDriver {
-        /// The reason.
-        why: String,
-        /// The recommended action.
-        advice: &'static str,
-    },
+    NoDriver(Problem),
     /// These GPUs are observed from now on.
     Observed {
         /// The version of the driver.
@@ -66,7 +63,7 @@ pub enum GpuNotice {
 impl fmt::Display for GpuNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoDriver { why, advice } => write!(f, "GPUs are not observed: {why}; {advice}"),
+            Self::NoDriver(problem) => write!(f, "GPUs are not observed: {problem}"),
             Self::Observed { driver, gpus, models } => {
                 let s = if *gpus == 1 { "" } else { "s" };
                 write!(f, "observing {gpus} GPU{s} ({models}, driver {driver})")
@@ -106,10 +103,7 @@ impl GpuNotice {
     /// Returns the notice for a driver and its GPUs when they are first seen, or `None` if the driver has not answered.
     pub(super) fn of(driver: &DriverState, gpus: &[Gpu]) -> Option<Self> {
         match driver {
-            DriverState::Absent { why, advice } => Some(Self::NoDriver {
-                why: why.clone(),
-                advice,
-            }),
+            DriverState::Absent(problem) => Some(Self::NoDriver(problem.clone())),
             DriverState::Present(driver) => {
                 let ours = gpus.iter().filter(|gpu| gpu.is_ours());
                 let named = ours.clone().filter(|gpu| !gpu.name.is_empty());

@@ -97,9 +97,9 @@ impl EventRecorder {
         match event {
             DriverEvent::Tick(tick) => self.record_tick(&tick),
             DriverEvent::Gpu(event) => self.record_gpu_event(&event),
-            DriverEvent::Absent { why, advice } => {
+            DriverEvent::Absent(problem) => {
                 self.forget_gpus(now_unix_nanos);
-                self.set_driver(DriverState::Absent { why, advice }, now_unix_nanos);
+                self.set_driver(DriverState::Absent(problem), now_unix_nanos);
             }
         }
     }

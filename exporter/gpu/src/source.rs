@@ -1,8 +1,8 @@
 //! The GPUs as a source of the pipeline, and a one-time survey of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
-use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source, clock};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Problem, Source, clock};
 use tokio::sync::watch;
 
 use crate::{
@@ -64,14 +64,17 @@ impl Source for GpuSource {
         self: Box<Self>,
         ingress: Ingress,
         stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), String>> {
+    ) -> BoxFuture<'static, Result<(), Problem>> {
         Box::pin(watch_gpus(*self, ingress, stop))
     }
 }
 
-async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken) -> Result<(), String> {
-    let mut driver = driver_thread::start(&source.config, source.release.clone())?;
-    let mut imex = ImexThread::start(&source.config.imex)?;
+async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken) -> Result<(), Problem> {
+    let cannot =
+        |what| move |error: io::Error| Problem::new(format!("cannot start a thread to read {what}: {error}"));
+    let driver = driver_thread::start(&source.config, source.release.clone());
+    let mut driver = driver.map_err(cannot("the GPUs"))?;
+    let mut imex = ImexThread::start(&source.config.imex).map_err(cannot("the state of IMEX"))?;
     let mut watching = Watching {
         recording: EventRecorder::new(&source.config, source.attribution),
         stale_after: source.config.stale_after(),
@@ -97,7 +100,7 @@ async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken
             () = stop.cancelled() => break,
         };
         let Some(event) = event else {
-            return Err("the thread that reads the GPUs has ended".to_owned());
+            return Err("the thread that reads the GPUs has ended".into());
         };
         if let Some(answers) = watching.on_event(event, &mut driver) {
             last_event = clock::now();
@@ -210,11 +213,8 @@ pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
 fn inventory_of(event: &DriverEvent) -> Inventory {
     let time_unix_nanos = clock::unix_nanos();
     match event {
-        DriverEvent::Absent { why, advice } => Inventory {
-            driver: DriverState::Absent {
-                why: why.clone(),
-                advice,
-            },
+        DriverEvent::Absent(problem) => Inventory {
+            driver: DriverState::Absent(problem.clone()),
             gpus: Vec::new(),
             time_unix_nanos,
         },

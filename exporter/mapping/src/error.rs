@@ -2,12 +2,14 @@
 
 /// A part of a mapping that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{message}{}", remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]
 pub struct MappingError {
     /// The part.
     pub part: MappingPart,
-    /// The error, and the values that are allowed.
+    /// The error.
     pub message: String,
+    /// The remedy, such as the values that are allowed, if it is known.
+    pub remedy: Option<String>,
 }
 
 impl MappingError {
@@ -15,6 +17,14 @@ impl MappingError {
         Self {
             part,
             message: message.into(),
+            remedy: None,
+        }
+    }
+
+    pub(crate) fn with_remedy(self, remedy: impl Into<String>) -> Self {
+        Self {
+            remedy: Some(remedy.into()),
+            ..self
         }
     }
 }

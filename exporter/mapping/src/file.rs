@@ -47,9 +47,16 @@ pub struct MappingFault {
     pub line: u64,
     /// The column, from 1.
     pub column: u64,
-    /// The error, and how to correct it.
+    /// The error.
     pub message: String,
+    /// How to correct it, if that is known.
+    pub remedy: Option<String>,
 }
+
+/// The error of a text that is not the YAML of a mapping.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct MappingFileError(#[from] serde_saphyr::Error);
 
 /// The comparison of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -89,11 +96,11 @@ impl MappingFile {
     /// Reads a mapping from YAML; environment variables are not expanded.
     ///
     /// # Errors
-    /// Returns the message of the YAML reader.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Returns the error of the YAML reader.
+    pub fn parse(text: &str) -> Result<Self, MappingFileError> {
         let mut options = Options::default().with_properties(std::collections::HashMap::new());
         options.property_syntax = PropertySyntax::DockerCompose;
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
+        Ok(serde_saphyr::from_str_with_options(text, options)?)
     }
 
     /// Builds the mapping.
@@ -109,7 +116,7 @@ impl MappingFile {
         if let Some(form) = &self.time_format {
             match TimeForm::of(form) {
                 Ok(form) => mapping.time_form = form,
-                Err(message) => faults.push(form.at(message)),
+                Err(error) => faults.push(form.at(&error, error.remedy())),
             }
         }
         mapping.is_loose = self.keys == Keys::Loose;
@@ -125,10 +132,11 @@ impl MappingFile {
         }
         match self.scalars.build(&mapping.records, &mut faults) {
             Ok(scalars) => mapping.scalars = scalars,
-            Err(message) => faults.push(MappingFault {
+            Err(error) => faults.push(MappingFault {
                 line: 1,
                 column: 1,
-                message,
+                message: error.message,
+                remedy: error.remedy,
             }),
         }
         if faults.is_empty() {
@@ -140,22 +148,25 @@ impl MappingFile {
 
     /// Returns the errors of keys that loose comparison never finds.
     fn unmatchable_keys(&self) -> Vec<MappingFault> {
-        let message = |key: &str| {
+        let error = |key: &str| {
             let is_form = key.contains('{');
             let spelling = loose(key);
-            (!is_form && spelling != key).then(|| match spelling.is_empty() {
-                true => format!("{key:?} matches no key with keys: loose; a key needs a letter or a digit"),
-                false => format!("{key:?} matches no key with keys: loose; write {spelling:?}"),
+            (!is_form && spelling != key).then(|| {
+                let message = format!("{key:?} matches no key with keys: loose");
+                MappingError::new(MappingPart::Key, message).with_remedy(match spelling.is_empty() {
+                    true => "a key needs a letter or a digit".to_owned(),
+                    false => format!("write {spelling:?}"),
+                })
             })
         };
         let rows = self.values.iter().chain(self.records.values().flatten());
         let keys = rows.filter_map(|row| row.key.as_ref());
         let faults = keys
             .chain(&self.time)
-            .filter_map(|key| Some(key.at(message(key)?)));
+            .filter_map(|key| Some(key.at_error(&error(key)?)));
         let steps = self.step.0.iter();
         faults
-            .chain(steps.filter_map(|key| Some(self.step.at(message(key)?))))
+            .chain(steps.filter_map(|key| Some(self.step.at_error(&error(key)?))))
             .collect()
     }
 
@@ -182,14 +193,14 @@ impl Scalars {
         &self,
         records: &BTreeMap<String, FieldTable>,
         faults: &mut Vec<MappingFault>,
-    ) -> Result<ScalarSection, String> {
-        let patterns = |texts: &Texts| -> Result<Vec<KeyPattern>, String> {
-            let patterns = texts.0.iter().map(|text| KeyPattern::key(text));
-            patterns.collect::<Result<_, _>>().map_err(|error| error.message)
+    ) -> Result<ScalarSection, MappingError> {
+        let patterns = |texts: &Texts| -> Result<Vec<KeyPattern>, MappingError> {
+            texts.0.iter().map(|text| KeyPattern::key(text)).collect()
         };
+        let wrong = |message| MappingError::new(MappingPart::Key, message);
         let option = |text: &String| {
             OptionForm::parse(text)
-                .ok_or_else(|| format!("{text:?}: the name of the option is written as {{}}"))
+                .ok_or_else(|| wrong(format!("{text:?}: the name of the option is written as {{}}")))
         };
         let mut table = table(&self.values, &self.prefixes, faults);
         for keys in patterns(&self.steps)? {
@@ -198,7 +209,7 @@ impl Scalars {
         for kind in &self.records.0 {
             let known = records
                 .get(kind)
-                .ok_or_else(|| format!("there are no records of {kind:?}"))?;
+                .ok_or_else(|| wrong(format!("there are no records of {kind:?}")))?;
             table.extend(known);
         }
         Ok(ScalarSection {
@@ -248,16 +259,21 @@ pub(crate) struct Located<T> {
 }
 
 impl<T> Located<T> {
-    pub(crate) fn at(&self, message: impl fmt::Display) -> MappingFault {
+    pub(crate) fn at(&self, message: impl fmt::Display, remedy: Option<&str>) -> MappingFault {
         MappingFault {
             line: self.line,
             column: self.column,
             message: message.to_string(),
+            remedy: remedy.map(str::to_owned),
         }
     }
 
+    pub(crate) fn at_error(&self, error: &MappingError) -> MappingFault {
+        self.at(&error.message, error.remedy.as_deref())
+    }
+
     fn fault(&self, outcome: Result<(), MappingError>) -> Option<MappingFault> {
-        outcome.err().map(|error| self.at(error))
+        outcome.err().map(|error| self.at_error(&error))
     }
 }
 
@@ -338,7 +354,7 @@ mod tests {
 
     /// Returns the keys that the YAML reader lists for an unknown key.
     fn keys_of(yaml: &str) -> Vec<String> {
-        let error = MappingFile::parse(yaml).unwrap_err();
+        let error = MappingFile::parse(yaml).unwrap_err().to_string();
         let (_, list) = error
             .split_once("expected one of")
             .unwrap_or_else(|| panic!("{error}"));
@@ -378,7 +394,7 @@ mod tests {
         // One block is a configuration of the agent, which is skipped.
         for block in blocks.iter().filter(|block| !block.starts_with("sources:")) {
             let built = MappingFile::parse(block).map(|file| file.build().map(drop));
-            assert_eq!(built, Ok(Ok(())), "{block}");
+            assert_eq!(built.unwrap(), Ok(()), "{block}");
         }
     }
 
@@ -449,6 +465,10 @@ mod tests {
                 "keep one",
             ),
         ];
+        let shown = |fault: &MappingFault| {
+            let remedy = fault.remedy.as_deref().unwrap_or_default();
+            format!("{}; {remedy}", fault.message)
+        };
         for (row, column, text) in cases {
             let found = faults(&format!("values:\n  - {row}"));
             let [fault] = &found[..] else {
@@ -460,7 +480,7 @@ mod tests {
                 "{row}: {}",
                 fault.message
             );
-            assert!(fault.message.contains(text), "{row}: {}", fault.message);
+            assert!(shown(fault).contains(text), "{row}: {}", shown(fault));
         }
         let twice = faults("values:\n  - {key: r, keep: true}\n  - {key: r, drop: true}");
         assert_eq!((twice.len(), twice[0].line, twice[0].column), (1, 3, 11));
@@ -468,7 +488,7 @@ mod tests {
         let loose = faults("keys: loose\nstep: n/total\nvalues: [{key: LR, keep: true}]");
         let positions: Vec<_> = loose.iter().map(|fault| (fault.line, fault.column)).collect();
         assert_eq!(positions, [(3, 16), (2, 7)], "{loose:?}");
-        assert!(loose[0].message.contains("\"lr\""), "{}", loose[0].message);
+        assert!(shown(&loose[0]).contains("\"lr\""), "{}", shown(&loose[0]));
         let delimiter = faults("format: json\nbetween: ' '");
         assert!(delimiter[0].message.contains("keyvalue"), "{delimiter:?}");
         let other = faults("line: '('\nbetween: ''\ntime_format: iso\nscalars: {options: x}");

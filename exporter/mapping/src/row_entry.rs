@@ -85,12 +85,9 @@ impl RowEntry {
         let attributes = self.attributes.iter().map(|(name, value)| {
             let attribute = attribute_of(metric, name)?;
             let typed = OwnedAttributeValue::of(attribute, &value.value);
-            typed.map(|value| (attribute, value)).ok_or_else(|| {
-                wrong(
-                    MappingPart::Attribute(name.clone()),
-                    not_a_value(attribute, &value.value),
-                )
-            })
+            typed
+                .map(|value| (attribute, value))
+                .ok_or_else(|| not_a_value(attribute, &value.value))
         });
         let from = self
             .attributes_from
@@ -140,12 +137,8 @@ impl RowEntry {
         };
         let known = REASONS.iter().find(|reason| **reason == given.as_str());
         known.copied().ok_or_else(|| {
-            let message = format!(
-                "there is no reason {:?}; leave it out, or give one of: {}",
-                **given,
-                REASONS.join(", ")
-            );
-            wrong(MappingPart::Reason, message)
+            wrong(MappingPart::Reason, format!("there is no reason {:?}", **given))
+                .with_remedy(format!("leave it out, or give one of: {}", REASONS.join(", ")))
         })
     }
 
@@ -175,15 +168,16 @@ impl RowEntry {
             (Some(spelling), None) => by_unit(spelling, metric).map(Some),
             (None, Some(factor)) if !factor.is_finite() || factor == 0.0 => Err(wrong(
                 MappingPart::Unit,
-                "a factor is a finite number other than 0; to drop values, write drop: true",
-            )),
+                "a factor is a finite number other than 0",
+            )
+            .with_remedy("to drop values, write drop: true")),
             (None, factor) => Ok(factor.map(Conversion::Times)),
         }
     }
 
     /// Returns the error at the position of the part that it is about.
     pub(crate) fn fault(&self, row: &Located<Self>, error: &MappingError) -> MappingFault {
-        let at = |placed: &Located<String>| placed.at(error);
+        let at = |placed: &Located<String>| placed.at_error(error);
         let fault = match &error.part {
             MappingPart::Key => self.key.as_ref().or(self.pattern.as_ref()).map(at),
             MappingPart::Metric => {
@@ -192,7 +186,7 @@ impl RowEntry {
             }
             MappingPart::Reason => self.reason.as_ref().map(at),
             MappingPart::Unit => {
-                let factor = || self.factor.as_ref().map(|factor| factor.at(error));
+                let factor = || self.factor.as_ref().map(|factor| factor.at_error(error));
                 let unit = self.unit.as_ref().or(self.default_unit.as_ref());
                 unit.map(at).or_else(factor)
             }
@@ -203,17 +197,16 @@ impl RowEntry {
             }
             _ => None,
         };
-        fault.unwrap_or_else(|| row.at(error))
+        fault.unwrap_or_else(|| row.at_error(error))
     }
 }
 
 fn metric_named(name: &str) -> Result<&'static Metric, MappingError> {
     metric::find(name).ok_or_else(|| {
-        let message = format!(
-            "there is no metric {name:?}{}; pulsetrain semconv list --kind metric names all, and custom: {name} keeps it as train.custom",
-            similar(name)
-        );
-        wrong(MappingPart::Metric, message)
+        let message = format!("there is no metric {name:?}{}", similar(name));
+        wrong(MappingPart::Metric, message).with_remedy(format!(
+            "pulsetrain semconv list --kind metric names all, and custom: {name} keeps it as train.custom"
+        ))
     })
 }
 
@@ -234,8 +227,8 @@ fn by_unit(spelling: &str, metric: Option<&'static Metric>) -> Result<Conversion
     let known = |unit| unit::conversion(spelling, unit).filter(|_| !spelling.is_empty());
     let Some(metric) = metric else {
         return known(RATIO).ok_or_else(|| {
-            let message = "without a metric the unit can be ratio or percent; for others give factor";
-            wrong(MappingPart::Unit, message)
+            let message = "without a metric the unit can be ratio or percent";
+            wrong(MappingPart::Unit, message).with_remedy("for others give factor")
         });
     };
     known(metric.unit).ok_or_else(|| {
@@ -245,11 +238,8 @@ fn by_unit(spelling: &str, metric: Option<&'static Metric>) -> Result<Conversion
         } else {
             format!("it can be: {spellings}")
         };
-        let message = format!(
-            "{} is in {}, which {spelling:?} is not; {instead}",
-            metric.name, metric.unit
-        );
-        wrong(MappingPart::Unit, message)
+        let message = format!("{} is in {}, which {spelling:?} is not", metric.name, metric.unit);
+        wrong(MappingPart::Unit, message).with_remedy(instead)
     })
 }
 
@@ -270,19 +260,21 @@ fn attribute_of(metric: Option<&'static Metric>, name: &str) -> Result<&'static 
                 (true, _) => "it has none".to_owned(),
                 (false, _) => format!("it has: {}", all.join(", ")),
             };
-            fault(format!("{} has no attribute {name:?}; {instead}", metric.name))
+            fault(format!("{} has no attribute {name:?}", metric.name)).with_remedy(instead)
         })
 }
 
-fn not_a_value(attribute: &Attribute, value: impl Display) -> String {
+fn not_a_value(attribute: &Attribute, value: impl Display) -> MappingError {
+    let wrong = |message| wrong(MappingPart::Attribute(attribute.name.to_owned()), message);
     match attribute.kind {
         AttributeKind::Enum(known) => {
             let known = known.join(", ");
-            format!(
-                "\"{value}\" is not a value of {}; it can be: {known}",
-                attribute.name
-            )
+            wrong(format!("\"{value}\" is not a value of {}", attribute.name))
+                .with_remedy(format!("it can be: {known}"))
         }
-        _ => format!("{}: expected an integer, found \"{value}\"", attribute.name),
+        _ => wrong(format!(
+            "{}: expected an integer, found \"{value}\"",
+            attribute.name
+        )),
     }
 }

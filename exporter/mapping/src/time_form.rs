@@ -14,6 +14,35 @@ pub enum TimeForm {
     Directives(String),
 }
 
+/// The error of a name that is not a format of times.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimeFormError {
+    /// The directives cannot read a time.
+    #[error("{name:?} cannot be read: {source}")]
+    Directives {
+        /// The directives.
+        name: String,
+        /// The error.
+        source: jiff::Error,
+    },
+    /// The name is unknown.
+    #[error("unknown time format {0:?}")]
+    Unknown(String),
+}
+
+impl TimeFormError {
+    /// Returns the remedy if it is known; the message itself is the cause only.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Directives { .. } => None,
+            Self::Unknown(_) => Some(
+                "it can be: auto, unix_s, unix_ms, unix_us, unix_ns, or directives like \"%Y-%m-%d %H:%M:%S\"",
+            ),
+        }
+    }
+}
+
 /// The names of units, with the nanoseconds per unit.
 const UNIX: [(&str, f64); 4] = [
     ("unix_s", 1e9),
@@ -26,8 +55,8 @@ impl TimeForm {
     /// Returns the format with a name.
     ///
     /// # Errors
-    /// Returns the list of names.
-    pub fn of(name: &str) -> Result<Self, String> {
+    /// A name that is neither known nor readable directives.
+    pub fn of(name: &str) -> Result<Self, TimeFormError> {
         if name == "auto" {
             return Ok(Self::Auto);
         }
@@ -37,12 +66,13 @@ impl TimeForm {
         if name.contains('%') {
             return match check(name) {
                 Ok(()) => Ok(Self::Directives(name.to_owned())),
-                Err(error) => Err(format!("{name:?} cannot be read: {error}")),
+                Err(source) => Err(TimeFormError::Directives {
+                    name: name.to_owned(),
+                    source,
+                }),
             };
         }
-        Err(format!(
-            "unknown time format {name:?}; it can be: auto, unix_s, unix_ms, unix_us, unix_ns, or directives like \"%Y-%m-%d %H:%M:%S\""
-        ))
+        Err(TimeFormError::Unknown(name.to_owned()))
     }
 }
 

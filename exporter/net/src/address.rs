@@ -32,25 +32,41 @@ impl From<SocketAddr> for ListenAddress {
     }
 }
 
+/// The error of a text that is not an address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListenAddressError {
+    /// The text is neither a TCP address nor a socket.
+    #[error("{0:?} is not an address")]
+    Address(String),
+    /// The path of the socket is not absolute.
+    #[error("{0:?} does not name a socket")]
+    Socket(String),
+}
+
+impl ListenAddressError {
+    /// Returns the remedy; the message itself is the cause only.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Address(_) => "write one with its port, like 127.0.0.1:4317, or unix:/path/to/socket",
+            Self::Socket(_) => "write an absolute path, like unix:/run/pulsetrain/otlp.sock",
+        }
+    }
+}
+
 impl FromStr for ListenAddress {
-    type Err = String;
+    type Err = ListenAddressError;
 
     /// Parses `HOST:PORT` with a numeric host, `unix:/PATH` or, as gRPC writes it, `unix:///PATH`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ListenAddressError> {
         let Some(path) = text.strip_prefix("unix:") else {
-            return text.parse().map(Self::Tcp).map_err(|_| {
-                format!(
-                    "{text:?} is not an address: write one with its port, like 127.0.0.1:4317, or unix:/path/to/socket"
-                )
-            });
+            let address = text.parse().map(Self::Tcp);
+            return address.map_err(|_| ListenAddressError::Address(text.to_owned()));
         };
         let path = path.strip_prefix("//").unwrap_or(path);
         if Path::new(path).is_absolute() && Path::new(path).file_name().is_some() {
             return Ok(Self::Unix(path.into()));
         }
-        Err(format!(
-            "{text:?} does not name a socket: write an absolute path, like unix:/run/pulsetrain/otlp.sock"
-        ))
+        Err(ListenAddressError::Socket(text.to_owned()))
     }
 }
 
@@ -83,7 +99,10 @@ mod tests {
             ("unix:/", "an absolute path"),
         ] {
             assert!(
-                text.parse::<ListenAddress>().unwrap_err().contains(advice),
+                text.parse::<ListenAddress>()
+                    .unwrap_err()
+                    .remedy()
+                    .contains(advice),
                 "{text}"
             );
         }

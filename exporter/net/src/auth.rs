@@ -264,7 +264,7 @@ mod tests {
             let Err(error) = credentials(text, user) else {
                 panic!("{text:?} is accepted");
             };
-            let error = error.to_string();
+            let error = format!("{error}; {}", error.remedy());
             assert!(error.contains(expected) && !error.contains("secret t"), "{error}");
         }
     }

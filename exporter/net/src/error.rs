@@ -1,6 +1,6 @@
 //! Errors of a listener before the first connection. No message repeats a token, a password or a key.
 
-use std::{error::Error, io, net::SocketAddr, path::PathBuf};
+use std::{borrow::Cow, error::Error, io, net::SocketAddr, path::PathBuf};
 
 use crate::ListenAddress;
 
@@ -9,10 +9,7 @@ use crate::ListenAddress;
 #[non_exhaustive]
 pub enum NetError {
     /// Other machines can reach the address, but the configuration does not allow that.
-    #[error(
-        "{address} can be reached by other machines without {missing}; set tls and auth (or tls with client_ca), listen on \
-         127.0.0.1, or allow it with allow_remote: true"
-    )]
+    #[error("{address} can be reached by other machines without {missing}")]
     Remote {
         /// The address.
         address: SocketAddr,
@@ -20,17 +17,15 @@ pub enum NetError {
         missing: &'static str,
     },
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}; {advice}")]
+    #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: ListenAddress,
-        /// The remedy.
-        advice: &'static str,
         /// The system's error.
         source: io::Error,
     },
     /// A PEM file cannot be used.
-    #[error("cannot use {}: {source}; give a PEM file with {content}", path.display())]
+    #[error("cannot use {}: {source}", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
@@ -40,7 +35,7 @@ pub enum NetError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The PEM files can be read, but they do not make a TLS server.
-    #[error("cannot serve TLS with {}: {source}; give a certificate chain and the private key of its first certificate", certificate.display())]
+    #[error("cannot serve TLS with {}: {source}", certificate.display())]
     Tls {
         /// The file of the certificate.
         certificate: PathBuf,
@@ -48,7 +43,7 @@ pub enum NetError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// A file of tokens or passwords cannot be used.
-    #[error("cannot use {}: {problem}; write one {content} on a line of its own", path.display())]
+    #[error("cannot use {}: {problem}", path.display())]
     Credentials {
         /// The file.
         path: PathBuf,
@@ -58,9 +53,32 @@ pub enum NetError {
         problem: String,
     },
     /// The user name of basic authentication cannot be sent.
-    #[error("the user {user:?} cannot be used: a user name is not empty and has no colon")]
+    #[error("the user {user:?} cannot be used")]
     User {
         /// The name.
         user: String,
     },
+}
+
+impl NetError {
+    /// Returns the remedy; the message itself is the cause only.
+    pub fn remedy(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Remote { .. } => {
+                "set tls and auth (or tls with client_ca), listen on 127.0.0.1, or allow it with allow_remote: true"
+            }
+            Self::Listen { address, .. } => match address {
+                ListenAddress::Tcp(_) => "end the program that listens there, or choose another address",
+                ListenAddress::Unix(_) => {
+                    "name a socket in a directory that exists and is writable, and that no other program listens on"
+                }
+            },
+            Self::Pem { content, .. } => return format!("give a PEM file with {content}").into(),
+            Self::Tls { .. } => "give a certificate chain and the private key of its first certificate",
+            Self::Credentials { content, .. } => {
+                return format!("write one {content} on a line of its own").into();
+            }
+            Self::User { .. } => "a user name is not empty and has no colon",
+        })
+    }
 }

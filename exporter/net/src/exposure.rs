@@ -94,7 +94,8 @@ mod tests {
             (with(Some(tls.clone()), None), "authentication"),
             (with(None, Some(auth.clone())), "TLS"),
         ] {
-            let message = refused.check_address(remote).unwrap_err().to_string();
+            let error = refused.check_address(remote).unwrap_err();
+            let message = format!("{error}; {}", error.remedy());
             assert!(
                 message.contains(&format!("without {missing};")) && message.contains("allow_remote: true"),
                 "{message}"

@@ -30,7 +30,7 @@ mod unix_socket;
 mod watched_files;
 
 pub use accept::{Admission, accept};
-pub use address::ListenAddress;
+pub use address::{ListenAddress, ListenAddressError};
 pub use auth::{AuthConfig, Unauthenticated};
 pub use client_tls::{ClientTls, ClientTlsError, ClientTlsFile, no_client_tls};
 pub use connection_slots::ConnectionSlots;

@@ -59,7 +59,6 @@ impl Listener {
         };
         bound.and_then(non_blocking).map_err(|source| NetError::Listen {
             address: address.clone(),
-            advice: advice(address),
             source,
         })
     }
@@ -91,15 +90,6 @@ impl AsyncListener {
                 Ok(Accepted::Tcp(stream, peer))
             }
             Self::Unix { listener, .. } => Ok(Accepted::Unix(listener.accept().await?.0)),
-        }
-    }
-}
-
-fn advice(address: &ListenAddress) -> &'static str {
-    match address {
-        ListenAddress::Tcp(_) => "end the program that listens there, or choose another address",
-        ListenAddress::Unix(_) => {
-            "name a socket in a directory that exists and is writable, and that no other program listens on"
         }
     }
 }

@@ -119,7 +119,7 @@ mod tests {
             files
                 .read(&[b"h2"])
                 .map(|config| config.alpn_protocols)
-                .map_err(|error| error.to_string())
+                .map_err(|error| format!("{error}; {}", error.remedy()))
         };
         assert_eq!(read("a.pem", "a.key", Some("b.pem")), Ok(vec![b"h2".to_vec()]));
         for (certificate, key, client_ca, file, why) in [

@@ -81,8 +81,12 @@ impl<T> WatchedFiles<T> {
             }
             Err(error) => {
                 state.failures = state.failures.saturating_add(1);
-                (state.failures == REPORTED_FAILURE)
-                    .then(|| format!("{error}. The content before the change remains in use"))
+                (state.failures == REPORTED_FAILURE).then(|| {
+                    format!(
+                        "{error}; {}. The content before the change remains in use",
+                        error.remedy()
+                    )
+                })
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::future::ready;
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink, clock};
 
 use super::{PageStore, ingest};
 
@@ -38,9 +38,7 @@ impl PageSink {
             Ok(()) => Delivery::Delivered,
             Err(error) => {
                 history.counts.malformed += 1;
-                Delivery::Refused {
-                    message: format!("the batch is not valid OTLP: {error}"),
-                }
+                Delivery::Refused(Problem::new(format!("the batch is not valid OTLP: {error}")))
             }
         }
     }

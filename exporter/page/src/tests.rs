@@ -223,7 +223,7 @@ async fn a_batch_that_is_not_otlp_is_refused_and_counted() {
     let store = PageStore::new(PageConfig::default());
     let mut sink = PageSink::new(store.clone());
     let broken = Batch::new(Signal::Metrics, 1, b"\xff\xff\xff".to_vec());
-    assert!(matches!(sink.deliver(&broken).await, Delivery::Refused { .. }));
+    assert!(matches!(sink.deliver(&broken).await, Delivery::Refused(_)));
     assert_eq!(store.counts().malformed, 1);
 }
 

@@ -16,7 +16,7 @@ use std::{
 
 use pulsetrain_otlp::{Signal, Signals};
 
-use crate::clock::Instant;
+use crate::{Problem, clock::Instant};
 pub(crate) use account::{Account, StoredLevel, Ticket};
 pub use reason::DropReason;
 
@@ -92,8 +92,8 @@ pub struct OnDisk {
 pub struct Failure {
     /// The time of the first failure since the last success.
     pub since: Instant,
-    /// The message of the last failure, at most 512 bytes on one line.
-    pub message: String,
+    /// The last problem, each part at most 512 bytes on one line.
+    pub problem: Problem,
 }
 
 /// The items of one signal that one sink dropped for one reason.

@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 
 use crate::{
-    BoxFuture, Ingress, Ledger, PipelineConfig, Requirement, Sink, SinkChanges, SinkCounts, SinkRoute,
-    SinkTaskConfig, Stage, clock,
+    BoxFuture, Ingress, Ledger, PipelineConfig, Problem, Requirement, Sink, SinkChanges, SinkCounts,
+    SinkRoute, SinkTaskConfig, Stage, clock,
     disk::DiskQueue,
     ledger::Account,
     sink_task::SinkTask,
@@ -41,7 +41,7 @@ pub struct SinkReport {
     pub counts: SinkCounts,
     /// The result of the last flush of the sink. The error names data that may be lost although it is counted as
     /// delivered.
-    pub finished: Result<(), String>,
+    pub finished: Result<(), Problem>,
 }
 
 impl PipelineBuilder {

@@ -200,7 +200,7 @@ impl QueueSender {
     fn try_enqueue(&self, batch: Batch, is_offered: bool) -> Result<(), UnqueuedBatch> {
         let (batch, ticket) = self.accept(batch);
         let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
-            ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
+            ticket.lose(DropReason::TooLarge, self.too_large(&batch));
             return Ok(());
         };
         match self.bounds.try_permit(1, bytes) {
@@ -266,7 +266,7 @@ impl QueueSender {
         let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
             // The batch is lost permanently and counted: its source does not send it again.
             confirmation.map(|confirmation| confirmation.send(()));
-            return ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
+            return ticket.lose(DropReason::TooLarge, self.too_large(&batch));
         };
         let permit = reserved
             .and_then(|reserved| reserved.split(bytes))

@@ -2,7 +2,7 @@
 
 use tokio::task::JoinSet;
 
-use crate::{CancellationToken, Ingress, Source, panic::caught};
+use crate::{CancellationToken, Ingress, Problem, Source, panic::caught};
 
 /// The report of a source that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct SourceReport {
     /// The source's name.
     pub name: String,
     /// `Ok` if the source read its input to the end or was stopped; `Err` names the input that could not be read.
-    pub ended: Result<(), String>,
+    pub ended: Result<(), Problem>,
 }
 
 /// Runs the sources concurrently until the last one has ended; the reports are in the order of the sources.

@@ -7,7 +7,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use pulsetrain_otlp::{Signal, Signals};
 
-use crate::Batch;
+use crate::{Batch, Problem};
 
 /// A boxed future, so that a list can hold sinks of different types.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -22,40 +22,31 @@ pub enum Delivery {
     Partial {
         /// The number of rejected items.
         rejected: u64,
-        /// The receiver's message.
-        message: String,
+        /// The receiver's message; empty if it gave none.
+        problem: Problem,
     },
     /// The receiver will never accept this batch because of its contents; it is lost. A merged request is divided and
     /// sent again, so that the other batches in it are not lost too.
-    Refused {
-        /// The receiver's message, with a remedy if one is known.
-        message: String,
-    },
+    Refused(Problem),
     /// The receiver accepts no batch from this sink: the credentials, the path or the method are wrong. The batch is lost,
     /// and so is every batch that was merged with it.
-    Denied {
-        /// The receiver's answer, with the remedy if it is known.
-        message: String,
-    },
+    Denied(Problem),
     /// The request is larger than the receiver accepts. It is divided and sent again, down to a single item, which is
     /// rejected.
-    TooLarge {
-        /// The receiver's answer, with the remedy if it is known.
-        message: String,
-    },
+    TooLarge(Problem),
     /// The receiver does not support the batch's signal. It is lost, unless the receiver supports another signal
     /// ([`SinkCounts::unsupported`](crate::SinkCounts::unsupported)).
-    Unsupported {
-        /// The receiver's answer, with the remedy if it is known.
-        message: String,
-    },
+    Unsupported(Problem),
     /// The receiver may accept the batch later.
     Retry {
         /// The wait that the receiver requested.
         after: Option<Duration>,
-        /// The reason, with the remedy if it is known.
-        message: String,
+        /// The reason.
+        problem: Problem,
     },
+    /// The receiver did not answer: there is no connection, or it broke. The batch is sent again, like after
+    /// [`Retry`](Self::Retry) without a requested wait.
+    Unreachable(Problem),
 }
 
 /// A destination of batches.
@@ -84,12 +75,12 @@ pub trait Sink: Send + 'static {
         usize::MAX
     }
 
-    /// Delivers one batch and returns the outcome. After [`Delivery::Retry`], it is called again with the same batch; for
+    /// Delivers one batch and returns the outcome. After [`Delivery::Retry`] or [`Delivery::Unreachable`], it is called again with the same batch; for
     /// a sink that can be forked, possibly on another handle or with other batches merged into it.
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery>;
 
     /// Flushes the sink; called once, after the last batch. `Err` names the lost data and the cause.
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

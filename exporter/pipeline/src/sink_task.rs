@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
-    Requirement, Sink, SinkReport, SinkRoute, SinkTaskConfig, SourceSet,
+    Problem, Requirement, Sink, SinkReport, SinkRoute, SinkTaskConfig, SourceSet,
     clock::Instant,
     disk::DiskQueue,
     drain::{Drain, DrainRaiser},
@@ -28,7 +28,7 @@ pub(crate) struct SinkTask {
     /// The channel that passes the sink to the worker; `None` once the sink is open.
     opening: Option<oneshot::Sender<Box<dyn Sink>>>,
     successor: Successor,
-    worker: JoinHandle<Result<(), String>>,
+    worker: JoinHandle<Result<(), Problem>>,
 }
 
 impl SinkTask {
@@ -142,7 +142,8 @@ impl SinkTask {
         let finished = (&mut self.worker).await;
         SinkReport {
             counts: self.account.counts(),
-            finished: finished.unwrap_or_else(|failed| Err(format!("its worker failed: {failed}"))),
+            finished: finished
+                .unwrap_or_else(|failed| Err(Problem::new(format!("its worker failed: {failed}")))),
         }
     }
 }
@@ -156,7 +157,7 @@ async fn work(
     mut drain: Drain,
     successor: Successor,
     grace: Duration,
-) -> Result<(), String> {
+) -> Result<(), Problem> {
     let Ok(sink) = opened.await else {
         queue.close();
         // The batches in a disk queue stay there.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::{
-    DropReason,
+    DropReason, Problem,
     queue::{QueueSender, Queued},
 };
 
@@ -38,14 +38,14 @@ impl Successor {
 
     /// Hands a batch over, or drops it if no queue accepts it any more. The report of the replaced sink counts the drop,
     /// because that of its successor may already be complete.
-    pub(crate) fn take_over(&self, queued: Queued, message: &str) {
+    pub(crate) fn take_over(&self, queued: Queued, problem: impl Into<Problem>) {
         if queued.is_stored() {
             // The next reader of the disk queue sends the batch.
             return drop(queued);
         }
         match self.open_queue() {
             Some(queue) => queued.hand_over(queue),
-            None => queued.lost(DropReason::DrainDeadline, message),
+            None => queued.lost(DropReason::DrainDeadline, problem),
         }
     }
 }

@@ -22,7 +22,7 @@ use self::{
     staging::{Rules, Staging},
 };
 use crate::{
-    Delivery, DropReason, Sink, SinkTaskConfig,
+    Delivery, DropReason, Problem, Sink, SinkTaskConfig,
     clock::{self, Instant},
     disk::DiskQueue,
     drain::Drain,
@@ -47,7 +47,7 @@ pub(crate) struct Worker {
     is_draining: bool,
     successor: Successor,
     /// The message of the last failure, for the batches that are dropped because of it.
-    last_failure: String,
+    last_failure: Problem,
 }
 
 /// An event that the worker waits for.
@@ -83,13 +83,13 @@ impl Worker {
             drain,
             is_draining: false,
             successor,
-            last_failure: String::new(),
+            last_failure: Problem::default(),
         }
     }
 
     /// Sends batches until the drain has emptied the queue, then lets the sink finish: until the deadline of the drain,
     /// but at least for `grace`, so that a sink can flush even after a late delivery.
-    pub(crate) async fn run(mut self, grace: Duration) -> Result<(), String> {
+    pub(crate) async fn run(mut self, grace: Duration) -> Result<(), Problem> {
         loop {
             self.staging.read();
             self.start_requests();
@@ -227,7 +227,7 @@ impl Worker {
     /// Abandons the requests in flight at the deadline, and the remaining batches.
     fn cut(&mut self) {
         for group in self.requests.abandon() {
-            group.cut(&self.successor, CUT_OFF);
+            group.cut(&self.successor, &CUT_OFF.into());
         }
         self.leave_rest();
     }
@@ -247,44 +247,46 @@ impl Worker {
             is_probe,
             delivery,
         } = outcome;
-        if matches!(&delivery, Ok(delivery) if !matches!(delivery, Delivery::Retry { .. })) {
+        if matches!(&delivery, Ok(delivery) if !matches!(delivery, Delivery::Retry { .. } | Delivery::Unreachable(_)))
+        {
             self.retry.answered();
-            self.last_failure.clear();
+            self.last_failure = Problem::default();
         }
         match delivery {
-            Ok(Delivery::Delivered) => group.delivered_except(0, ""),
-            Ok(Delivery::Partial { rejected, message }) => {
-                if rejected == 0 && !message.is_empty() {
-                    self.account.note_warning(&message);
+            Ok(Delivery::Delivered) => group.delivered_except(0, &Problem::default()),
+            Ok(Delivery::Partial { rejected, problem }) => {
+                if rejected == 0 && !problem.is_empty() {
+                    self.account.note_warning(&problem);
                 }
-                group.delivered_except(rejected, &message);
+                group.delivered_except(rejected, &problem);
             }
-            Ok(Delivery::Refused { message }) => self.refused(group, DropReason::Refused, &message),
-            Ok(Delivery::Denied { message }) => group.lost(DropReason::Refused, &message),
-            Ok(Delivery::Unsupported { message }) => group.lost(DropReason::UnsupportedSignal, &message),
-            Ok(Delivery::TooLarge { message }) => {
+            Ok(Delivery::Refused(problem)) => self.refused(group, DropReason::Refused, &problem),
+            Ok(Delivery::Denied(problem)) => group.lost(DropReason::Refused, &problem),
+            Ok(Delivery::Unsupported(problem)) => group.lost(DropReason::UnsupportedSignal, &problem),
+            Ok(Delivery::TooLarge(problem)) => {
                 if let Err(group) = self.staging.put_back_smaller(group) {
-                    group.lost(DropReason::Refused, &message);
+                    group.lost(DropReason::Refused, &problem);
                 }
             }
-            Ok(Delivery::Retry { after, message }) => self.failed(group, is_probe, after, message),
+            Ok(Delivery::Retry { after, problem }) => self.failed(group, is_probe, after, problem),
+            Ok(Delivery::Unreachable(problem)) => self.failed(group, is_probe, None, problem),
             Err(panic) => self.refused(group, DropReason::SinkPanicked, &panic),
         }
     }
 
     /// Drops a rejected batch. Several batches are sent again in two parts, so that only the batch at fault is dropped.
-    fn refused(&mut self, group: Group, reason: DropReason, message: &str) {
+    fn refused(&mut self, group: Group, reason: DropReason, problem: &Problem) {
         if group.is_merged() {
             self.staging.put_back_divided(group);
         } else {
-            group.lost(reason, message);
+            group.lost(reason, problem);
         }
     }
 
     /// Puts a failed request back, or gives it up. Requests that fail together lengthen the backoff once.
-    fn failed(&mut self, group: Group, is_probe: bool, after: Option<Duration>, message: String) {
-        self.account.note_retry(&message);
-        self.last_failure = message;
+    fn failed(&mut self, group: Group, is_probe: bool, after: Option<Duration>, problem: Problem) {
+        self.account.note_retry(&problem);
+        self.last_failure = problem;
         let now = clock::now();
         let step = if is_probe || !self.retry.is_failing() {
             self.retry.failed(now, after)
@@ -301,13 +303,13 @@ impl Worker {
     }
 
     /// Flushes the sink, and closes the disk queue in the meantime.
-    async fn finish(&mut self, grace: Duration) -> Result<(), String> {
+    async fn finish(&mut self, grace: Duration) -> Result<(), Problem> {
         let end = self.drain.end(grace).await;
         let sink = async {
             match timeout_at(end, self.requests.finish()).await {
                 Ok(Ok(finished)) => finished,
-                Ok(Err(panic)) => Err(format!("{panic}, while it flushed its data")),
-                Err(_) => Err("did not end in time: its buffered data may be lost".to_owned()),
+                Ok(Err(panic)) => Err(format!("{panic}, while it flushed its data").into()),
+                Err(_) => Err("did not end in time: its buffered data may be lost".into()),
             }
         };
         let disk = async {

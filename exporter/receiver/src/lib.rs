@@ -21,7 +21,7 @@ use std::{
 
 use pulsetrain_net::{Alpn, ConnectionSlots, Exposure, Guard, ListenAddress, Listener, NetError};
 use pulsetrain_otlp::limits::Limits;
-use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source, Stage, ThrottledLog};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Problem, Source, Stage, ThrottledLog};
 
 use self::ingest::IngestHandler;
 
@@ -141,14 +141,14 @@ impl Source for ReceiverSource {
         self: Box<Self>,
         ingress: Ingress,
         stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), String>> {
+    ) -> BoxFuture<'static, Result<(), Problem>> {
         Box::pin(async move {
             let limits = self.config.limits();
             let handler = IngestHandler::new(ingress, limits, self.stage, self.guard.clone(), self.log);
             let places = ConnectionSlots::new(self.config.max_connections);
             server::run(self.listeners, handler, self.guard, places, stop)
                 .await
-                .map_err(|error| format!("cannot listen: {error}"))
+                .map_err(|error| Problem::new(format!("cannot listen: {error}")))
         })
     }
 }

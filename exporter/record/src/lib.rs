@@ -21,4 +21,4 @@ pub use parse_report::{ParseReport, Problem, SkipReason, SourcePosition};
 pub use recorder::{AttemptState, Counts, LocalClock, Rank, Recorder};
 pub use run::{Run, start_in_name};
 pub use series::{PreparedSeries, SeriesLimits, SeriesWriter};
-pub use timezone::{LoggedTime, Timezone, TimezoneReason, UsedTimezone};
+pub use timezone::{LoggedTime, Timezone, TimezoneError, TimezoneReason, UsedTimezone};

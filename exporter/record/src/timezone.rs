@@ -61,6 +61,30 @@ pub struct UsedTimezone {
     pub last_local_unix_nanos: u64,
 }
 
+/// The error of a name that is not a zone.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimezoneError {
+    /// The name is neither a zone nor an offset.
+    #[error("{0:?} is not a time zone")]
+    Name(String),
+    /// The zone of this machine is unknown.
+    #[error("the zone of this machine is not known ({0})")]
+    Local(#[from] jiff::Error),
+}
+
+impl TimezoneError {
+    /// Returns the remedy; the message itself is the cause only.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Name(_) => {
+                "it can be a name of the IANA database such as America/New_York, UTC, local, or an offset such as -05:00"
+            }
+            Self::Local(_) => "set TZ, or name a zone",
+        }
+    }
+}
+
 impl Default for Timezone {
     fn default() -> Self {
         Self {
@@ -75,16 +99,14 @@ impl Timezone {
     /// rules are those of the system, or the bundled ones.
     ///
     /// # Errors
-    /// Returns the names that are allowed.
-    pub fn parse(name: &str) -> Result<Self, String> {
+    /// A name without a zone.
+    pub fn parse(name: &str) -> Result<Self, TimezoneError> {
         let rules = match name {
             "UTC" | "utc" => return Ok(Self::default()),
             "local" => return Self::local(),
-            _ => offset(name).map_or_else(|| TimeZone::get(name), |offset| Ok(TimeZone::fixed(offset))).map_err(|_| {
-                format!(
-                    "{name:?} is not a time zone; it can be a name of the IANA database such as America/New_York, UTC, local, or an offset such as -05:00"
-                )
-            })?,
+            _ => offset(name)
+                .map_or_else(|| TimeZone::get(name), |offset| Ok(TimeZone::fixed(offset)))
+                .map_err(|_| TimezoneError::Name(name.to_owned()))?,
         };
         Ok(Self {
             name: name.to_owned(),
@@ -93,10 +115,8 @@ impl Timezone {
     }
 
     /// Returns the zone of this machine, with its name in the IANA database if it has one.
-    pub fn local() -> Result<Self, String> {
-        let rules = TimeZone::try_system().map_err(|error| {
-            format!("the zone of this machine is not known ({error}); set TZ, or name a zone")
-        })?;
+    pub fn local() -> Result<Self, TimezoneError> {
+        let rules = TimeZone::try_system()?;
         let name = rules.iana_name().unwrap_or("local").to_owned();
         Ok(match name.as_str() {
             "UTC" | "Etc/UTC" | "Etc/GMT" | "GMT" => Self::default(),
@@ -171,9 +191,9 @@ fn offset(name: &str) -> Option<Offset> {
 }
 
 impl TryFrom<String> for Timezone {
-    type Error = String;
+    type Error = TimezoneError;
 
-    fn try_from(name: String) -> Result<Self, String> {
+    fn try_from(name: String) -> Result<Self, TimezoneError> {
         Self::parse(&name)
     }
 }
@@ -286,7 +306,7 @@ mod tests {
     fn unknown_timezone_name_is_rejected_with_an_example() {
         for name in ["", "Mars/Olympus", "EST5EDT6", "+99:00", "-5"] {
             let refused = Timezone::parse(name).unwrap_err();
-            assert!(refused.contains("America/New_York"), "{refused}");
+            assert!(refused.remedy().contains("America/New_York"), "{refused}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use pulsetrain_otlp::{Signal, Signals, attributes::AttributeRules};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 use ring::digest::{SHA256, digest};
 
 /// Applies attribute rules to each batch, then delivers it to another sink.
@@ -23,8 +23,8 @@ impl AttributesSink {
             Ok(None) => Cow::Borrowed(batch),
             Ok(Some(bytes)) => Cow::Owned(batch.with_contents(batch.items(), bytes)),
             Err(error) => {
-                let message = format!("not sent: the batch is not OTLP protobuf: {error}");
-                return Delivery::Refused { message };
+                let what = format!("not sent: the batch is not OTLP protobuf: {error}");
+                return Delivery::Refused(Problem::new(what));
             }
         };
         self.sink.deliver(&batch).await
@@ -60,7 +60,7 @@ impl Sink for AttributesSink {
         Box::pin(self.deliver_changed(batch))
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         self.sink.finish()
     }
 }

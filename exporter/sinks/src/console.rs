@@ -13,8 +13,8 @@ mod verdicts;
 
 use std::collections::BTreeMap;
 
-use pulsetrain_otlp::{Signal, view};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_otlp::{Signal, WireError, view};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
 pub use self::screen::ConsoleStyle;
 use self::{
@@ -69,8 +69,8 @@ impl ConsoleSink {
         }
     }
 
-    fn show(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let data = view::Message::decode(bytes).map_err(|error| format!("cannot be shown: {error}"))?;
+    fn show(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let data = view::Message::decode(bytes)?;
         for step in steps(&data) {
             if self.runs.len() >= MAX_RUNS && !self.runs.contains_key(&step.run) {
                 continue;
@@ -109,15 +109,16 @@ impl Sink for ConsoleSink {
             // The display is incomplete, but no other sink loses data, so this is a warning.
             (Ok(()), missed) => Delivery::Partial {
                 rejected: 0,
-                message: format!(
-                    "the terminal is blocked: {missed} updates of its lines were dropped; press Ctrl-Q to resume it"
-                ),
+                problem: Problem::new(format!(
+                    "the terminal is blocked: {missed} updates of its lines were dropped"
+                ))
+                .with_remedy("press Ctrl-Q to resume it"),
             },
-            (Err(message), _) => Delivery::Refused { message },
+            (Err(error), _) => Delivery::Refused(Problem::new(format!("cannot be shown: {error}"))),
         }))
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         let pen = self.screen.put_down();
         Box::pin(async {
             // A stopped terminal does not delay shutdown.

@@ -2,38 +2,30 @@
 //!
 //! Later errors are a `Delivery`. No message contains a header value or credentials.
 
-use std::{io, path::PathBuf};
+use std::{fmt, io, path::PathBuf};
 
 use pulsetrain_net::{ClientTlsFile, NetError};
+use pulsetrain_pipeline::Problem;
 
 /// The reason why a sink cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SinkError {
     /// The output file cannot be opened for writing.
-    #[error("cannot write {}: {source}; {advice}", path.display())]
     OpenFile {
         /// The file.
         path: PathBuf,
-        /// The advice to the user.
-        advice: &'static str,
+        /// The remedy.
+        remedy: &'static str,
         /// The error of the system.
         source: io::Error,
     },
     /// Another program writes to the output file.
-    #[error(
-        "cannot write {}: another program writes to it and holds its lock; end that program or name another file",
-        path.display()
-    )]
     FileInUse {
         /// The file.
         path: PathBuf,
     },
     /// The output file cannot be truncated to its last acknowledged batch.
-    #[error(
-        "cannot continue to write {}, whose journal is {}: {source}; free disk space and make both files writable, \
-         or name another file", path.display(), journal.display()
-    )]
     RecoverFile {
         /// The file.
         path: PathBuf,
@@ -42,20 +34,24 @@ pub enum SinkError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The moved or removed file cannot be opened again under its path.
+    ReopenFile {
+        /// The name of the sink.
+        sink: String,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The extension of the output file names no format.
-    #[error("cannot write {}; name it .jsonl for JSON lines, .binpb for length-prefixed protobuf", path.display())]
     FileFormat {
         /// The file.
         path: PathBuf,
     },
     /// The path of a trace does not end in `.pftrace`.
-    #[error("cannot write {}: each file gets its creation time before the extension; name it .pftrace", path.display())]
     TraceName {
         /// The path.
         path: PathBuf,
     },
     /// A variable, or a target on the command line, has an invalid value.
-    #[error("{name} is {value:?}: {expected}")]
     Setting {
         /// The variable, or `target`.
         name: String,
@@ -65,25 +61,20 @@ pub enum SinkError {
         expected: &'static str,
     },
     /// An endpoint contains credentials, which messages would show.
-    #[error(
-        "{name} holds a user or a password before the host: put them in OTEL_EXPORTER_OTLP_HEADERS instead"
-    )]
     Credentials {
         /// The variable, or `target`.
         name: String,
     },
     /// An entry of a header list cannot be sent.
-    #[error("{variable}: entry {position} {problem}")]
     Header {
         /// The variable.
         variable: String,
         /// The position of the entry in the list, from 1.
         position: usize,
-        /// The problem, and the correct form.
-        problem: &'static str,
+        /// The fault of the entry.
+        fault: HeaderFault,
     },
     /// A client certificate or its key is missing.
-    #[error("{given} is set but {missing} is not: a client certificate needs both files")]
     HalfIdentity {
         /// The variable that is set.
         given: String,
@@ -91,7 +82,6 @@ pub enum SinkError {
         missing: String,
     },
     /// A PEM file cannot be read.
-    #[error("{variable}: cannot use {}: {source}; give a PEM file with {content}", path.display())]
     Pem {
         /// The variable that names the file.
         variable: String,
@@ -103,13 +93,11 @@ pub enum SinkError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The server name for certificate verification is invalid.
-    #[error("tls.server_name is {name:?}: write a host name or an address, without scheme and port")]
     ServerName {
         /// The name.
         name: String,
     },
     /// A file with a token or a password cannot be used.
-    #[error("{name}: cannot use {}: {source}; write one line with the token or the password", path.display())]
     Secret {
         /// The key that names the file.
         name: String,
@@ -119,10 +107,6 @@ pub enum SinkError {
         source: io::Error,
     },
     /// The certificates are readable, but TLS cannot use them.
-    #[error(
-        "cannot set up TLS for {endpoint}: {source}; check that the client's certificate and key belong together \
-         (tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY)"
-    )]
     Tls {
         /// The endpoint.
         endpoint: String,
@@ -130,15 +114,150 @@ pub enum SinkError {
         source: rustls::Error,
     },
     /// The system has no certificate authorities, and none is configured.
-    #[error(
-        "no certificate authorities on this system for {endpoint}: set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, \
-         to a PEM file"
-    )]
     NoAuthorities {
         /// The endpoint.
         endpoint: String,
     },
     /// The address cannot be served.
-    #[error(transparent)]
     Net(#[from] NetError),
+}
+
+/// The fault of an entry of a header list, or of credentials that become a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeaderFault {
+    /// The entry has no `=`.
+    Form,
+    /// The key is not a header name.
+    Name,
+    /// The exporter sets the header itself.
+    Reserved,
+    /// The value contains a control character.
+    Value,
+    /// The user or the password of basic authentication contains a control character.
+    Credentials,
+}
+
+impl SinkError {
+    /// Returns the cause and the remedy.
+    pub fn problem(&self) -> Problem {
+        let (what, remedy) = match self {
+            Self::OpenFile { path, remedy, source } => {
+                let what = format!("cannot write {}: {source}", path.display());
+                return Problem::new(what).with_remedy(*remedy);
+            }
+            Self::FileInUse { path } => (
+                format!(
+                    "cannot write {}: another program writes to it and holds its lock",
+                    path.display()
+                ),
+                "end that program or name another file",
+            ),
+            Self::RecoverFile {
+                path,
+                journal,
+                source,
+            } => (
+                format!(
+                    "cannot continue to write {}, whose journal is {}: {source}",
+                    path.display(),
+                    journal.display()
+                ),
+                "free disk space and make both files writable, or name another file",
+            ),
+            Self::ReopenFile { sink, source } => {
+                return Problem::new(format!(
+                    "{sink}: cannot open it again: {source}; continues to write to the moved file"
+                ));
+            }
+            Self::FileFormat { path } => (
+                format!("cannot write {}", path.display()),
+                "name it .jsonl for JSON lines, .binpb for length-prefixed protobuf",
+            ),
+            Self::TraceName { path } => (
+                format!(
+                    "cannot write {}: each file gets its creation time before the extension",
+                    path.display()
+                ),
+                "name it .pftrace",
+            ),
+            Self::Setting {
+                name,
+                value,
+                expected,
+            } => return Problem::new(format!("{name} is {value:?}")).with_remedy(*expected),
+            Self::Credentials { name } => (
+                format!("{name} holds a user or a password before the host"),
+                "put them in OTEL_EXPORTER_OTLP_HEADERS instead",
+            ),
+            Self::Header {
+                variable,
+                position,
+                fault,
+            } => (format!("{variable}: entry {position} {fault}"), fault.remedy()),
+            Self::HalfIdentity { given, missing } => (
+                format!("{given} is set but {missing} is not"),
+                "a client certificate needs both files",
+            ),
+            Self::Pem {
+                variable,
+                path,
+                content,
+                source,
+            } => {
+                let what = format!("{variable}: cannot use {}: {source}", path.display());
+                return Problem::new(what).with_remedy(format!("give a PEM file with {content}"));
+            }
+            Self::ServerName { name } => (
+                format!("tls.server_name is {name:?}"),
+                "write a host name or an address, without scheme and port",
+            ),
+            Self::Secret { name, path, source } => (
+                format!("{name}: cannot use {}: {source}", path.display()),
+                "write one line with the token or the password",
+            ),
+            Self::Tls { endpoint, source } => (
+                format!("cannot set up TLS for {endpoint}: {source}"),
+                "check that the client's certificate and key belong together (tls.certificate and tls.key of the sink, or \
+                 OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY)",
+            ),
+            Self::NoAuthorities { endpoint } => (
+                format!("no certificate authorities on this system for {endpoint}"),
+                "set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, to a PEM file",
+            ),
+            Self::Net(error) => {
+                return Problem::new(error.to_string()).with_remedy(error.remedy());
+            }
+        };
+        Problem::new(what).with_remedy(remedy)
+    }
+}
+
+impl HeaderFault {
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Form => "write key=value, with commas percent-encoded (%2C)",
+            Self::Name => "use letters, digits and hyphens",
+            Self::Reserved | Self::Value => "leave it out",
+            Self::Credentials => "remove line breaks and control characters",
+        }
+    }
+}
+
+impl fmt::Display for SinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem().fmt(f)
+    }
+}
+
+impl fmt::Display for HeaderFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Form => "has no `=`",
+            Self::Name => "has a key that is not a header name",
+            Self::Reserved => "names a header that the exporter sets itself",
+            Self::Value => "has a value with a line break or another control character",
+            Self::Credentials => "has a user or a password that no header can have",
+        })
+    }
 }

@@ -25,7 +25,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
 pub(crate) use self::open::cannot_open;
 pub use self::{
@@ -37,7 +37,7 @@ pub use self::{
 };
 use self::{
     destination::Destination, format::Record, identity::FileIdentity, journal::OpenJournal, open::Opened,
-    output::Output,
+    output::Output, rotated::RotatedFileError,
 };
 use crate::{SinkError, blocking};
 
@@ -66,9 +66,9 @@ struct Writer {
 /// The reason why a record is not written.
 enum WriteError {
     /// A permanent error.
-    Final(String),
+    Final(Problem),
     /// A temporary error.
-    Temporary(String),
+    Temporary(Problem),
 }
 
 impl FileSink {
@@ -209,8 +209,8 @@ impl FileSink {
         }
     }
 
-    fn words(&self, message: &str) -> String {
-        format!("{}: {message}", self.name)
+    fn about(&self, problem: impl Into<Problem>) -> Problem {
+        problem.into().about(&self.name)
     }
 }
 
@@ -227,34 +227,36 @@ impl Sink for FileSink {
                 // The record is written. An error with rotated files is a warning.
                 Ok(Ok(Some(fault))) => Delivery::Partial {
                     rejected: 0,
-                    message: self.words(&fault),
+                    problem: self.about(fault.to_string()),
                 },
-                Ok(Err(WriteError::Temporary(message))) => Delivery::Retry {
+                Ok(Err(WriteError::Temporary(problem))) => Delivery::Retry {
                     after: None,
-                    message: self.words(&message),
+                    problem: self.about(problem),
                 },
-                Ok(Err(WriteError::Final(message))) | Err(message) => Delivery::Refused {
-                    message: self.words(&message),
-                },
+                Ok(Err(WriteError::Final(problem))) => Delivery::Refused(self.about(problem)),
+                Err(stopped) => Delivery::Refused(self.about(stopped)),
             }
         })
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         Box::pin(async {
             let finished = blocking(&self.writer, Writer::finish).await;
-            finished.flatten().map_err(|message| self.words(&message))
+            finished
+                .map_err(Problem::from)
+                .flatten()
+                .map_err(|problem| self.about(problem))
         })
     }
 }
 
 impl Writer {
     /// Writes the record of `batch`. Returns a warning about rotated files.
-    fn write(&mut self, batch: &Batch) -> Result<Option<String>, WriteError> {
+    fn write(&mut self, batch: &Batch) -> Result<Option<RotatedFileError>, WriteError> {
         let record = self
             .record
             .of(self.format, batch)
-            .map_err(|error| WriteError::Final(error.to_string()))?;
+            .map_err(|error| WriteError::Final(Problem::new(error.to_string())))?;
         let destination = &mut self.destination;
         let length = record.iter().map(|part| part.len()).sum();
         let written = destination.written();
@@ -262,17 +264,17 @@ impl Writer {
         prepared
             .and_then(|()| destination.append(batch, record))
             .map_err(|error| {
-                let message = advice::write(&error, &written);
+                let problem = advice::write(&error, &written);
                 // A pipe without a reader stays broken, and no record can follow an incomplete one.
                 match destination.is_torn() || error.kind() == io::ErrorKind::BrokenPipe {
-                    true => WriteError::Final(message),
-                    false => WriteError::Temporary(message),
+                    true => WriteError::Final(problem),
+                    false => WriteError::Temporary(problem),
                 }
             })?;
         Ok(destination.take_fault())
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), Problem> {
         // The file is complete. Only its journal entries were missing.
         self.destination.catch_up();
         let written = self.destination.written();

@@ -22,9 +22,9 @@ pub use self::prometheus::{
     PrometheusSink, PrometheusStore, Rejection, RemoteWriteSink, Translation,
 };
 pub use attributes::{AttributesSink, sha256_hex};
-pub use blocking::blocking;
+pub use blocking::{WriterStopped, blocking};
 pub use console::{ConsoleSink, ConsoleStyle};
-pub use error::SinkError;
+pub use error::{HeaderFault, SinkError};
 pub use file::{
     FileCompression, FileConfig, FileControl, FileFormat, FileJournal, FileNotice, FilePermissions,
     FileRotation, FileSink,
@@ -35,6 +35,6 @@ pub use live::{
 };
 pub use otlp::{
     Compression, Credentials, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password,
-    Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host, split_advice,
+    Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host,
 };
 pub use unfinished_file::UnfinishedFile;

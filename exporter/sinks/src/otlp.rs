@@ -19,9 +19,8 @@ mod tls;
 mod transport;
 
 use pulsetrain_otlp::{Signal, Signals};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
-pub use self::advice::split_advice;
 pub use self::config::{
     Compression, Credentials, Identity, NamedFile, OtlpConfig, OtlpSettings, Password, Protocol, Proxy,
     ProxyRoute, SignalConfig, TlsFiles,
@@ -83,14 +82,10 @@ impl OtlpSink {
     async fn export(&mut self, batch: &Batch) -> Delivery {
         let signal = batch.signal();
         let Some((_, exporter)) = self.exporters.iter_mut().find(|(known, _)| *known == signal) else {
-            return Delivery::Refused {
-                message: format!("{} sends no {signal}", self.name),
-            };
+            return Delivery::Refused(Problem::new(format!("{} sends no {signal}", self.name)));
         };
         match exporter.export(batch).await {
-            Delivery::Unsupported { message } if self.requested.contains(signal) => {
-                Delivery::Refused { message }
-            }
+            Delivery::Unsupported(problem) if self.requested.contains(signal) => Delivery::Refused(problem),
             delivery => delivery,
         }
     }

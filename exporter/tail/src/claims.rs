@@ -7,6 +7,7 @@ use std::{
 };
 
 use pulsetrain_formats::LogFormat;
+use pulsetrain_pipeline::Problem;
 use pulsetrain_record::Run;
 
 use crate::follow::log_of;
@@ -24,13 +25,23 @@ struct Claim {
 }
 
 /// A rank of a run that two inputs have recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SharedRank {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SharedRank {
     /// The input that claimed it first.
     pub(crate) other: String,
     run: String,
     attempt: i64,
     rank: i64,
+}
+
+impl SharedRank {
+    const REMEDY: &str = "give each log its rank: --rank N for one log, --rank-pattern 'rank_?(\\d+)' for several, or \
+                                     rank: {from: path, pattern: 'rank_?(\\d+)'} in the configuration";
+
+    /// Returns the cause and the remedy.
+    pub fn problem(&self) -> Problem {
+        Problem::new(self.to_string()).with_remedy(Self::REMEDY)
+    }
 }
 
 impl std::fmt::Display for SharedRank {
@@ -43,9 +54,7 @@ impl std::fmt::Display for SharedRank {
         } = self;
         write!(
             f,
-            "has run {run}, rank {rank}, attempt {attempt} like {other}, so their series and spans collide; give each log its rank: --rank N \
-             for one log, --rank-pattern 'rank_?(\\d+)' for several, or rank: {{from: path, pattern: 'rank_?(\\d+)'}} in the \
-             configuration"
+            "has run {run}, rank {rank}, attempt {attempt} like {other}, so their series and spans collide"
         )
     }
 }

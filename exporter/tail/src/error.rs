@@ -1,28 +1,28 @@
 //! Errors of an import and of a follower; [`ParseReport`](pulsetrain_record::ParseReport) has those of single records.
 
-use std::{io, path::PathBuf};
+use std::{any::Any, fmt, io, path::PathBuf};
 
 use pulsetrain_formats::FormatError;
+use pulsetrain_pipeline::Problem;
+
+use crate::claims::SharedRank;
 
 /// The error of a log that could not be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TailError {
     /// The format of the input could not be determined.
-    #[error(transparent)]
     Format(#[from] FormatError),
     /// The input could not be opened.
-    #[error("cannot open {path}: {source}; {advice}", path = path.display())]
     Open {
         /// The path of the input.
         path: PathBuf,
-        /// The fix.
-        advice: &'static str,
+        /// The remedy.
+        remedy: &'static str,
         /// The error of the system.
         source: io::Error,
     },
     /// A read failed.
-    #[error("cannot read {name} at byte {offset}: {source}; the records before it are used")]
     Read {
         /// The input.
         name: String,
@@ -32,33 +32,27 @@ pub enum TailError {
         source: io::Error,
     },
     /// The input is a folder without logs.
-    #[error(
-        "{name} is a directory, and no file in it is a log that is recognised; name the log, and its format with --format"
-    )]
     NoLogs {
         /// The folder.
         name: String,
     },
     /// The input contains no record of the format that the user named.
-    #[error("{name} has no records of the format {format}{format_hint}")]
     NoRecords {
         /// The input.
         name: String,
         /// The name of the format.
         format: &'static str,
-        /// The format that the input has, and the fix.
-        format_hint: String,
+        /// The keys that the input has, if they explain the error.
+        found: Option<String>,
+        /// The remedy, with the format that the input has.
+        remedy: String,
     },
     /// The input is empty.
-    #[error("{name} is empty; if the run has only just started, try again when it has logged its first step")]
     Empty {
         /// The input.
         name: String,
     },
     /// A pattern of files to follow is invalid.
-    #[error(
-        "{pattern} is not a valid pattern: {message} at character {place}; it is used as the name of a file"
-    )]
     Pattern {
         /// The pattern.
         pattern: String,
@@ -68,7 +62,6 @@ pub enum TailError {
         message: &'static str,
     },
     /// The checkpoints of followed files cannot be read or written.
-    #[error("cannot store checkpoints in {folder}: {source}; make the folder and its files readable and writable, free disk space, or name another folder", folder = folder.display())]
     Checkpoints {
         /// The folder.
         folder: PathBuf,
@@ -76,21 +69,16 @@ pub enum TailError {
         source: io::Error,
     },
     /// A follower ended while the sinks had no room for its unread bytes.
-    #[error(
-        "{bytes} bytes of the followed logs were not read: the sinks had no room for them; import the logs when the sinks are back"
-    )]
     Unread {
         /// The number of unread bytes.
         bytes: u64,
     },
     /// A log was rotated and compressed before it was read.
-    #[error("{path} was rotated and compressed before it was read, and is not read; decompress it and import it by itself", path = path.display())]
     RotatedAway {
         /// The file.
         path: PathBuf,
     },
     /// The checkpoint file has the version of a newer program.
-    #[error("{path} is of version {version}, which a newer pulsetrain wrote; start that one, or move the file away to read every log from its beginning", path = path.display())]
     NewerCheckpoints {
         /// The file.
         path: PathBuf,
@@ -98,23 +86,18 @@ pub enum TailError {
         version: u32,
     },
     /// A file was rewritten while nothing followed it, and its checkpoint has no record of emitted items.
-    #[error("{path} was rewritten while pulsetrain was not running; it is imported again in full, so earlier items may appear twice", path = path.display())]
     RewrittenUnobserved {
         /// The file.
         path: PathBuf,
     },
     /// Two logs have recorded the same rank of a run.
-    #[error("{name} {shared}")]
     SharedRank {
         /// The log.
         name: String,
-        /// The rank, the other log and the fix.
-        shared: String,
+        /// The rank and the other log.
+        shared: SharedRank,
     },
     /// The user's pattern finds no rank in a path.
-    #[error(
-        "{name}: the pattern {pattern} finds no rank in this path; correct the pattern, or give the rank itself"
-    )]
     NoRank {
         /// The log.
         name: String,
@@ -122,9 +105,6 @@ pub enum TailError {
         pattern: String,
     },
     /// The parser of the input panicked.
-    #[error(
-        "cannot read on in {name}: its parser panicked ({message}), which is a bug of pulsetrain; please report it with the file. The records before it are used, and other inputs are read"
-    )]
     Panicked {
         /// The input.
         name: String,
@@ -132,13 +112,11 @@ pub enum TailError {
         message: String,
     },
     /// Another process uses the state folder.
-    #[error("another pulsetrain uses the state folder {folder}; end it, or name another folder", folder = folder.display())]
     StateFolderInUse {
         /// The folder.
         folder: PathBuf,
     },
     /// The pipeline was closed before the end of the input.
-    #[error("{name} was not read to its end (stopped at byte {offset})")]
     Stopped {
         /// The input.
         name: String,
@@ -149,11 +127,111 @@ pub enum TailError {
 
 impl TailError {
     /// Returns the error of a parser's panic, which [`catch_panic`](crate::catch_panic) has caught.
-    pub fn panicked(name: &str, message: &str) -> Self {
+    pub fn panicked(name: &str, panic: &(dyn Any + Send)) -> Self {
+        let literal = panic.downcast_ref::<&str>().copied();
+        let message = literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Self::Panicked {
             name: name.to_owned(),
-            message: message.to_owned(),
+            message: message.unwrap_or("no message").to_owned(),
         }
+    }
+
+    /// Returns the cause and the remedy.
+    pub fn problem(&self) -> Problem {
+        let (what, remedy) = match self {
+            Self::Format(error) => {
+                return Problem::new(error.cause())
+                    .about(error.name())
+                    .with_remedy(error.remedy());
+            }
+            Self::Open { path, remedy, source } => {
+                (format!("cannot open {}: {source}", path.display()), *remedy)
+            }
+            Self::Read { name, offset, source } => (
+                format!("cannot read {name} at byte {offset}: {source}"),
+                "the records before it are used",
+            ),
+            Self::NoLogs { name } => (
+                format!("{name} is a directory, and no file in it is a log that is recognised"),
+                "name the log, and its format with --format",
+            ),
+            Self::NoRecords {
+                name,
+                format,
+                found,
+                remedy,
+            } => {
+                let found = found.iter().map(|found| format!("; {found}")).collect::<String>();
+                let what = format!("{name} has no records of the format {format}{found}");
+                return Problem::new(what).with_remedy(remedy.clone());
+            }
+            Self::Empty { name } => (
+                format!("{name} is empty"),
+                "if the run has only just started, try again when it has logged its first step",
+            ),
+            Self::Pattern {
+                pattern,
+                place,
+                message,
+            } => (
+                format!("{pattern} is not a valid pattern: {message} at character {place}"),
+                "it is used as the name of a file",
+            ),
+            Self::Checkpoints { folder, source } => (
+                format!("cannot store checkpoints in {}: {source}", folder.display()),
+                "make the folder and its files readable and writable, free disk space, or name another folder",
+            ),
+            Self::Unread { bytes } => (
+                format!("{bytes} bytes of the followed logs were not read: the sinks had no room for them"),
+                "import the logs when the sinks are back",
+            ),
+            Self::RotatedAway { path } => (
+                format!(
+                    "{} was rotated and compressed before it was read, and is not read",
+                    path.display()
+                ),
+                "decompress it and import it by itself",
+            ),
+            Self::NewerCheckpoints { path, version } => (
+                format!(
+                    "{} is of version {version}, which a newer pulsetrain wrote",
+                    path.display()
+                ),
+                "start that one, or move the file away to read every log from its beginning",
+            ),
+            Self::RewrittenUnobserved { path } => (
+                format!(
+                    "{} was rewritten while pulsetrain was not running",
+                    path.display()
+                ),
+                "it is imported again in full, so earlier items may appear twice",
+            ),
+            Self::SharedRank { name, shared } => {
+                let problem = shared.problem();
+                let what = format!("{name} {}", problem.what);
+                return Problem { what, ..problem };
+            }
+            Self::NoRank { name, pattern } => (
+                format!("{name}: the pattern {pattern} finds no rank in this path"),
+                "correct the pattern, or give the rank itself",
+            ),
+            Self::Panicked { name, message } => (
+                format!(
+                    "cannot read on in {name}: its parser panicked ({message}), which is a bug of pulsetrain"
+                ),
+                "please report it with the file. The records before it are used, and other inputs are read",
+            ),
+            Self::StateFolderInUse { folder } => (
+                format!("another pulsetrain uses the state folder {}", folder.display()),
+                "end it, or name another folder",
+            ),
+            Self::Stopped { name, offset } => {
+                return Problem::new(format!(
+                    "{name} was not read to its end (stopped at byte {offset})"
+                ));
+            }
+        };
+        Problem::new(what).with_remedy(remedy)
     }
 
     /// Returns the error of reading or writing checkpoints in a folder.
@@ -166,7 +244,7 @@ impl TailError {
 
     /// Returns the error of opening a file, with the fix for its kind.
     pub(crate) fn open(path: impl Into<PathBuf>, source: io::Error) -> Self {
-        let advice = match source.kind() {
+        let remedy = match source.kind() {
             io::ErrorKind::NotFound => "check the path",
             io::ErrorKind::PermissionDenied => "run as a user who may read it, or change its permissions",
             io::ErrorKind::IsADirectory => "name the log file inside it",
@@ -174,8 +252,14 @@ impl TailError {
         };
         Self::Open {
             path: path.into(),
-            advice,
+            remedy,
             source,
         }
+    }
+}
+
+impl fmt::Display for TailError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem().fmt(f)
     }
 }

@@ -24,7 +24,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Problem, Source};
 
 pub(super) use self::rotated::log_of;
 pub use self::{
@@ -98,7 +98,7 @@ impl Source for TailSource {
         self: Box<Self>,
         ingress: Ingress,
         stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), String>> {
+    ) -> BoxFuture<'static, Result<(), Problem>> {
         Box::pin(async move {
             let wakeup = Wakeup::new();
             let stopped = Arc::clone(&wakeup);
@@ -109,7 +109,7 @@ impl Source for TailSource {
             let _guard = StopGuard(stopping, Arc::clone(&wakeup));
             tokio::task::spawn_blocking(move || Follower::new(*self, ingress, wakeup).run())
                 .await
-                .unwrap_or_else(|panic| Err(format!("following failed: {panic}")))
+                .map_err(|panic| Problem::new(format!("following failed: {panic}")))
         })
     }
 }

@@ -3,18 +3,21 @@
 mod chunks;
 mod survey;
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    thread,
+};
 
 use pulsetrain_formats::{
     FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Mapping, Pace, ReadLimits, RunHeader, detect,
     found_keys, unreadable, unused_notice, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
-use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Problem, Source};
 use pulsetrain_record::{Counts, Recorder, UsedTimezone};
 
 use self::chunks::{ChunkReader, CountingReader, Next};
-use crate::{ImportReport, LogInput, RunOptions, TailError, catch_panic};
+use crate::{ImportNotice, ImportReport, LogInput, RunOptions, TailError, catch_panic};
 
 /// Reads one log from its beginning to its end.
 pub struct LogSource {
@@ -56,7 +59,7 @@ impl Source for LogSource {
         self: Box<Self>,
         ingress: Ingress,
         stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), String>> {
+    ) -> BoxFuture<'static, Result<(), Problem>> {
         Box::pin(async move {
             let import = move || {
                 let Self {
@@ -74,16 +77,13 @@ impl Source for LogSource {
                     catch_panic(|| import(&input, &options, &bytes_read, &ingress, &stop, &mut report));
                 // An input that breaks off has an error already.
                 report.error = error_of(imported, &report.input).or(report.error);
-                let result = report
-                    .error
-                    .as_ref()
-                    .map_or(Ok(()), |error| Err(error.to_string()));
+                let result = report.error.as_ref().map_or(Ok(()), |error| Err(error.problem()));
                 on_end(report);
                 result
             };
             tokio::task::spawn_blocking(import)
                 .await
-                .unwrap_or_else(|panic| Err(format!("reading failed: {panic}")))
+                .unwrap_or_else(|panic| Err(Problem::new(format!("reading failed: {panic}"))))
         })
     }
 }
@@ -119,10 +119,10 @@ fn import(
 }
 
 /// Returns the error of a reading that failed or panicked.
-fn error_of(read: Result<Result<(), TailError>, String>, input: &str) -> Option<TailError> {
+fn error_of(read: thread::Result<Result<(), TailError>>, input: &str) -> Option<TailError> {
     match read {
         Ok(outcome) => outcome.err(),
-        Err(message) => Some(TailError::panicked(input, &message)),
+        Err(panic) => Some(TailError::panicked(input, &*panic)),
     }
 }
 
@@ -220,13 +220,12 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
 
 /// Returns the notice about the parts of the mapping that the head of a log does not use, if the head has keys without a row.
 /// Otherwise later lines may use them, such as those of an evaluation.
-fn unused_in_head(mapping: &Mapping, uses: &[KeyUse], head: &[u8]) -> Option<String> {
+fn unused_in_head(mapping: &Mapping, uses: &[KeyUse], head: &[u8]) -> Option<ImportNotice> {
     let has_other = uses.iter().any(KeyUse::is_unmapped);
     let unused = unused_notice(mapping, uses).filter(|_| has_other)?;
     let keys = found_keys(head)?;
-    Some(format!(
-        "{unused}; {keys} in its first lines: correct a misspelt key"
-    ))
+    let remedy = format!("{keys} in its first lines: correct a misspelt key");
+    Some(Problem::new(unused).with_remedy(remedy).into())
 }
 
 /// Returns the format that the user named, else the detected one, with its signature.
@@ -255,21 +254,26 @@ fn no_records_error(format: &LogFormat, input: &str, head: &[u8], options: &RunO
             "name that, or leave --format out",
         ),
     };
-    let format_hint = match detect(input, head) {
+    let mut unknown = None;
+    let remedy = match detect(input, head) {
         Ok((other, signature)) if other.name != format.name && !(is_of_mapping && other.is_fallback()) => {
-            format!("; it looks like {} ({signature}): {other_fix}", other.name)
+            format!("it looks like {} ({signature}): {other_fix}", other.name)
         }
-        Err(FormatError::UnknownFormat { format_hint, .. }) if !is_of_mapping => format!("; {format_hint}"),
-        Err(FormatError::AmbiguousFormat { candidates, .. }) => format!("; it may be one of {candidates}"),
+        Err(FormatError::UnknownFormat { found, next, .. }) if !is_of_mapping => {
+            unknown = Some(found);
+            next
+        }
+        Err(FormatError::AmbiguousFormat { candidates, .. }) => format!("it may be one of {candidates}"),
         _ => match found_keys(head) {
-            Some(keys) => format!("; {keys}: {fix}"),
-            None => format!("; {fix}"),
+            Some(keys) => format!("{keys}: {fix}"),
+            None => fix.to_owned(),
         },
     };
     TailError::NoRecords {
         name: input.to_owned(),
         format: format.name,
-        format_hint,
+        found: unknown,
+        remedy,
     }
 }
 
@@ -297,7 +301,7 @@ fn read(
     let parsed = catch_panic(|| parse(&mut reader, head, &mut chunks, &mut recorder));
     report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
-    let invented = parsed.as_ref().copied().unwrap_or_default();
+    let invented = *parsed.as_ref().unwrap_or(&0);
     report.list_keys(format, &options.mapping, &reader.key_uses());
     report
         .notices
@@ -308,7 +312,7 @@ fn read(
     report.ranks = recorder.recorded_ranks().to_vec();
     (report.counts, report.skipped) = recorder.finish();
     let panicked = parsed.err();
-    let panicked = panicked.map(|message| TailError::panicked(&report.input, &message));
+    let panicked = panicked.map(|panic| TailError::panicked(&report.input, &*panic));
     report.error = panicked.or_else(|| chunks.error.take());
     if closed && report.error.is_none() {
         report.error = Some(TailError::Stopped {
@@ -344,15 +348,18 @@ fn rank_notices(
     recorder: &Recorder<'_>,
     options: &RunOptions,
     input: &str,
-) -> Vec<String> {
+) -> Vec<ImportNotice> {
     let missed = options.rank.missed(input).map(|pattern| {
-        format!("the pattern {pattern} finds no rank in this path; correct the pattern, or give --rank N")
+        let problem = Problem::new(format!("the pattern {pattern} finds no rank in this path"));
+        problem
+            .with_remedy("correct the pattern, or give --rank N")
+            .into()
     });
     let ranks = recorder.recorded_ranks().iter();
     let shared = ranks.filter_map(|rank| options.claims.claim(input, format, recorder.run(), *rank));
     missed
         .into_iter()
-        .chain(shared.map(|shared| shared.to_string()))
+        .chain(shared.map(ImportNotice::SharedRank))
         .collect()
 }
 

@@ -1,9 +1,44 @@
 //! The outcome of an import.
 
+use std::fmt;
+
 use pulsetrain_formats::{KeyUse, LogFormat, Mapping, key_notices, suggestion_hint, unused_notice};
+use pulsetrain_pipeline::Problem;
 use pulsetrain_record::{Counts, ParseReport, Run, UsedTimezone};
 
-use crate::TailError;
+use crate::{TailError, claims::SharedRank};
+
+/// A notice about an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ImportNotice {
+    /// Another input has recorded a rank of the input.
+    SharedRank(SharedRank),
+    /// Another problem.
+    Other(Problem),
+}
+
+impl ImportNotice {
+    /// Returns the cause and the remedy.
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::SharedRank(shared) => shared.problem(),
+            Self::Other(problem) => problem.clone(),
+        }
+    }
+}
+
+impl From<Problem> for ImportNotice {
+    fn from(problem: Problem) -> Self {
+        Self::Other(problem)
+    }
+}
+
+impl fmt::Display for ImportNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem().fmt(f)
+    }
+}
 
 /// The outcome of an import.
 #[derive(Debug, Default)]
@@ -21,7 +56,7 @@ pub struct ImportReport {
     /// The skipped records.
     pub skipped: ParseReport,
     /// Further notices for the user.
-    pub notices: Vec<String>,
+    pub notices: Vec<ImportNotice>,
     /// The use of the keys, if the log is of no known trainer.
     pub keys: Vec<String>,
     /// The zone of times without one, or `None` if the log has none.

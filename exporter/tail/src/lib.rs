@@ -19,7 +19,7 @@ mod run_options;
 mod suggestion;
 
 pub use catch_panic::catch_panic;
-pub use claims::Claims;
+pub use claims::{Claims, SharedRank};
 pub use error::TailError;
 pub use event_files::options_of_file;
 pub use folder::logs_in;
@@ -28,8 +28,8 @@ pub use follow::{
     TailStatus, followed_files,
 };
 pub use import::{LogSource, inspect};
-pub use import_report::ImportReport;
+pub use import_report::{ImportNotice, ImportReport};
 pub use input::LogInput;
-pub use member::{Member, RankSource};
+pub use member::{Member, RankPatternError, RankSource};
 pub use run_options::RunOptions;
 pub use suggestion::suggest_mapping_of;

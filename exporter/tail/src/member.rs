@@ -75,21 +75,51 @@ pub enum RankSource {
     Path(Regex),
 }
 
+/// The error of a pattern that cannot find a rank.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RankPatternError {
+    /// The pattern is not a regular expression.
+    #[error("{pattern:?} is not a regular expression: {}", last_line(source))]
+    Syntax {
+        /// The pattern.
+        pattern: String,
+        /// The error.
+        source: regex::Error,
+    },
+    /// The pattern has no group.
+    #[error("{0:?} has no group for the rank")]
+    NoGroup(String),
+}
+
+impl RankPatternError {
+    /// Returns the remedy if it is known; the message itself is the cause only.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Syntax { .. } => None,
+            Self::NoGroup(_) => Some("put its digits in one, like rank_(\\d+)"),
+        }
+    }
+}
+
+/// Returns the last line of the error, which has the cause.
+fn last_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    text.lines().last().unwrap_or_default().trim().to_owned()
+}
+
 impl RankSource {
     /// Creates a source from a pattern for the path.
     ///
     /// # Errors
     /// Returns an error if `pattern` is not a regular expression with a group for the rank.
-    pub fn from_path(pattern: &str) -> Result<Self, String> {
-        let regex = Regex::new(pattern).map_err(|error| {
-            let why = error.to_string();
-            let why = why.lines().last().unwrap_or_default().trim();
-            format!("{pattern:?} is not a regular expression: {why}")
+    pub fn from_path(pattern: &str) -> Result<Self, RankPatternError> {
+        let regex = Regex::new(pattern).map_err(|source| RankPatternError::Syntax {
+            pattern: pattern.to_owned(),
+            source,
         })?;
         if regex.captures_len() < 2 {
-            return Err(format!(
-                "{pattern:?} has no group for the rank: put its digits in one, like rank_(\\d+)"
-            ));
+            return Err(RankPatternError::NoGroup(pattern.to_owned()));
         }
         Ok(Self::Path(regex))
     }
@@ -234,7 +264,12 @@ mod tests {
         assert_eq!(by_name.missed("/job/train.log"), Some(r"rank_?(\d+)"));
         assert_eq!(rank(&by_name, "/job/train.log"), 5, "that of the environment");
         for wrong in ["rank_(", "rank_3"] {
-            assert!(RankSource::from_path(wrong).unwrap_err().contains(wrong));
+            assert!(
+                RankSource::from_path(wrong)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(wrong)
+            );
         }
     }
 

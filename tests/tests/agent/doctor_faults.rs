@@ -374,6 +374,35 @@ fn invalid_configuration_is_reported_with_a_fix() {
 }
 
 #[test]
+fn separators_in_a_path_or_a_url_stay_in_the_cause() {
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "a; b.pem"),
+    ];
+    assert_only_fix(
+        doctor(&variables, &[]),
+        "cannot use a; b.pem: I/O error",
+        "give a PEM file",
+    );
+    let folder = Folder::new();
+    for url in ["htp://127.0.0.1:9", "http://127.0.0.1:9/; retry later"] {
+        let sink = format!("sinks: {{c: {{otlp: {{endpoint: '{url}'}}}}}}\n");
+        let file = config(&folder, &(source(&folder) + &sink));
+        assert_only_fix(
+            doctor(NONE, &["--config", &file]),
+            &format!("target is {url:?}"),
+            "write grpc://host:4317",
+        );
+    }
+    let log = folder.file("a; b.log", "What a day.\n").display().to_string();
+    assert_fix(
+        doctor(NONE, &[&log]),
+        "a; b.log unknown log format; found no lines",
+        "check that it is a training log",
+    );
+}
+
+#[test]
 fn unwritable_output_folder_is_reported_with_a_fix() {
     let folder = Folder::for_all();
     let file = file_sink(&folder, "/proc/out.jsonl");

@@ -390,9 +390,10 @@ fn machine_without_any_gpu_driver_reports_one_notice() {
     });
     wait_until("there is a notice", || !watch.notices().is_empty());
     let notices = watch.notices();
-    let [GpuNotice::NoDriver { why, .. }] = notices.as_slice() else {
+    let [GpuNotice::NoDriver(problem)] = notices.as_slice() else {
         panic!("{notices:?}");
     };
+    let why = &problem.what;
     assert!(why.contains("no NVIDIA driver and no AMD GPU"), "{why}");
 }
 

@@ -18,8 +18,7 @@ fn watch(fake: &FakeNvml) -> Watch {
 }
 
 fn releases(watch: &Watch) -> usize {
-    let is_release =
-        |notice: &GpuNotice| matches!(notice, GpuNotice::NoDriver { why, .. } if why.contains("released"));
+    let is_release = |notice: &GpuNotice| matches!(notice, GpuNotice::NoDriver(problem) if problem.what.contains("released"));
     watch.count_notices(is_release)
 }
 
@@ -41,9 +40,10 @@ fn idle_gpu_that_needs_a_reset_releases_the_driver_once() {
     fake.at(1.0);
     wait_until("the driver is released", || releases(&watch) == 1);
     let released = watch.notices();
-    let [.., GpuNotice::NoDriver { why, .. }] = released.as_slice() else {
+    let [.., GpuNotice::NoDriver(problem)] = released.as_slice() else {
         panic!("{released:?}");
     };
+    let why = &problem.what;
     assert!(
         why.contains("GPU 1 (GPU-") && why.contains("needs a reset"),
         "{why}"

@@ -188,9 +188,15 @@ fn missing_driver_is_reported_once_and_yields_no_series() {
     pulsetrain_tests::wait_until("there is a notice", || !watch.notices().is_empty());
     assert!(matches!(watch.inventory().driver, DriverState::Absent { .. }));
     let notices = watch.notices();
-    let [GpuNotice::NoDriver { why, advice }] = notices.as_slice() else {
+    let [GpuNotice::NoDriver(problem)] = notices.as_slice() else {
         panic!("{notices:?}");
     };
-    assert!(why.contains("/nowhere/libnvidia-ml.so.1") && advice.contains("library"));
+    assert!(problem.what.contains("/nowhere/libnvidia-ml.so.1"));
+    assert!(
+        problem
+            .remedy
+            .as_ref()
+            .is_some_and(|remedy| remedy.contains("library"))
+    );
     assert!(watch.end().is_empty());
 }

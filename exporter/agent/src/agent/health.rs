@@ -25,7 +25,9 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pulsetrain_net::{Admission, Alpn, ConnectionSlots, Guard, Listener, NetError, ServerStream, accept};
-use pulsetrain_pipeline::{CancellationToken, ThrottledLog};
+use pulsetrain_pipeline::{CancellationToken, Problem, ThrottledLog};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::recorders::Recorders;
 use crate::{
@@ -51,16 +53,16 @@ pub(crate) struct Readiness(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     /// The reason why the agent is not ready; `None` if it is ready.
-    reason: Option<String>,
-    /// The failing sinks, each with its message. They do not affect readiness while the queues have room.
-    failing: Vec<(String, String)>,
+    reason: Option<Problem>,
+    /// The failing sinks, each with its problem. They do not affect readiness while the queues have room.
+    failing: Vec<(String, Problem)>,
 }
 
 impl Readiness {
     /// Creates the state of an agent that is starting.
     pub(crate) fn starting() -> Self {
         Self(Arc::new(Mutex::new(State {
-            reason: Some("it starts".to_owned()),
+            reason: Some("it starts".into()),
             ..State::default()
         })))
     }
@@ -71,17 +73,17 @@ impl Readiness {
     }
 
     /// Reports the reason why the agent is not ready.
-    pub(super) fn unset(&self, reason: impl Into<String>) {
+    pub(super) fn unset(&self, reason: impl Into<Problem>) {
         self.state().reason = Some(reason.into());
     }
 
     /// Returns the reason why the agent is not ready, or `None` if it is ready.
-    fn reason(&self) -> Option<String> {
+    fn reason(&self) -> Option<Problem> {
         self.state().reason.clone()
     }
 
-    /// Replaces the failing sinks and their messages.
-    pub(super) fn set_failing(&self, failing: Vec<(String, String)>) {
+    /// Replaces the failing sinks and their problems.
+    pub(super) fn set_failing(&self, failing: Vec<(String, Problem)>) {
         self.state().failing = failing;
     }
 
@@ -220,6 +222,7 @@ fn answer<B>(request: &Request<B>, ready: &Readiness) -> Answer {
     }
     match request.uri().path() {
         "/healthz" => plain(StatusCode::OK, "ok\n"),
+        "/readyz" if request.uri().query() == Some(REPORT) => ready.state().report(),
         "/readyz" => ready.state().answer(),
         _ => plain(
             StatusCode::NOT_FOUND,
@@ -228,12 +231,66 @@ fn answer<B>(request: &Request<B>, ready: &Readiness) -> Answer {
     }
 }
 
+/// The query of `/readyz` for a [`ReadinessReport`] instead of text.
+const REPORT: &str = "format=json";
+/// The path and the query of a [`ReadinessReport`].
+pub(crate) const REPORT_PATH: &str = "/readyz?format=json";
+
+/// The problems of an agent, as JSON.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ReadinessReport {
+    pub(crate) ready: bool,
+    pub(crate) problems: Vec<ReportedProblem>,
+}
+
+/// A problem of an agent: why it is not ready, or why a sink fails.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ReportedProblem {
+    /// The part of the agent.
+    pub(crate) part: String,
+    pub(crate) subject: Option<String>,
+    pub(crate) what: String,
+    pub(crate) remedy: Option<String>,
+}
+
+impl ReportedProblem {
+    fn new(part: impl Into<String>, problem: &Problem) -> Self {
+        let Problem {
+            subject,
+            what,
+            remedy,
+        } = problem.clone();
+        Self {
+            part: part.into(),
+            subject,
+            what,
+            remedy: remedy.map(Into::into),
+        }
+    }
+}
+
 impl State {
+    fn report(&self) -> Answer {
+        let reason = self.reason.iter();
+        let failing = self.failing.iter();
+        let report = ReadinessReport {
+            ready: self.reason.is_none(),
+            problems: reason
+                .map(|reason| ReportedProblem::new("not ready", reason))
+                .chain(
+                    failing
+                        .map(|(sink, problem)| ReportedProblem::new(format!("sink {sink} fails"), problem)),
+                )
+                .collect(),
+        };
+        json(&serde_json::json!(report))
+    }
+
     fn answer(&self) -> Answer {
         let failing: String = self
             .failing
             .iter()
-            .map(|(sink, message)| format!("sink {sink} fails: {message}\n"))
+            .map(|(sink, problem)| format!("sink {sink} fails: {problem}\n"))
             .collect();
         match &self.reason {
             None => plain(StatusCode::OK, format!("ready\n{failing}")),
@@ -251,6 +308,14 @@ fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     *response.status_mut() = status;
     let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
+/// Returns an answer of JSON.
+fn json(value: &Value) -> Answer {
+    let mut response = Response::new(Full::new(Bytes::from(format!("{value}\n"))));
+    let json = header::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
 }
 

@@ -13,7 +13,7 @@ mod task;
 use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_gpu::DriverRelease;
-use pulsetrain_pipeline::{Ingress, Ledger, Pipeline, SinkReport, clock};
+use pulsetrain_pipeline::{Ingress, Ledger, Pipeline, Problem, SinkReport, clock};
 use pulsetrain_sinks::FileControl;
 use pulsetrain_tail::{Checkpointer, Claims};
 
@@ -59,9 +59,9 @@ pub(super) struct Running {
     health: Option<Task>,
     /// The sinks that are not open yet, each with its error if an attempt failed. Their queues hold the batches in the
     /// meantime.
-    unopened: BTreeMap<String, Option<String>>,
+    unopened: BTreeMap<String, Option<Problem>>,
     /// The sources that are not open yet, each with its error if an attempt failed.
-    unopened_sources: BTreeMap<String, Option<String>>,
+    unopened_sources: BTreeMap<String, Option<Problem>>,
     /// The sinks that a reload removed, until they are drained.
     leaving: DrainingSinks,
     watching_sinks: JoinHandle<()>,
@@ -173,13 +173,14 @@ impl Running {
         for (name, file) in &self.files {
             let file = file.clone();
             let reopened = tokio::task::spawn_blocking(move || file.reopen()).await;
-            match reopened.map_err(|error| error.to_string()).flatten() {
-                Ok(false) => {}
-                Ok(true) => log::info(
+            match reopened {
+                Ok(Ok(false)) => {}
+                Ok(Ok(true)) => log::info(
                     Subject::Sink(name),
                     "opened the file again: another program moved it",
                 ),
-                Err(error) => log::error(Subject::Sink(name), error),
+                Ok(Err(error)) => log::error(Subject::Sink(name), error),
+                Err(panic) => log::error(Subject::Sink(name), panic),
             }
         }
     }
@@ -225,7 +226,7 @@ async fn watch_sinks(ledger: Ledger, ready: Readiness) {
         }
         let failing = sinks.iter().filter_map(|counts| {
             let failure = counts.any_failure()?;
-            Some((counts.name.clone(), failure.message.clone()))
+            Some((counts.name.clone(), failure.problem.clone()))
         });
         ready.set_failing(failing.collect());
     }

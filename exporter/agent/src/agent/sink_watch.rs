@@ -102,7 +102,7 @@ impl WatchedSink {
         self.dropped = dropped;
         Some(format!(
             "{state}: {}; {} items wait, {} dropped",
-            failure.message,
+            failure.problem,
             counts.queued,
             dropped.saturating_sub(outage.dropped_before)
         ))
@@ -201,14 +201,12 @@ mod tests {
     fn retry() -> Delivery {
         Delivery::Retry {
             after: Some(SECOND),
-            message: "connection refused".to_owned(),
+            problem: "connection refused".into(),
         }
     }
 
     fn refuse() -> Delivery {
-        Delivery::Refused {
-            message: "401".to_owned(),
-        }
+        Delivery::Refused("401".into())
     }
 
     /// Returns the log lines of this many seconds, with a batch of two items per second.
@@ -271,9 +269,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn unsupported_signal_is_logged_once_and_is_not_an_outage() {
-        let unsupported = Delivery::Unsupported {
-            message: "404".to_owned(),
-        };
+        let unsupported = Delivery::Unsupported("404".into());
         let script = vec![Delivery::Delivered, unsupported];
         let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
         let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
@@ -299,7 +295,7 @@ mod tests {
     async fn sink_warning_is_logged_at_most_once_a_minute() {
         let warning = Delivery::Partial {
             rejected: 0,
-            message: "check the clock".to_owned(),
+            problem: "check the clock".into(),
         };
         let lines = lines(vec![warning; 100], 100).await;
         assert_eq!(lines[..2], ["sink o: delivers", "sink o: warns: check the clock"]);

@@ -1,6 +1,7 @@
 //! The key `attributes` of a sink: rules that drop, hash or rename attributes for its receiver.
 
 use pulsetrain_otlp::attributes::{AttributeAction, AttributeRules};
+use pulsetrain_pipeline::Problem;
 use pulsetrain_sinks::sha256_hex;
 use serde::Deserialize;
 
@@ -39,7 +40,7 @@ impl AttributeList {
     ///
     /// # Errors
     /// Returns the first rule that cannot be used, with its place.
-    pub(crate) fn rules(&self) -> Result<Option<AttributeRules>, (Location, String)> {
+    pub(crate) fn rules(&self) -> Result<Option<AttributeRules>, (Location, Problem)> {
         let mut rules: Vec<(String, AttributeAction)> = Vec::new();
         let mut made = None;
         for rule in &self.0 {
@@ -49,7 +50,8 @@ impl AttributeList {
                 Rule::Rename(Renaming { from, to }) => (from.clone(), AttributeAction::Rename(to.clone())),
             });
             let so_far = AttributeRules::new(rules.clone(), sha256_hex);
-            made = Some(so_far.map_err(|error| (rule.location, format!("attributes: {error}")))?);
+            made =
+                Some(so_far.map_err(|error| (rule.location, Problem::new(format!("attributes: {error}"))))?);
         }
         Ok(made)
     }

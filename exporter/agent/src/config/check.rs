@@ -5,13 +5,14 @@ use std::{
 };
 
 use pulsetrain_formats::{FORMATS, LogFormat, format_by_name};
+use pulsetrain_pipeline::Problem;
 use tokio::net::TcpSocket;
 
 use super::{
     AGENT_SOURCE, Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
     fault::nearest, port_owner::port_owner, source_list, spanned::Location,
 };
-use crate::topology;
+use crate::{failure::net_problem, topology};
 
 /// The minimum of intervals.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -27,11 +28,15 @@ pub(crate) fn check(file: &str, config: &Config, ours: &[SocketAddr]) -> Vec<Fau
     };
     if config.sources.0.is_empty() && !config.gpu.enabled {
         found.whole(
-            "there are no sources, so there is nothing to do; pulsetrain agent --print-config shows an example",
+            Problem::new("there are no sources, so there is nothing to do")
+                .with_remedy("pulsetrain agent --print-config shows an example"),
         );
     }
     if config.sinks.0.is_empty() {
-        found.whole("there are no sinks, so all data would be lost; remove the key to use the default sink");
+        found.whole(
+            Problem::new("there are no sinks, so all data would be lost")
+                .with_remedy("remove the key to use the default sink"),
+        );
     }
     found.quantities(config);
     for (name, source) in config.sources.iter() {
@@ -41,7 +46,8 @@ pub(crate) fn check(file: &str, config: &Config, ours: &[SocketAddr]) -> Vec<Fau
             _ => "",
         };
         if !reserved.is_empty() {
-            let message = format!("sources.{name}: the name is reserved for {reserved}; choose another");
+            let message = Problem::new(format!("sources.{name}: the name is reserved for {reserved}"))
+                .with_remedy("choose another");
             found.at(source.location(), message);
         }
         match source {
@@ -68,12 +74,12 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    fn whole(&mut self, message: &str) {
-        self.faults.push(Fault::of_file(self.file, message));
+    fn whole(&mut self, problem: Problem) {
+        self.faults.push(Fault::of_file(self.file, problem));
     }
 
-    fn at(&mut self, location: Location, message: impl Into<String>) {
-        self.faults.push(Fault::at(self.file, location, message));
+    fn at(&mut self, location: Location, problem: impl Into<Problem>) {
+        self.faults.push(Fault::at(self.file, location, problem));
     }
 
     /// Finds quantities that accept nothing, and intervals that are too short.
@@ -86,33 +92,39 @@ impl Findings<'_> {
         for (location, _) in queue.into_iter().filter(|(_, is_zero)| *is_zero) {
             self.at(
                 location,
-                "limits: a queue of zero accepts nothing; give it at least 1",
+                Problem::new("limits: a queue of zero accepts nothing").with_remedy("give it at least 1"),
             );
         }
         let intervals = [
             (
                 &limits.retry_after,
-                "limits: a retry every few milliseconds overloads a receiver that fails; give it at least 100ms",
+                Problem::new("limits: a retry every few milliseconds overloads a receiver that fails")
+                    .with_remedy("give it at least 100ms"),
             ),
             (
                 &limits.retry_at_most,
-                "limits: a retry every few milliseconds overloads a receiver that fails; give it at least 100ms",
+                Problem::new("limits: a retry every few milliseconds overloads a receiver that fails")
+                    .with_remedy("give it at least 100ms"),
             ),
             (
                 &config.telemetry.interval,
-                "telemetry: an interval below 100ms would keep a processor busy; give it 1s or more",
+                Problem::new("telemetry: an interval below 100ms would keep a processor busy")
+                    .with_remedy("give it 1s or more"),
             ),
             (
                 &config.gpu.interval,
-                "gpu: the driver measures ten times a second at most; give an interval of 100ms or more",
+                Problem::new("gpu: the driver measures ten times a second at most")
+                    .with_remedy("give an interval of 100ms or more"),
             ),
             (
                 &config.gpu.energy_interval,
-                "gpu: most drivers update the energy counter ten times a second; give an energy_interval of 100ms or more",
+                Problem::new("gpu: most drivers update the energy counter ten times a second")
+                    .with_remedy("give an energy_interval of 100ms or more"),
             ),
             (
                 &config.gpu.imex_interval,
-                "gpu: each report on IMEX starts two programs; give an imex_interval of 100ms or more",
+                Problem::new("gpu: each report on IMEX starts two programs")
+                    .with_remedy("give an imex_interval of 100ms or more"),
             ),
         ];
         for (interval, message) in intervals
@@ -127,41 +139,54 @@ impl Findings<'_> {
         if logs.paths.is_empty() {
             self.at(
                 location,
-                format!("sources.{name}.logs has no paths; name the logs, like paths: [training.json]"),
+                Problem::new(format!("sources.{name}.logs has no paths"))
+                    .with_remedy("name the logs, like paths: [training.json]"),
             );
         }
         if logs.poll_interval.0 < MIN_INTERVAL {
             self.at(
                 logs.poll_interval.location,
-                format!(
-                    "sources.{name}.logs: a poll_interval below 100ms would keep a processor busy; give it 1s"
-                ),
+                Problem::new(format!(
+                    "sources.{name}.logs: a poll_interval below 100ms would keep a processor busy"
+                ))
+                .with_remedy("give it 1s"),
             );
         }
         for path in &logs.paths {
-            if let Err(error) = readable(Path::new(&path.value)) {
-                self.at(path.location, format!("{} cannot be read: {error}", path.value));
+            if let Err(problem) = readable(Path::new(&path.value)) {
+                self.at(
+                    path.location,
+                    problem.within(format_args!("{} cannot be read", path.value)),
+                );
             }
         }
         self.mapping(name, logs);
         if let Some(rank) = &logs.rank
-            && let Err(message) = rank.build()
+            && let Err(error) = rank.build()
         {
-            self.at(rank.location, format!("sources.{name}.logs.rank: {message}"));
+            let problem = Problem {
+                remedy: error.remedy().map(Into::into),
+                ..Problem::new(error.to_string())
+            };
+            self.at(
+                rank.location,
+                problem.within(format_args!("sources.{name}.logs.rank")),
+            );
         }
         if let Err(error) = logs.timezone() {
+            let problem = Problem::new(error.to_string()).with_remedy(error.remedy());
             self.at(
                 logs.timezone.location,
-                format!("sources.{name}.logs.timezone: {error}"),
+                problem.within(format_args!("sources.{name}.logs.timezone")),
             );
         }
         let format = logs.format.value.as_str();
-        if format != "auto" && format_by_name(format).is_err() {
+        if format != "auto" && format_by_name(format).is_none() {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).chain(["auto"]).collect();
             let instead = nearest(format, &names);
             self.at(
                 logs.format.location,
-                format!("there is no format {format:?}{instead}"),
+                Problem::new(format!("there is no format {format:?}")).with_remedy(instead),
             );
         }
     }
@@ -170,14 +195,18 @@ impl Findings<'_> {
         if receiver.listen.is_empty() {
             self.at(
                 location,
-                format!("sources.{name}.otlp has no address; give it one, like listen: [127.0.0.1:4317]"),
+                Problem::new(format!("sources.{name}.otlp has no address"))
+                    .with_remedy("give it one, like listen: [127.0.0.1:4317]"),
             );
         }
         self.exposure(&format!("sources.{name}.otlp"), receiver.exposure());
         if *receiver.max_connections == 0 {
             self.at(
                 receiver.max_connections.location,
-                format!("sources.{name}.otlp: max_connections of zero accepts no client; give it at least 1"),
+                Problem::new(format!(
+                    "sources.{name}.otlp: max_connections of zero accepts no client"
+                ))
+                .with_remedy("give it at least 1"),
             );
         }
         if let Err(error) = receiver.settings().check() {
@@ -185,7 +214,10 @@ impl Findings<'_> {
                 .listen
                 .first()
                 .map_or(location, |address| address.location);
-            self.at(location, format!("sources.{name}: {error}"));
+            self.at(
+                location,
+                net_problem(&error).within(format_args!("sources.{name}")),
+            );
         }
         let queues = config
             .sinks
@@ -194,17 +226,19 @@ impl Findings<'_> {
         let queue = queues.min().unwrap_or(config.limits.queue_bytes.0);
         let message = receiver.max_message.0;
         let problem = if !MESSAGE_BYTES.contains(&message) {
-            "max_message is out of range; give 1KiB to 64MiB".to_owned()
+            Problem::new("max_message is out of range").with_remedy("give 1KiB to 64MiB")
         } else if message > queue {
-            format!(
-                "a message of {message} bytes never fits into a queue of {queue}; give a max_message up to the smallest queue \
-                 (limits.queue_bytes, or queue.bytes of a sink)"
+            Problem::new(format!(
+                "a message of {message} bytes never fits into a queue of {queue}"
+            ))
+            .with_remedy(
+                "give a max_message up to the smallest queue (limits.queue_bytes, or queue.bytes of a sink)",
             )
         } else {
             return;
         };
         let location = receiver.max_message.location.or(location);
-        self.at(location, format!("sources.{name}.otlp: {problem}"));
+        self.at(location, problem.within(format_args!("sources.{name}.otlp")));
     }
 
     /// Finds a mapping that is invalid or unused.
@@ -213,28 +247,32 @@ impl Findings<'_> {
         let faults = mapping.build().err().unwrap_or_default();
         // A faulty mapping names no format.
         let is_built = faults.is_empty();
-        for (location, message) in faults {
-            self.at(location, format!("sources.{name}.logs.mapping: {message}"));
+        for (location, problem) in faults {
+            self.at(
+                location,
+                problem.within(format_args!("sources.{name}.logs.mapping")),
+            );
         }
         if is_built && !logs.log_format().is_some_and(LogFormat::takes_mapping) {
             self.at(
                 logs.format.location,
-                format!(
-                    "sources.{name}.logs: a mapping is for the formats {}; name one of them here, or in the mapping",
+                Problem::new(format!(
+                    "sources.{name}.logs: a mapping is for the formats {}",
                     mapped()
-                ),
+                ))
+                .with_remedy("name one of them here, or in the mapping"),
             );
         }
     }
 
     fn sink(&mut self, name: &str, sink: &SinkConfig) {
         if let SinkConfig::Otlp(otlp) = sink {
-            for (location, message) in otlp.faults() {
-                self.at(location, format!("sinks.{name}.otlp: {message}"));
+            for (location, problem) in otlp.faults() {
+                self.at(location, problem.within(format_args!("sinks.{name}.otlp")));
             }
         }
-        if let Err((location, message)) = topology::check_sink(sink) {
-            self.at(location, format!("sinks.{name}: {message}"));
+        if let Err((location, problem)) = topology::check_sink(sink) {
+            self.at(location, problem.within(format_args!("sinks.{name}")));
         }
         if let SinkConfig::Prometheus(prometheus) = sink {
             self.exposure(&format!("sinks.{name}.prometheus"), prometheus.exposure());
@@ -248,13 +286,13 @@ impl Findings<'_> {
         }
         self.exposure("health", health.exposure());
         if let Err(error) = health.exposure().settings().check_address(*health.listen) {
-            self.at(health.listen.location, format!("health: {error}"));
+            self.at(health.listen.location, net_problem(&error).within("health"));
         }
     }
 
     fn exposure(&mut self, section: &str, keys: ExposureKeys<'_>) {
-        if let Err((location, message)) = keys.check() {
-            self.at(location, format!("{section}: {message}"));
+        if let Err((location, problem)) = keys.check() {
+            self.at(location, problem.within(section));
         }
     }
 
@@ -266,10 +304,8 @@ impl Findings<'_> {
             let SinkConfig::File(file) = sink else { continue };
             let path = &file.path;
             if let Some(other) = written.insert(absolute(path), name) {
-                let message = format!(
-                    "{} is the file of sinks.{other} too; name another one",
-                    path.value
-                );
+                let message = Problem::new(format!("{} is the file of sinks.{other} too", path.value))
+                    .with_remedy("name another one");
                 self.at(path.location, message);
             }
         }
@@ -279,10 +315,11 @@ impl Findings<'_> {
             };
             for path in &logs.paths {
                 if let Some(sink) = written.get(&absolute(path)) {
-                    let message = format!(
-                        "{} is read by sources.{name} and written by sinks.{sink}; name another file",
+                    let message = Problem::new(format!(
+                        "{} is read by sources.{name} and written by sinks.{sink}",
                         path.value
-                    );
+                    ))
+                    .with_remedy("name another file");
                     self.at(path.location, message);
                 }
             }
@@ -295,7 +332,8 @@ impl Findings<'_> {
             if let [_, second, ..] = locations[..] {
                 self.at(
                     second,
-                    format!("{address} is listened on twice; give one of them another port"),
+                    Problem::new(format!("{address} is listened on twice"))
+                        .with_remedy("give one of them another port"),
                 );
             }
             if ours.contains(&address) || address.port() == 0 {
@@ -304,7 +342,8 @@ impl Findings<'_> {
             if let Err(error) = try_bind(address) {
                 self.at(
                     locations[0],
-                    format!("cannot listen on {address}: {error}; {}", advice(&error, address)),
+                    Problem::new(format!("cannot listen on {address}: {error}"))
+                        .with_remedy(remedy(&error, address)),
                 );
             }
         }
@@ -362,7 +401,7 @@ fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Location>> {
     listens
 }
 
-fn advice(error: &io::Error, address: SocketAddr) -> String {
+fn remedy(error: &io::Error, address: SocketAddr) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
             let owner = port_owner(address).unwrap_or_else(|| "the program that has it".to_owned());
@@ -379,17 +418,17 @@ fn advice(error: &io::Error, address: SocketAddr) -> String {
 ///
 /// # Errors
 /// Returns the reason and the fix.
-pub(crate) fn readable(path: &Path) -> Result<(), String> {
-    let fault = |error: io::Error| format!("{error}; check the path and its permissions");
+pub(crate) fn readable(path: &Path) -> Result<(), Problem> {
+    let fault =
+        |error: io::Error| Problem::new(error.to_string()).with_remedy("check the path and its permissions");
     let kind = match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         metadata => metadata.map_err(fault)?.file_type(),
     };
     if !kind.is_file() && !kind.is_dir() {
         // Opening a pipe would wait for its writer.
-        return Err(
-            "it is not a regular file, so it cannot be followed; name a file or a directory".to_owned(),
-        );
+        return Err(Problem::new("it is not a regular file, so it cannot be followed")
+            .with_remedy("name a file or a directory"));
     }
     File::open(path).map(drop).map_err(fault)
 }

@@ -3,10 +3,12 @@
 
 use std::path::PathBuf;
 
+use pulsetrain_pipeline::Problem;
 use pulsetrain_to_perfetto::{AttributePolicy, PerfettoConfig};
 use serde::Deserialize;
 
 use super::{
+    fault::ValueError,
     quantity::Size,
     section::{Setting, Shown, section},
 };
@@ -63,9 +65,9 @@ enum AttributesValue {
 }
 
 impl TryFrom<AttributesValue> for Attributes {
-    type Error = String;
+    type Error = ValueError;
 
-    fn try_from(written: AttributesValue) -> Result<Self, String> {
+    fn try_from(written: AttributesValue) -> Result<Self, ValueError> {
         match written {
             AttributesValue::Word(word) => Self::try_from(word.as_str()),
             AttributesValue::Names(names) => Self::of_names(names.iter().map(String::as_str)),
@@ -74,10 +76,10 @@ impl TryFrom<AttributesValue> for Attributes {
 }
 
 impl TryFrom<&str> for Attributes {
-    type Error = String;
+    type Error = ValueError;
 
     /// Parses `lean`, `full`, or comma-separated names.
-    fn try_from(text: &str) -> Result<Self, String> {
+    fn try_from(text: &str) -> Result<Self, ValueError> {
         match text {
             "lean" => Ok(Self(AttributePolicy::Lean)),
             "full" => Ok(Self(AttributePolicy::Full)),
@@ -87,13 +89,15 @@ impl TryFrom<&str> for Attributes {
 }
 
 impl Attributes {
-    fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+    fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, ValueError> {
         let names: Vec<String> = names
             .map(|name| name.trim().to_owned())
             .filter(|name| !name.is_empty())
             .collect();
         if names.is_empty() {
-            return Err("must not be empty; write lean, full or names of attributes".to_owned());
+            return Err(ValueError(
+                Problem::new("must not be empty").with_remedy("write lean, full or names of attributes"),
+            ));
         }
         Ok(Self(AttributePolicy::Only(names)))
     }
@@ -125,6 +129,11 @@ mod tests {
             let section: DrawingSection = serde_saphyr::from_str(text).unwrap();
             assert_eq!(section.settings().attributes, policy, "{text}");
         }
-        assert!(Attributes::try_from(" , ").unwrap_err().contains("lean"));
+        assert!(
+            Attributes::try_from(" , ")
+                .unwrap_err()
+                .to_string()
+                .contains("lean")
+        );
     }
 }

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use pulsetrain_net::{AuthConfig, Exposure, NetError, ServerTls};
 
+use pulsetrain_pipeline::Problem;
+
 use super::{Location, Spanned, section::section};
+use crate::failure::net_problem;
 
 section! {
     /// TLS of a server, from PEM files that are read again when they change.
@@ -77,24 +80,30 @@ impl ExposureKeys<'_> {
     ///
     /// # Errors
     /// The place and the problem.
-    pub(crate) fn check(&self) -> Result<(), (Location, String)> {
+    pub(crate) fn check(&self) -> Result<(), (Location, Problem)> {
         if let Some(tls) = self.tls {
             for (key, path) in [("certificate", &tls.certificate), ("key", &tls.key)] {
                 if path.is_empty() {
-                    return Err((tls.location, format!("tls has no {key}; name a PEM file")));
+                    return Err((
+                        tls.location,
+                        Problem::new(format!("tls has no {key}")).with_remedy("name a PEM file"),
+                    ));
                 }
             }
         }
         if let Some(auth) = self.auth {
             let problem = match (&auth.bearer_token_file, &auth.basic) {
-                (Some(_), Some(_)) => "auth has bearer_token_file and basic; keep one",
-                (None, None) => {
-                    "auth has no credentials; give bearer_token_file, or basic with user and password_file"
+                (Some(_), Some(_)) => {
+                    Some(Problem::new("auth has bearer_token_file and basic").with_remedy("keep one"))
                 }
-                _ => "",
+                (None, None) => Some(
+                    Problem::new("auth has no credentials")
+                        .with_remedy("give bearer_token_file, or basic with user and password_file"),
+                ),
+                _ => None,
             };
-            if !problem.is_empty() {
-                return Err((auth.location, problem.to_owned()));
+            if let Some(problem) = problem {
+                return Err((auth.location, problem));
             }
         }
         self.settings().check_files().map_err(|error| {
@@ -104,7 +113,7 @@ impl ExposureKeys<'_> {
                 NetError::Credentials { .. } | NetError::User { .. } => auth,
                 _ => tls,
             };
-            (location.unwrap_or_default(), error.to_string())
+            (location.unwrap_or_default(), net_problem(&error))
         })
     }
 }
@@ -154,8 +163,11 @@ mod tests {
             (auth(Some("/nowhere"), None), "cannot use /nowhere"),
             (auth(None, Some("")), "a user name is not empty"),
         ] {
-            let (place, message) = check(&auth).unwrap_err();
-            assert!(place == location && message.contains(problem), "{message}");
+            let (place, found) = check(&auth).unwrap_err();
+            assert!(
+                place == location && found.to_string().contains(problem),
+                "{found}"
+            );
         }
         let tls = Spanned {
             value: ServerTlsSection::default(),
@@ -168,7 +180,10 @@ mod tests {
         };
         assert_eq!(
             keys.check(),
-            Err((location, "tls has no certificate; name a PEM file".to_owned()))
+            Err((
+                location,
+                Problem::new("tls has no certificate").with_remedy("name a PEM file")
+            ))
         );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pulsetrain_pipeline::Problem;
 use serde_saphyr::Error;
 
 use super::spanned::Location;
@@ -14,17 +15,17 @@ pub(crate) struct Fault {
     /// The place in the file; zero for a fault of the complete file.
     pub(crate) location: Location,
     /// The reason and the remedy.
-    pub(crate) message: String,
+    pub(crate) problem: Problem,
 }
 
 impl Fault {
     /// Returns a fault without a place in the file.
-    pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
-        Self::at(file, Location::default(), message)
+    pub(crate) fn of_file(file: &str, problem: impl Into<Problem>) -> Self {
+        Self::at(file, Location::default(), problem)
     }
 
     /// Returns a fault at a place: in `file`, unless the place is in an included file.
-    pub(crate) fn at(file: &str, location: Location, message: impl Into<String>) -> Self {
+    pub(crate) fn at(file: &str, location: Location, problem: impl Into<Problem>) -> Self {
         let file = if location.file.is_empty() {
             file
         } else {
@@ -33,7 +34,7 @@ impl Fault {
         Self {
             file: file.to_owned(),
             location,
-            message: message.into(),
+            problem: problem.into(),
         }
     }
 
@@ -59,20 +60,55 @@ impl Fault {
 }
 
 /// Returns the reworded message. `given` is the word at the place: the reader itself reports none after a variable.
-fn words(error: &Error, given: &str) -> String {
+fn words(error: &Error, given: &str) -> Problem {
     match error {
         Error::SerdeUnknownField { expected, .. } => {
-            format!("unknown key {given:?}{}", nearest(given, expected))
+            Problem::new(format!("unknown key {given:?}")).with_remedy(nearest(given, expected))
         }
         Error::SerdeUnknownVariant { expected, .. } => {
-            format!("unknown name {given:?}{}", nearest(given, expected))
+            Problem::new(format!("unknown name {given:?}")).with_remedy(nearest(given, expected))
         }
         Error::DuplicateMappingKey { key, .. } => {
-            format!("duplicate key {}; keep one", key.as_deref().unwrap_or_default())
+            let key = key.as_deref().unwrap_or_default();
+            Problem::new(format!("duplicate key {key}")).with_remedy("keep one")
         }
-        Error::InvalidScalar { ty: "boolean", .. } => "invalid value; write true or false".to_owned(),
-        Error::InvalidScalar { .. } => "invalid value; write a number in digits, like 1000".to_owned(),
-        other => plainer(&without_place(&other.to_string())),
+        Error::InvalidScalar { ty: "boolean", .. } => {
+            Problem::new("invalid value").with_remedy("write true or false")
+        }
+        Error::InvalidScalar { .. } => {
+            Problem::new("invalid value").with_remedy("write a number in digits, like 1000")
+        }
+        other => {
+            let text = without_place(&other.to_string());
+            ValueError::parse(&text).unwrap_or_else(|| plainer(text))
+        }
+    }
+}
+
+/// The error of a value. The YAML reader passes only the text of an error on, so the text has a control character between
+/// the cause and the remedy; a quoted value has none.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ValueError(pub(crate) Problem);
+
+impl ValueError {
+    const SEPARATOR: char = '\u{1f}';
+
+    /// Returns the problem in the text of an error, if a value has it.
+    fn parse(text: &str) -> Option<Problem> {
+        let (what, remedy) = text.split_once(Self::SEPARATOR)?;
+        Some(Problem::new(what).with_remedy(remedy.to_owned()))
+    }
+}
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem { what, remedy, .. } = &self.0;
+        write!(
+            f,
+            "{what}{}{}",
+            Self::SEPARATOR,
+            remedy.as_deref().unwrap_or_default()
+        )
     }
 }
 
@@ -100,25 +136,31 @@ fn without_place(text: &str) -> String {
 }
 
 /// Replaces messages of the reader that are unclear to users of YAML.
-fn plainer(words: &str) -> String {
-    let plainer = match words {
-        "expected sequence start" => "expected a list; write [one, two], or one item per line after a dash",
+fn plainer(words: String) -> Problem {
+    let (what, remedy) = match words.as_str() {
+        "expected sequence start" => (
+            "expected a list",
+            "write [one, two], or one item per line after a dash",
+        ),
         "expected mapping start" | "externally tagged enum expected scalar or mapping" => {
-            "expected keys; write them below, indented, one per line"
+            ("expected keys", "write them below, indented, one per line")
         }
         words
             if words.ends_with("did not find expected key")
                 || words == "expected end of mapping after enum variant value" =>
         {
-            "wrong indentation; begin the keys of a section in the same column"
+            (
+                "wrong indentation",
+                "begin the keys of a section in the same column",
+            )
         }
         words if words.starts_with("tabs disallowed") => {
-            "tabs are not allowed; indent with spaces, two per level"
+            ("tabs are not allowed", "indent with spaces, two per level")
         }
-        "invalid socket address syntax" => "invalid address; write it with its port, like 127.0.0.1:9464",
-        other => other,
+        "invalid socket address syntax" => ("invalid address", "write it with its port, like 127.0.0.1:9464"),
+        _ => return Problem::new(words),
     };
-    plainer.to_owned()
+    Problem::new(what).with_remedy(remedy)
 }
 
 /// Suggests the nearest known name, or lists all known names.
@@ -126,13 +168,13 @@ pub(super) fn nearest(given: &str, known: &[&str]) -> String {
     let distance = |name: &str| strsim::damerau_levenshtein(given, name);
     let near = known.iter().min_by_key(|name| distance(name));
     match near {
-        Some(name) if distance(name) <= 1 + given.len() / 4 => format!("; did you mean {name:?}?"),
-        _ => format!("; it can be: {}", known.join(", ")),
+        Some(name) if distance(name) <= 1 + given.len() / 4 => format!("did you mean {name:?}?"),
+        _ => format!("it can be: {}", known.join(", ")),
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place(), self.message)
+        write!(f, "{}: {}", self.place(), self.problem)
     }
 }

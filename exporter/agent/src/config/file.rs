@@ -1,5 +1,6 @@
 //! A file sink: its path, its rotation, its permissions.
 
+use pulsetrain_pipeline::Problem;
 use pulsetrain_sinks::{FileCompression, FileConfig, FilePermissions, FileRotation};
 use serde::Deserialize;
 
@@ -64,14 +65,11 @@ impl FileSection {
     ///
     /// # Errors
     /// Returns the place of an invalid setting, and the remedy.
-    pub(crate) fn settings(&self) -> Result<FileConfig, (Location, String)> {
+    pub(crate) fn settings(&self) -> Result<FileConfig, (Location, Problem)> {
         let permissions = self.permissions.as_ref().map(|text| {
             FilePermissions::parse(text).ok_or_else(|| {
-                let message = format!(
-                    "permissions: {:?} are not permissions; write octal digits that let the owner read and write, such as \
-                     \"0640\"",
-                    text.value
-                );
+                let message = Problem::new(format!("permissions: {:?} are not permissions", text.value))
+                    .with_remedy("write octal digits that let the owner read and write, such as \"0640\"");
                 (text.location, message)
             })
         });
@@ -83,7 +81,10 @@ impl FileSection {
             match zero.iter().find(|(_, is_zero)| *is_zero) {
                 Some((key, _)) => Err((
                     rotation.location,
-                    format!("rotation: a {key} of zero would give every record a file of its own; give more, such as 64MiB or 24h"),
+                    Problem::new(format!(
+                        "rotation: a {key} of zero would give every record a file of its own"
+                    ))
+                    .with_remedy("give more, such as 64MiB or 24h"),
                 )),
                 None => Ok(rotation.settings()),
             }

@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use pulsetrain_pipeline::Problem;
+
 use super::{Fault, Location, variables::references};
 
 /// The limit on the size of a file in bytes.
@@ -31,10 +33,8 @@ pub(super) fn expand(
     for (number, (start, reference)) in references(text).filter(is_file).enumerate() {
         let path = folder.join(&reference[PREFIX.len()..]);
         let content = read(&path).map_err(|error| {
-            let message = format!(
-                "{} cannot be read: {error}; check the path and its permissions",
-                path.display()
-            );
+            let message = Problem::new(format!("{} cannot be read: {error}", path.display()))
+                .with_remedy("check the path and its permissions");
             Fault::at(file, Location::of(text, start), message)
         })?;
         let name = format!("F{number:0width$}", width = reference.chars().count() - 1);

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_pipeline::Problem;
+
 use super::{
     Config, Fault, Location, Named, SinkConfig, SourceConfig, faults,
     read::{load_part, parse},
@@ -83,10 +85,8 @@ fn paths(config: &Config, file: &Path) -> Result<Vec<PathBuf>, Fault> {
     for included in &config.include {
         let path = folder.join(&included.value);
         let found = files(&path).map_err(|error| {
-            let message = format!(
-                "{} cannot be read: {error}; check the path and its permissions",
-                path.display()
-            );
+            let message = Problem::new(format!("{} cannot be read: {error}", path.display()))
+                .with_remedy("check the path and its permissions");
             Fault::at(&file.display().to_string(), included.location, message)
         })?;
         paths.extend(found);
@@ -111,7 +111,7 @@ fn merge<T>(
     from: BTreeMap<String, T>,
     key: &str,
     location: impl Fn(&T) -> Location,
-) -> Result<(), (Location, String)> {
+) -> Result<(), (Location, Problem)> {
     for (name, added) in from {
         match into.entry(name) {
             Entry::Vacant(free) => {
@@ -119,7 +119,8 @@ fn merge<T>(
             }
             Entry::Occupied(taken) => {
                 let name = taken.key();
-                let message = format!("{key}.{name} is in another file too; give one of them another name");
+                let message = Problem::new(format!("{key}.{name} is in another file too"))
+                    .with_remedy("give one of them another name");
                 return Err((location(&added), message));
             }
         }

@@ -4,6 +4,7 @@
 use std::{path::Path, sync::Arc};
 
 use pulsetrain_mapping::{Mapping, MappingFile};
+use pulsetrain_pipeline::Problem;
 use serde::{Deserialize, Deserializer};
 
 use super::{
@@ -27,7 +28,7 @@ impl MappingSection {
     ///
     /// # Errors
     /// Returns every fault, with its place.
-    pub(crate) fn build(&self) -> Result<Arc<Mapping>, Vec<(Location, String)>> {
+    pub(crate) fn build(&self) -> Result<Arc<Mapping>, Vec<(Location, Problem)>> {
         self.written.build().map(Arc::new).map_err(|faults| {
             let spanned = faults.into_iter().map(|fault| {
                 let location = Location {
@@ -35,7 +36,11 @@ impl MappingSection {
                     line: fault.line,
                     column: fault.column,
                 };
-                (location, fault.message)
+                let problem = Problem {
+                    remedy: fault.remedy.map(Into::into),
+                    ..Problem::new(fault.message)
+                };
+                (location, problem)
             });
             spanned.collect()
         })
@@ -67,7 +72,7 @@ pub(crate) fn load_mapping(path: &Path) -> Result<Arc<Mapping>, Vec<Fault>> {
     section.build().map_err(|faults| {
         let spanned = faults.into_iter();
         spanned
-            .map(|(location, message)| Fault::at(&file, location, message))
+            .map(|(location, problem)| Fault::at(&file, location, problem))
             .collect()
     })
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use pulsetrain_pipeline::{MergeConfig, QueueConfig, RetryConfig, SinkTaskConfig};
+use pulsetrain_pipeline::{MergeConfig, Problem, QueueConfig, RetryConfig, SinkTaskConfig};
 use pulsetrain_sinks::{
     Compression, Credentials, Identity, NamedFile, OtlpSettings, Password, SinkError, TlsFiles,
 };
@@ -150,14 +150,14 @@ impl OtlpSection {
     ///
     /// # Errors
     /// Returns an invalid setting, with its place.
-    pub(crate) fn settings(&self) -> Result<OtlpSettings, (Location, String)> {
+    pub(crate) fn settings(&self) -> Result<OtlpSettings, (Location, Problem)> {
         let pairs = self
             .headers
             .0
             .iter()
             .map(|(name, value)| (name.as_str(), value.0.as_str()));
         let headers = OtlpSettings::headers("headers", pairs);
-        let headers = headers.map_err(|error| (self.location(), error.to_string()))?;
+        let headers = headers.map_err(|error| (self.location(), error.problem()))?;
         Ok(OtlpSettings {
             json: self.json()?,
             headers: (!headers.is_empty()).then_some(headers),
@@ -210,7 +210,7 @@ impl OtlpSection {
     }
 
     /// Returns the settings that would accept nothing, or retry too often, each with its place.
-    pub(crate) fn faults(&self) -> Vec<(Location, String)> {
+    pub(crate) fn faults(&self) -> Vec<(Location, Problem)> {
         let zero = [
             (
                 self.queue.batches.as_ref().is_some_and(|batches| **batches == 0),
@@ -221,35 +221,35 @@ impl OtlpSection {
                 &self.queue.bytes.as_ref().map(|set| set.location),
             ),
         ];
-        let mut faults: Vec<(Location, String)> = zero
+        let mut faults: Vec<(Location, Problem)> = zero
             .into_iter()
             .filter(|(is_zero, _)| *is_zero)
             .map(|(_, location)| {
                 (
                     location.unwrap_or_default(),
-                    "a queue of zero accepts nothing; give it at least 1".to_owned(),
+                    Problem::new("a queue of zero accepts nothing").with_remedy("give it at least 1"),
                 )
             })
             .collect();
         if *self.concurrency == 0 {
             faults.push((
                 self.concurrency.location,
-                "concurrency is 0, so nothing would be sent; give it at least 1".to_owned(),
+                Problem::new("concurrency is 0, so nothing would be sent").with_remedy("give it at least 1"),
             ));
         }
         for wait in [&self.retry.initial, &self.retry.max].into_iter().flatten() {
             if wait.0 < MIN_RETRY_WAIT {
                 faults.push((
                     wait.location,
-                    "a retry every few milliseconds overloads a receiver that fails; give it at least 100ms"
-                        .to_owned(),
+                    Problem::new("a retry every few milliseconds overloads a receiver that fails")
+                        .with_remedy("give it at least 100ms"),
                 ));
             }
         }
         faults
     }
 
-    fn json(&self) -> Result<Option<bool>, (Location, String)> {
+    fn json(&self) -> Result<Option<bool>, (Location, Problem)> {
         let Some(encoding) = &self.encoding else {
             return Ok(None);
         };
@@ -260,20 +260,18 @@ impl OtlpSection {
         {
             return Err((
                 encoding.location,
-                "gRPC has one encoding; remove encoding, or use http:// or https://".to_owned(),
+                Problem::new("gRPC has one encoding")
+                    .with_remedy("remove encoding, or use http:// or https://"),
             ));
         }
         match encoding.as_str() {
             "protobuf" => Ok(Some(false)),
             "json" => Ok(Some(true)),
-            _ => Err((
-                encoding.location,
-                "encoding: set it to protobuf or json".to_owned(),
-            )),
+            _ => Err((encoding.location, "encoding: set it to protobuf or json".into())),
         }
     }
 
-    fn credentials(&self) -> Result<Option<Credentials>, (Location, String)> {
+    fn credentials(&self) -> Result<Option<Credentials>, (Location, Problem)> {
         let BasicAuthSection {
             user,
             password,
@@ -292,7 +290,7 @@ impl OtlpSection {
                     .map_or(self.location(), |spanned| spanned.location);
                 return Err((
                     location,
-                    "basic_auth has a user and one of password and password_file".to_owned(),
+                    "basic_auth has a user and one of password and password_file".into(),
                 ));
             }
         };
@@ -310,7 +308,8 @@ impl OtlpSection {
             (None, Some((user, _))) if user.contains(':') => {
                 return Err((
                     user.location,
-                    "basic_auth.user has a colon, which ends a user's name; remove it".to_owned(),
+                    Problem::new("basic_auth.user has a colon, which ends a user's name")
+                        .with_remedy("remove it"),
                 ));
             }
             (None, Some((user, password))) => {
@@ -326,26 +325,27 @@ impl OtlpSection {
             (Some(file), Some(_)) => {
                 return Err((
                     file.location,
-                    "there are bearer_token_file and basic_auth; keep one".to_owned(),
+                    Problem::new("there are bearer_token_file and basic_auth").with_remedy("keep one"),
                 ));
             }
         };
         match credentials {
             (location, _) if has_header => Err((
                 location,
-                "headers has authorization, which bearer_token_file and basic_auth set; keep one".to_owned(),
+                Problem::new("headers has authorization, which bearer_token_file and basic_auth set")
+                    .with_remedy("keep one"),
             )),
             (_, credentials) => Ok(Some(credentials)),
         }
     }
 
-    fn compression(&self) -> Result<Option<Compression>, (Location, String)> {
+    fn compression(&self) -> Result<Option<Compression>, (Location, Problem)> {
         let level = self.compression_level.as_ref();
         match (&self.compression, level) {
             (None, None) => Ok(None),
             (None, Some(level)) => Err((
                 level.location,
-                "compression_level needs compression: gzip or zstd".to_owned(),
+                "compression_level needs compression: gzip or zstd".into(),
             )),
             (Some(name), _) => {
                 let location = level.map_or(name.location, |level| level.location);
@@ -353,7 +353,7 @@ impl OtlpSection {
                 // The message does not repeat the value, which may be a secret at the wrong key.
                 compression
                     .map(Some)
-                    .map_err(|expected| (location, format!("compression: {expected}")))
+                    .map_err(|expected| (location, Problem::new(format!("compression: {expected}"))))
             }
         }
     }
@@ -368,7 +368,7 @@ impl OtlpSection {
 }
 
 impl TlsSection {
-    fn files(&self, of: &OtlpSection) -> Result<TlsFiles, (Location, String)> {
+    fn files(&self, of: &OtlpSection) -> Result<TlsFiles, (Location, Problem)> {
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some(Identity {
                 certificate: named("tls.certificate", certificate),
@@ -384,9 +384,9 @@ impl TlsSection {
         if *self != Self::default()
             && let Some(endpoint) = of.endpoint.as_ref().filter(is_plain)
         {
-            let message =
-                "tls is set, but the endpoint is a plain one; use https:// or grpcs://, or remove tls";
-            return Err((endpoint.location, message.to_owned()));
+            let message = Problem::new("tls is set, but the endpoint is a plain one")
+                .with_remedy("use https:// or grpcs://, or remove tls");
+            return Err((endpoint.location, message));
         }
         Ok(TlsFiles {
             authority: self.ca.as_ref().map(|file| named("tls.ca", file)),
@@ -404,9 +404,9 @@ fn named(key: &str, file: &Spanned<String>) -> NamedFile {
     }
 }
 
-fn half(given: &str, missing: &str) -> String {
+fn half(given: &str, missing: &str) -> Problem {
     let (given, missing) = (given.to_owned(), missing.to_owned());
-    SinkError::HalfIdentity { given, missing }.to_string()
+    SinkError::HalfIdentity { given, missing }.problem()
 }
 
 impl fmt::Debug for Secret {

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use pulsetrain_pipeline::GiveUp;
+use pulsetrain_pipeline::{GiveUp, Problem};
 use serde::Deserialize;
 
-use super::section::{Setting, Shown};
+use super::{
+    fault::ValueError,
+    section::{Setting, Shown},
+};
 
 /// A duration: a number with `ms`, `s`, `m` or `h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -32,6 +35,14 @@ impl Time {
     }
 }
 
+/// Parses a duration.
+pub(crate) fn parsed_time(text: &str) -> Result<Duration, Problem> {
+    match Time::try_from(text.to_owned()) {
+        Ok(Time(time)) => Ok(time),
+        Err(ValueError(problem)) => Err(problem),
+    }
+}
+
 impl TimeOrNever {
     /// Returns the rule that gives up a batch of this age.
     pub(crate) fn give_up(self) -> GiveUp {
@@ -40,11 +51,13 @@ impl TimeOrNever {
 }
 
 impl TryFrom<String> for Time {
-    type Error = String;
+    type Error = ValueError;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        let wrong =
-            || format!("{text:?} is not a duration; write a number with its unit, like 500ms, 5s, 2m or 1h");
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        let wrong = || {
+            let problem = Problem::new(format!("{text:?} is not a duration"));
+            ValueError(problem.with_remedy("write a number with its unit, like 500ms, 5s, 2m or 1h"))
+        };
         let (number, unit) = split(&text);
         let number: f64 = number.parse().map_err(|_| wrong())?;
         let (_, millis) = TIME_UNITS
@@ -57,27 +70,30 @@ impl TryFrom<String> for Time {
 }
 
 impl TryFrom<String> for TimeOrNever {
-    type Error = String;
+    type Error = ValueError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, ValueError> {
         if text == "never" {
             return Ok(Self(None));
         }
         match Time::try_from(text) {
             Ok(Time(time)) => Ok(Self(Some(time))),
-            Err(message) => Err(format!("{message}, or never")),
+            Err(ValueError(problem)) => {
+                let remedy = format!("{}, or never", problem.remedy.as_deref().unwrap_or_default());
+                Err(ValueError(problem.with_remedy(remedy)))
+            }
         }
     }
 }
 
 impl TryFrom<String> for Size {
-    type Error = String;
+    type Error = ValueError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, ValueError> {
         let wrong = || {
-            format!(
-                "{text:?} is not a size; write bytes, or a number with its unit, like 512KiB, 64MiB or 1GiB"
-            )
+            let problem = Problem::new(format!("{text:?} is not a size"));
+            let remedy = "write bytes, or a number with its unit, like 512KiB, 64MiB or 1GiB";
+            ValueError(problem.with_remedy(remedy))
         };
         let (number, unit) = split(&text);
         let number: usize = number.parse().map_err(|_| wrong())?;
@@ -216,6 +232,7 @@ mod tests {
         assert!(
             TimeOrNever::try_from("soon".to_owned())
                 .unwrap_err()
+                .to_string()
                 .contains("or never")
         );
         assert_eq!(
@@ -231,6 +248,7 @@ mod tests {
             assert!(
                 Time::try_from(text.to_owned())
                     .unwrap_err()
+                    .to_string()
                     .contains("like 500ms"),
                 "{text}"
             );
@@ -239,6 +257,7 @@ mod tests {
             assert!(
                 Size::try_from(text.to_owned())
                     .unwrap_err()
+                    .to_string()
                     .contains("like 512KiB"),
                 "{text}"
             );

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pulsetrain_tail::RankSource;
+use pulsetrain_tail::{RankPatternError, RankSource};
 use serde::{
     Deserialize, Deserializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -38,7 +38,7 @@ impl RankSection {
     ///
     /// # Errors
     /// Returns an error if the pattern cannot find a rank.
-    pub(crate) fn build(&self) -> Result<RankSource, String> {
+    pub(crate) fn build(&self) -> Result<RankSource, RankPatternError> {
         match self {
             Self::Fixed(rank) => Ok(RankSource::Fixed((*rank).into())),
             Self::Path(path) => RankSource::from_path(&path.pattern),

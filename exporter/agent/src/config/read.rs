@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, fs, io::Read, path::Path};
 
+use pulsetrain_pipeline::Problem;
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Options, PropertySyntax};
 
@@ -48,7 +49,8 @@ pub(super) fn load_part<T: DeserializeOwned>(
     let cannot = |error: std::io::Error| {
         Fault::of_file(
             &file,
-            format!("cannot be read: {error}; check the path and its permissions"),
+            Problem::new(format!("cannot be read: {error}"))
+                .with_remedy("check the path and its permissions"),
         )
     };
     let mut bytes = Vec::new();
@@ -84,9 +86,10 @@ pub(super) fn parse<T: DeserializeOwned>(
         return Err(Fault::at(
             file,
             location,
-            format!(
-                "the variable {name} is not set (a dollar sign is written $$); set it, or give a default as ${{{name}:-default}}"
-            ),
+            Problem::new(format!(
+                "the variable {name} is not set (a dollar sign is written $$)"
+            ))
+            .with_remedy(format!("set it, or give a default as ${{{name}:-default}}")),
         ));
     }
     let (expanded, variables) = file_values::expand(file, text, variables)?;

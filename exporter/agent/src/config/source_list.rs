@@ -1,6 +1,6 @@
 //! A list of sources by name, for the key `sources` of a sink.
 
-use pulsetrain_pipeline::SourceSet;
+use pulsetrain_pipeline::{Problem, SourceSet};
 use serde::Deserialize;
 
 use super::{
@@ -35,7 +35,7 @@ impl SourceList {
 
 /// Returns the faults in the lists of all sinks, with their places: names that no source has, and sources that no sink
 /// receives.
-pub(super) fn faults(config: &Config) -> Vec<(Location, String)> {
+pub(super) fn faults(config: &Config) -> Vec<(Location, Problem)> {
     let mut known: Vec<&str> = config.sources.iter().map(|(name, _)| name).collect();
     known.extend([GPUS, AGENT_SOURCE]);
     known.sort_unstable();
@@ -47,18 +47,13 @@ pub(super) fn faults(config: &Config) -> Vec<(Location, String)> {
         if list.0.is_empty() {
             faults.push((
                 list.location,
-                format!(
-                    "sinks.{sink}: sources is an empty list; name sources ({}), or remove it",
-                    known.join(", ")
-                ),
+                Problem::new(format!("sinks.{sink}: sources is an empty list"))
+                    .with_remedy(format!("name sources ({}), or remove it", known.join(", "))),
             ));
         }
         for name in list.0.iter().filter(|name| !known.contains(&name.as_str())) {
-            let message = format!(
-                "sinks.{sink}: there is no source {:?}; it can be: {}",
-                name.value,
-                known.join(", ")
-            );
+            let message = Problem::new(format!("sinks.{sink}: there is no source {:?}", name.value))
+                .with_remedy(format!("it can be: {}", known.join(", ")));
             faults.push((name.location, message));
         }
     }
@@ -67,8 +62,8 @@ pub(super) fn faults(config: &Config) -> Vec<(Location, String)> {
         .iter()
         .filter(|(name, _)| !is_received(config, name));
     faults.extend(unreceived.map(|(name, source)| {
-        let message =
-            format!("sources.{name}: no sink receives it; add {name} to the sources of a sink, or remove it");
+        let message = Problem::new(format!("sources.{name}: no sink receives it"))
+            .with_remedy(format!("add {name} to the sources of a sink, or remove it"));
         (source.location(), message)
     }));
     faults
@@ -85,17 +80,17 @@ pub(crate) fn warnings(file: &str, config: &Config) -> Vec<Fault> {
         for (sink, section) in config.sinks.iter() {
             let listed = section.source_list().into_iter().flat_map(|list| &list.0);
             warnings.extend(listed.filter(|name| name.value == source).map(|name| {
-                let message = format!(
-                    "sinks.{sink}: {source} sends nothing, because {key} is false; set it to true, or remove {source} from \
-                     the sources"
-                );
+                let message = Problem::new(format!(
+                    "sinks.{sink}: {source} sends nothing, because {key} is false"
+                ))
+                .with_remedy(format!("set it to true, or remove {source} from the sources"));
                 Fault::at(file, name.location, message)
             }));
         }
     }
     if config.gpu.enabled && !is_received(config, GPUS) {
-        let message =
-            "gpu: no sink receives it; add gpu to the sources of a sink, or set gpu.enabled to false";
+        let message = Problem::new("gpu: no sink receives it")
+            .with_remedy("add gpu to the sources of a sink, or set gpu.enabled to false");
         warnings.push(Fault::of_file(file, message));
     }
     warnings

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use pulsetrain_formats::{LogFormat, format_by_name};
 use pulsetrain_mapping::Mapping;
-use pulsetrain_net::ListenAddress;
+use pulsetrain_net::{ListenAddress, ListenAddressError};
+use pulsetrain_pipeline::Problem;
 use pulsetrain_receiver::ReceiverConfig;
-use pulsetrain_record::Timezone;
+use pulsetrain_record::{Timezone, TimezoneError};
 use serde::Deserialize;
 
 use super::{
     AuthSection, ExposureKeys, Named, ServerTlsSection, Spanned,
+    fault::ValueError,
     mapping::MappingSection,
     named::Kinds,
     quantity::{Size, Time},
@@ -93,8 +95,8 @@ section! {
 impl LogsSection {
     /// Returns the format from this section or from the mapping, or `None` if it is to be detected.
     pub(crate) fn log_format(&self) -> Option<&'static LogFormat> {
-        let mapped = || format_by_name(self.built_mapping()?.format()?.name()).ok();
-        format_by_name(&self.format).ok().or_else(mapped)
+        let mapped = || format_by_name(self.built_mapping()?.format()?.name());
+        format_by_name(&self.format).or_else(mapped)
     }
 
     /// Returns the mapping, if it exists and has no faults.
@@ -106,7 +108,7 @@ impl LogsSection {
     ///
     /// # Errors
     /// Returns a description of the valid zones.
-    pub(crate) fn timezone(&self) -> Result<Option<Timezone>, String> {
+    pub(crate) fn timezone(&self) -> Result<Option<Timezone>, TimezoneError> {
         match self.timezone.as_str() {
             "auto" => Ok(None),
             name => Timezone::parse(name).map(Some),
@@ -146,10 +148,12 @@ impl ReceiverSection {
 pub(crate) struct Listen(pub(crate) ListenAddress);
 
 impl TryFrom<String> for Listen {
-    type Error = String;
+    type Error = ValueError;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map(Self)
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        text.parse().map(Self).map_err(|error: ListenAddressError| {
+            ValueError(Problem::new(error.to_string()).with_remedy(error.remedy()))
+        })
     }
 }
 
@@ -165,14 +169,17 @@ impl Setting for Vec<Spanned<Listen>> {
 pub(crate) struct Mode(pub(crate) u32);
 
 impl TryFrom<String> for Mode {
-    type Error = String;
+    type Error = ValueError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, ValueError> {
         u32::from_str_radix(&text, 8)
             .ok()
             .filter(|mode| *mode <= 0o777)
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is not a mode; write permissions in octal, like \"0660\""))
+            .ok_or_else(|| {
+                let problem = Problem::new(format!("{text:?} is not a mode"));
+                ValueError(problem.with_remedy("write permissions in octal, like \"0660\""))
+            })
     }
 }
 

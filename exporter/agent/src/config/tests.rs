@@ -398,7 +398,10 @@ fn otlp_sink_without_an_endpoint_uses_the_environment() {
     let empty = "sinks:\n  c:\n    otlp: {endpoint: \"\"}\n";
     let config = parse("agent.yaml", empty, &variables()).unwrap();
     let (_, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
-    assert!(message.contains("write grpc://host:4317"), "{message}");
+    assert!(
+        message.to_string().contains("write grpc://host:4317"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -411,7 +414,10 @@ fn signal_list_must_be_non_empty_and_contain_known_signals() {
     let config = parse("agent.yaml", &text("[]"), &variables()).unwrap();
     let (location, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
     assert_eq!((location.line, location.column), (5, 16));
-    assert!(message.contains("name traces, metrics or logs"), "{message}");
+    assert!(
+        message.to_string().contains("name traces, metrics or logs"),
+        "{message}"
+    );
     let message = refused(&text("[trace]"));
     assert!(
         message.starts_with("agent.yaml:5:17: ") && message.contains("did you mean \"traces\"?"),
@@ -448,7 +454,10 @@ fn file_rotation_and_permissions_follow_the_config_section() {
         ("      rotation: {max_age: 0s}\n", "a max_age of zero"),
     ] {
         let (location, message) = file(keys).settings().expect_err("it makes no sense");
-        assert!(message.contains(words), "{words} is not in: {message}");
+        assert!(
+            message.to_string().contains(words),
+            "{words} is not in: {message}"
+        );
         assert_eq!(location.line, 5);
     }
 }

@@ -9,9 +9,11 @@ use clap::{Args, ValueEnum};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_to_perfetto::{AttributePolicy, PerfettoConfig};
 
+use pulsetrain_pipeline::Problem;
+
 use super::backends::BackendArguments;
 use crate::{
-    config::{self, Attributes, DrawingSection, Size, Time},
+    config::{self, Attributes, DrawingSection, Size, ValueError, parsed_time},
     failure::Failure,
 };
 
@@ -239,67 +241,68 @@ fn given(names: &[String], others: Vec<String>) -> Vec<String> {
     if names.is_empty() { others } else { names.to_vec() }
 }
 
-fn attributes(text: &str) -> Result<Attributes, String> {
-    Attributes::try_from(text)
+fn attributes(text: &str) -> Result<Attributes, Problem> {
+    Attributes::try_from(text).map_err(|ValueError(problem)| problem)
 }
 
-fn window(text: &str) -> Result<Range<UnixNanos>, String> {
+fn window(text: &str) -> Result<Range<UnixNanos>, Problem> {
     let (start, end) = text
         .split_once("..")
         .ok_or("write it like 2026-11-21T00:18:40Z..2026-11-21T00:19:00Z")?;
     let window = time(start, UnixNanos(0))?..time(end, UnixNanos::MAX)?;
     if window.is_empty() {
-        return Err("ends before it starts".to_owned());
+        return Err("ends before it starts".into());
     }
     Ok(window)
 }
 
-fn time(text: &str, open: UnixNanos) -> Result<UnixNanos, String> {
+fn time(text: &str, open: UnixNanos) -> Result<UnixNanos, Problem> {
     if text.is_empty() {
         return Ok(open);
     }
-    let time: jiff::Timestamp = text
-        .parse()
-        .map_err(|error| format!("{error}; write it like 2026-11-21T00:18:40Z"))?;
+    let time: jiff::Timestamp = text.parse().map_err(|error: jiff::Error| {
+        Problem::new(error.to_string()).with_remedy("write it like 2026-11-21T00:18:40Z")
+    })?;
     let nanos = u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())?;
     Ok(UnixNanos(nanos))
 }
 
-fn start_time(text: &str) -> Result<UnixNanos, String> {
+fn start_time(text: &str) -> Result<UnixNanos, Problem> {
     match text {
-        "" => Err("must not be empty; write it like 2026-11-21T00:18:40Z".to_owned()),
+        "" => Err(Problem::new("must not be empty").with_remedy("write it like 2026-11-21T00:18:40Z")),
         text => time(text, UnixNanos::UNKNOWN),
     }
 }
 
-fn steps(text: &str) -> Result<RangeInclusive<i64>, String> {
+fn steps(text: &str) -> Result<RangeInclusive<i64>, Problem> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     if (first, last) == ("", "") {
-        return Err("write it like 100 or 100..120".to_owned());
+        return Err("write it like 100 or 100..120".into());
     }
     let step = |text: &str, open| match text {
         "" => Ok(open),
-        text => text
-            .parse()
-            .map_err(|_| format!("{text:?} is not a step number; write it like 100 or 100..120")),
+        text => text.parse().map_err(|_| {
+            Problem::new(format!("{text:?} is not a step number"))
+                .with_remedy("write it like 100 or 100..120")
+        }),
     };
     let steps = step(first, 0)?..=step(last, i64::MAX)?;
     if steps.is_empty() {
-        return Err("ends before it starts".to_owned());
+        return Err("ends before it starts".into());
     }
     Ok(steps)
 }
 
-fn size(text: &str) -> Result<u64, String> {
-    let Size(bytes) = Size::try_from(text.to_owned())?;
+fn size(text: &str) -> Result<u64, Problem> {
+    let Size(bytes) = Size::try_from(text.to_owned()).map_err(|ValueError(problem)| problem)?;
     match bytes {
-        0 => Err("must not be zero".to_owned()),
+        0 => Err("must not be zero".into()),
         bytes => Ok(bytes as u64),
     }
 }
 
 /// Parses a duration, which may be shorter than the configuration allows.
-fn nanos(text: &str) -> Result<u64, String> {
+fn nanos(text: &str) -> Result<u64, Problem> {
     for (unit, nanos) in [("ns", 1.0), ("us", 1e3)] {
         if let Some(number) = text
             .strip_suffix(unit)
@@ -309,10 +312,12 @@ fn nanos(text: &str) -> Result<u64, String> {
             return Ok((number * nanos) as u64);
         }
     }
-    let wrong =
-        |_| format!("{text:?} is not a duration; write a number with its unit, like 500ns, 10us, 1ms or 2s");
-    let Time(duration) = Time::try_from(text.to_owned()).map_err(wrong)?;
-    u64::try_from(duration.as_nanos()).map_err(|_| "is too long".to_owned())
+    let wrong = |_| {
+        Problem::new(format!("{text:?} is not a duration"))
+            .with_remedy("write a number with its unit, like 500ns, 10us, 1ms or 2s")
+    };
+    let duration = parsed_time(text).map_err(wrong)?;
+    u64::try_from(duration.as_nanos()).map_err(|_| "is too long".into())
 }
 
 #[cfg(test)]
@@ -324,8 +329,8 @@ mod tests {
         assert_eq!(nanos("500ns"), Ok(500));
         assert_eq!(nanos("1.5us"), Ok(1_500));
         assert_eq!(nanos("2ms"), Ok(2_000_000));
-        assert!(nanos("-1us").unwrap_err().contains("10us"));
-        assert!(nanos("10").unwrap_err().contains("10us"));
+        assert!(nanos("-1us").unwrap_err().to_string().contains("10us"));
+        assert!(nanos("10").unwrap_err().to_string().contains("10us"));
     }
 
     #[derive(clap::Parser)]
@@ -385,7 +390,7 @@ mod tests {
         assert_eq!(steps("100..120"), Ok(100..=120));
         assert_eq!(steps("100.."), Ok(100..=i64::MAX));
         assert_eq!(steps("7"), Ok(7..=7));
-        assert!(steps("x").unwrap_err().contains("100..120"));
+        assert!(steps("x").unwrap_err().to_string().contains("100..120"));
         assert!(steps("").is_err() && steps("..").is_err());
         assert!(steps("9..7").is_err());
         assert_eq!(

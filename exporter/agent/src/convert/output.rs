@@ -193,7 +193,8 @@ impl Output {
                 ..
             } => {
                 if signal == Signal::Metrics {
-                    if let Delivery::Partial { message, .. } = history.add(bytes).map_err(Failure::failed)?
+                    if let Delivery::Partial { problem, .. } = history.add(bytes).map_err(Failure::failed)?
+                        && let message = problem.to_string()
                         && !problems.contains(&message)
                     {
                         problems.push(message);

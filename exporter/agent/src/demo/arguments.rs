@@ -5,7 +5,9 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Args;
 use pulsetrain_demo::{Fault, FaultRow, Workload};
 
-use crate::{config::Time, log::LogArguments};
+use pulsetrain_pipeline::Problem;
+
+use crate::{config::parsed_time, log::LogArguments};
 
 /// The arguments of `demo`.
 #[derive(Args, Debug)]
@@ -91,18 +93,18 @@ fn help() -> String {
     text + AFTER_FAULTS
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    Time::try_from(text.to_owned()).map(|time| time.0)
+fn duration(text: &str) -> Result<Duration, Problem> {
+    parsed_time(text)
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+fn rate(text: &str) -> Result<f64, Problem> {
     let rate: f64 = text
         .parse()
         .map_err(|_| "expected a number above 0, such as 2".to_owned())?;
     if rate.is_finite() && rate > 0.0 {
         Ok(rate)
     } else {
-        Err("expected a number above 0, such as 2".to_owned())
+        Err("expected a number above 0, such as 2".into())
     }
 }
 

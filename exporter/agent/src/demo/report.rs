@@ -83,7 +83,7 @@ impl Report<'_> {
                 "delivered": sink.counts.delivered,
                 "lost": sink.counts.lost_items(),
                 "messages": losses::messages(&sink.counts),
-                "error": sink.finished.as_ref().err(),
+                "error": sink.finished.as_ref().err().map(ToString::to_string),
             })
         });
         json!({

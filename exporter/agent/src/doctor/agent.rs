@@ -10,6 +10,7 @@ use pulsetrain_sinks::ask_host;
 
 use super::finding::{Findings, Subject};
 use crate::{
+    agent::{REPORT_PATH, ReadinessReport, ReportedProblem},
     config::{self, Config},
     topology,
 };
@@ -24,7 +25,7 @@ pub(super) struct RunningAgent {
     /// The address of its readiness.
     url: String,
     /// The reason why it is not ready, and its failing sinks.
-    problems: Vec<String>,
+    problems: Vec<ReportedProblem>,
 }
 
 impl RunningAgent {
@@ -40,10 +41,12 @@ impl RunningAgent {
         let owner = config::port_owner(*health.listen);
         let mut problems = Vec::new();
         match readiness(&host, timeout).await {
-            Some(answer) => answer.lines().for_each(|line| match line {
-                "ready" => findings.fine(Subject::Endpoint(url.clone()), "the agent runs and is ready"),
-                _ => problems.push(line.to_owned()),
-            }),
+            Some(report) => {
+                if report.ready {
+                    findings.fine(Subject::Endpoint(url.clone()), "the agent runs and is ready");
+                }
+                problems = report.problems;
+            }
             // The agent may require TLS or a password.
             None if owner
                 .as_ref()
@@ -65,11 +68,17 @@ impl RunningAgent {
 
     /// Reports the problems of the agent that no other finding explains.
     pub(super) fn report(&self, findings: &mut Findings) {
-        for problem in &self.problems {
-            let (what, fix) = problem
-                .split_once("; ")
-                .unwrap_or((problem, "look at the log of the agent"));
-            if !findings.explain(problem) {
+        for ReportedProblem {
+            part,
+            subject,
+            what,
+            remedy,
+        } in &self.problems
+        {
+            if !findings.explain(what) {
+                let subject = subject.iter().map(|subject| format!("{subject}: "));
+                let what = format!("{part}: {}{what}", subject.collect::<String>());
+                let fix = remedy.as_deref().unwrap_or("look at the log of the agent");
                 findings.wrong(Subject::Endpoint(self.url.clone()), what, fix);
             }
         }
@@ -86,10 +95,9 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-/// Returns the answer of an agent about its readiness, or `None` if no agent answers.
-async fn readiness(url: &str, timeout: Duration) -> Option<String> {
+/// Returns the report of an agent about its readiness, or `None` if no agent answers.
+async fn readiness(url: &str, timeout: Duration) -> Option<ReadinessReport> {
     let config = topology::otlp_target(url).ok()?;
-    let answer = ask_host(config.signal(Signal::Metrics), "/readyz", timeout).await?;
-    let text = String::from_utf8(answer.body.to_vec()).ok()?;
-    (text.starts_with("ready\n") || text.starts_with("not ready: ")).then_some(text)
+    let answer = ask_host(config.signal(Signal::Metrics), REPORT_PATH, timeout).await?;
+    serde_json::from_slice(&answer.body).ok()
 }

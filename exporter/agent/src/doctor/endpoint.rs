@@ -1,15 +1,15 @@
 //! Checks the receivers: whether each signal is accepted, and whether their clocks agree with the local one.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, Delivery, Sink, clock};
-use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, Protocol, SignalConfig, ask_host, split_advice};
+use pulsetrain_pipeline::{Batch, Delivery, Problem, Sink, clock};
+use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, Protocol, SignalConfig, ask_host};
 use tokio::net::TcpStream;
 
 use super::{
     DoctorArguments,
-    finding::{Findings, Subject},
+    finding::{Findings, Level, Subject},
     variables,
 };
 use crate::{
@@ -42,8 +42,6 @@ const NAMED_BY: [&str; 4] = [
 
 /// The variables that can turn a signal off.
 const SWITCHES: &str = "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER";
-/// The beginning of the errors before a response.
-const UNREACHABLE: &str = "cannot reach it";
 
 /// A receiver to check.
 pub(super) struct Target {
@@ -93,11 +91,13 @@ pub(super) fn targets(
     match OtlpConfig::from_env(variable) {
         Ok(config) => Ok(vec![Target { config, origin }]),
         Err(first) => {
-            for message in faults_of_variables(first.to_string()) {
-                let (what, advice) = message
-                    .rsplit_once(": ")
-                    .unwrap_or((&message, "correct it, or unset it"));
-                findings.wrong(environment_place(), what, advice);
+            for problem in faults_of_variables(first.problem()) {
+                findings.add(
+                    Level::Wrong,
+                    environment_place(),
+                    problem,
+                    "correct it, or unset it",
+                );
             }
             Ok(Vec::new())
         }
@@ -105,12 +105,12 @@ pub(super) fn targets(
 }
 
 /// Returns the fault of each variable alone, after the first fault of all together.
-fn faults_of_variables(first: String) -> Vec<String> {
+fn faults_of_variables(first: Problem) -> Vec<Problem> {
     let mut faults = vec![first];
     for own in variables::names().filter(|name| name.starts_with("OTEL_EXPORTER_OTLP_")) {
         let alone = OtlpConfig::from_env(|name| variable(name).filter(|_| name == own));
         if let Err(error) = alone {
-            faults.push(error.to_string());
+            faults.push(error.problem());
         }
     }
     let mut distinct = Vec::new();
@@ -146,18 +146,14 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     let mut sink = match OtlpSink::new(&target.config) {
         Ok(sink) => sink,
         Err(error) => {
-            let message = error.to_string();
-            let (what, advice) = message
-                .split_once("; ")
-                .unwrap_or((&message, "name files that exist and can be read"));
-            return findings.wrong(place(target, Signal::Metrics), what, advice);
+            let place = place(target, Signal::Metrics);
+            let otherwise = "name files that exist and can be read";
+            return findings.add(Level::Wrong, place, error.problem(), otherwise);
         }
     };
     for notice in target.config.notices() {
-        let (what, advice) = notice
-            .split_once(": ")
-            .unwrap_or((notice, "correct the variable, or unset it"));
-        findings.warn(environment_place(), what, advice);
+        let otherwise = "correct the variable, or unset it";
+        findings.add(Level::Warning, environment_place(), notice.clone(), otherwise);
     }
     if target.config.signals().is_empty() {
         let place = Subject::Environment(SWITCHES.to_owned());
@@ -182,7 +178,7 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
                 if !failed.is_answer {
                     silent.push(host.clone());
                 }
-                (host, failed.advice.as_ref().unwrap_or(&failed.what).clone())
+                (host, failed.advice.as_deref().unwrap_or(&failed.what).to_owned())
             }
         };
         let is_explained = outcome.is_err() && is_explained(target, signal, findings);
@@ -218,10 +214,10 @@ fn is_explained(target: &Target, signal: Signal, findings: &Findings) -> bool {
     }
 }
 
-/// A request that failed or was accepted with a message: the text without the URL, and the advice of the sink.
+/// A request that failed or was accepted with a message, and the advice of the sink.
 struct Failed {
     what: String,
-    advice: Option<String>,
+    advice: Option<Cow<'static, str>>,
     is_accepted: bool,
     /// Whether the receiver answered; if not, the other signals of its host fail in the same way.
     is_answer: bool,
@@ -232,7 +228,7 @@ fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, find
         Ok(what) => findings.fine(place, what),
         Err(failed) if failed.is_accepted => findings.warn(place, failed.what, OTHER_ANSWER),
         Err(Failed { what, advice, .. }) if target.origin != Origin::Default => {
-            findings.wrong(place, what, advice.unwrap_or_else(|| OTHER_FAILURE.to_owned()));
+            findings.wrong(place, what, advice.unwrap_or(Cow::Borrowed(OTHER_FAILURE)));
         }
         Err(Failed { what, .. }) => findings.warn(
             place,
@@ -243,29 +239,29 @@ fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, find
 }
 
 fn outcome(delivery: Delivery) -> Result<String, Failed> {
-    let (message, is_accepted) = match delivery {
+    let is_answer = !matches!(delivery, Delivery::Unreachable(_));
+    let is_partial = matches!(delivery, Delivery::Partial { .. });
+    // The finding has the subject, the URL, as its place.
+    let Problem { what, remedy, .. } = match delivery {
         Delivery::Delivered => return Ok("takes an empty request".to_owned()),
-        Delivery::Partial { message, .. } => (message, true),
-        Delivery::Refused { message }
-        | Delivery::Denied { message }
-        | Delivery::TooLarge { message }
-        | Delivery::Unsupported { message }
-        | Delivery::Retry { message, .. } => (message, false),
+        Delivery::Partial { problem, .. }
+        | Delivery::Refused(problem)
+        | Delivery::Denied(problem)
+        | Delivery::TooLarge(problem)
+        | Delivery::Unsupported(problem)
+        | Delivery::Retry { problem, .. }
+        | Delivery::Unreachable(problem) => problem,
     };
-    let (what, advice) = split_advice(&message);
     // An answer with advice, such as a web page, does not accept anything.
-    let is_accepted = is_accepted && advice.is_none();
-    let what = match what.split_once(": ") {
-        _ if is_accepted => format!("takes an empty request, and answers: {what}"),
-        // The finding has the URL as its place.
-        Some((_, what)) => what.to_owned(),
-        None => what.to_owned(),
-    };
+    let is_accepted = is_partial && remedy.is_none();
     Err(Failed {
-        is_answer: !what.starts_with(UNREACHABLE),
-        what,
-        advice: advice.map(str::to_owned),
+        what: match is_accepted {
+            true => format!("takes an empty request, and answers: {what}"),
+            false => what,
+        },
+        advice: remedy,
         is_accepted,
+        is_answer,
     })
 }
 
@@ -285,7 +281,7 @@ async fn timed_out(config: &SignalConfig, timeout: Duration) -> Failed {
     };
     Failed {
         what: format!("{what} within {} s", timeout.as_secs_f64()),
-        advice: Some(advice.to_owned()),
+        advice: Some(advice.into()),
         is_accepted: false,
         is_answer: false,
     }

@@ -1,10 +1,14 @@
 //! The findings: the subject, the observation, and the remedy.
 
 use std::{
+    borrow::Cow,
     fmt::{self, Write},
-    path::PathBuf,
+    io,
+    path::{Path, PathBuf},
 };
 
+use pulsetrain_pipeline::Problem;
+use pulsetrain_sinks::SinkError;
 use serde::Serialize;
 
 use super::environment::rename;
@@ -56,6 +60,9 @@ pub(super) struct Finding {
     /// The remedy, if there is a problem.
     #[serde(rename = "do")]
     pub(super) advice: Option<String>,
+    /// The cause as the agent reports it, if that is not `what`.
+    #[serde(skip)]
+    cause: Option<String>,
 }
 
 /// All findings, in the order of the checks.
@@ -67,17 +74,44 @@ pub(super) struct Findings {
 impl Findings {
     /// Adds a finding about something that works as intended.
     pub(super) fn fine(&mut self, place: Subject, what: impl Into<String>) {
-        self.add(Level::Ok, place, what.into(), None);
+        self.push(Level::Ok, place, what.into(), None);
     }
 
     /// Adds a finding that works, but perhaps not as the user expects.
     pub(super) fn warn(&mut self, place: Subject, what: impl Into<String>, advice: impl Into<String>) {
-        self.add(Level::Warning, place, what.into(), Some(advice.into()));
+        self.push(Level::Warning, place, what.into(), Some(advice.into()));
     }
 
     /// Adds a finding that does not work.
     pub(super) fn wrong(&mut self, place: Subject, what: impl Into<String>, advice: impl Into<String>) {
-        self.add(Level::Wrong, place, what.into(), Some(advice.into()));
+        self.push(Level::Wrong, place, what.into(), Some(advice.into()));
+    }
+
+    /// Adds a problem, with the advice `otherwise` if its remedy is unknown. Its subject is the place.
+    pub(super) fn add(&mut self, level: Level, place: Subject, problem: Problem, otherwise: &'static str) {
+        let advice = problem.remedy.unwrap_or(Cow::Borrowed(otherwise));
+        self.push(level, place, problem.what, Some(advice.into()));
+    }
+
+    /// Adds a finding about a file or a folder that cannot be written. The agent reports this error about the same path in
+    /// its own words.
+    pub(super) fn unwritable(
+        &mut self,
+        place: Subject,
+        path: &Path,
+        what: String,
+        error: io::Error,
+        advice: String,
+    ) {
+        let of_agent = SinkError::OpenFile {
+            path: path.to_owned(),
+            remedy: "",
+            source: error,
+        };
+        self.push(Level::Wrong, place, what, Some(advice));
+        if let Some(finding) = self.findings.last_mut() {
+            finding.cause = Some(of_agent.problem().what);
+        }
     }
 
     /// Returns whether a finding does not work.
@@ -85,16 +119,10 @@ impl Findings {
         self.count(Level::Wrong) > 0
     }
 
-    /// Returns whether a problem has the cause of a finding that does not work: the end of its text.
-    pub(super) fn explain(&self, problem: &str) -> bool {
-        let mut wrong = self
-            .findings
-            .iter()
-            .filter(|finding| finding.level == Level::Wrong);
-        wrong.any(|finding| {
-            let cause = finding.what.rsplit(": ").next();
-            cause.is_some_and(|cause| !cause.is_empty() && problem.contains(cause))
-        })
+    /// Returns whether a finding that does not work has this cause.
+    pub(super) fn explain(&self, cause: &str) -> bool {
+        let mut wrong = (self.findings.iter()).filter(|finding| finding.level == Level::Wrong);
+        wrong.any(|finding| finding.cause.as_ref().unwrap_or(&finding.what) == cause)
     }
 
     /// Returns whether a variable of the environment is known to be wrong, or to be misspelt.
@@ -124,6 +152,7 @@ impl Findings {
                 place,
                 what,
                 advice,
+                ..
             } = finding;
             let advice = advice.iter().map(|advice| format!("         -> {advice}\n"));
             // Writing to a string cannot fail.
@@ -144,12 +173,13 @@ impl Findings {
         format!("{all}\n")
     }
 
-    fn add(&mut self, level: Level, place: Subject, what: String, advice: Option<String>) {
+    fn push(&mut self, level: Level, place: Subject, what: String, advice: Option<String>) {
         self.findings.push(Finding {
             level,
             place,
             what,
             advice,
+            cause: None,
         });
     }
 
@@ -197,12 +227,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_cause_of_a_finding_explains_a_problem() {
+    fn only_a_finding_with_the_same_cause_explains_a_problem() {
         let mut findings = Findings::default();
         let place = || Subject::Endpoint("http://collector:4318".to_owned());
         findings.wrong(place(), "HTTP status 503: ", "start it");
         assert!(!findings.explain("the disk queue is full"));
         findings.wrong(place(), "cannot reach it: connection refused", "start it");
-        assert!(findings.explain("sink otlp fails: connection refused"));
+        assert!(findings.explain("cannot reach it: connection refused"));
+        let error = io::Error::from(io::ErrorKind::PermissionDenied);
+        let what = format!("it cannot be written: {error}");
+        let path = Path::new("out; 1.jsonl");
+        findings.unwritable(
+            Subject::File(path.to_owned()),
+            path,
+            what,
+            error,
+            "change it".to_owned(),
+        );
+        assert!(findings.explain("cannot write out; 1.jsonl: permission denied"));
     }
 }

@@ -37,12 +37,8 @@ pub(super) fn check(config: Option<&Config>, findings: &mut Findings) {
         let problem = matches!(sink, SinkConfig::File(_)).then(|| append(&path).err());
         match problem.flatten() {
             Some(error) => {
-                let advice = advice(&error, &path);
-                findings.wrong(
-                    Subject::File(path),
-                    format!("it cannot be written: {error}"),
-                    advice,
-                );
+                let (advice, what) = (advice(&error, &path), format!("it cannot be written: {error}"));
+                findings.unwritable(Subject::File(path.clone()), &path, what, error, advice);
             }
             None => folders.extend(path.parent().map(Path::to_owned)),
         }
@@ -64,7 +60,8 @@ fn check_folder(folder: &Path, full: &mut HashSet<u64>, findings: &mut Findings)
     if let Err(error) = write(existing) {
         let advice = advice(&error, existing);
         if advice != MAKE_ROOM || full.insert(disk) {
-            findings.wrong(place, format!("no file can be written: {error}"), advice);
+            let what = format!("no file can be written: {error}");
+            findings.unwritable(place, folder, what, error, advice);
         }
         return;
     }

@@ -3,6 +3,7 @@
 use std::{fs::File, io, path::Path, time::Duration};
 
 use pulsetrain_gpu::{DriverState, Gpu, GpuConfig, GpuTrouble, Inventory, Reason};
+use pulsetrain_pipeline::Problem;
 
 use super::finding::{Findings, Subject};
 use crate::config::Config;
@@ -41,7 +42,7 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
             let (gpus, version) = (inventory.gpus.len(), &driver.version);
             findings.fine(Subject::Driver, format!("{gpus} GPUs; driver {version}{nvml}{cuda}"));
         }
-        DriverState::Absent { why, advice } => absent(why, advice, findings),
+        DriverState::Absent(problem) => absent(problem, findings),
         DriverState::Silent | DriverState::Unknown => findings.wrong(
             Subject::Driver,
             "it does not answer",
@@ -55,7 +56,8 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
 }
 
 /// Reports a missing driver, which is not a fault on a machine without NVIDIA hardware.
-fn absent(why: &str, advice: &str, findings: &mut Findings) {
+fn absent(problem: &Problem, findings: &mut Findings) {
+    let (why, advice) = (&problem.what, problem.remedy.clone().unwrap_or_default());
     let has_module = Path::new(MODULE).exists();
     match File::options().read(true).write(true).open(DEVICE) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => findings.wrong(

@@ -8,7 +8,11 @@ use pulsetrain_gpu::{
 };
 use pulsetrain_record::launcher::{LOCAL_RANKS, RANKS, WORLD_SIZES};
 
-use super::{environment::place, finding::Findings, variables::Variables};
+use super::{
+    environment::place,
+    finding::{Findings, Level},
+    variables::Variables,
+};
 use crate::run;
 
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
@@ -95,8 +99,7 @@ impl Launched<'_> {
         // A shell without a rank counts as the first rank of its size.
         let first = |name: &str| (name == RANKS[0] && !has_rank).then(|| "0".to_owned());
         for warning in run::identity_warnings(|name| self.variables.get(name).or_else(|| first(name))) {
-            let (what, fix) = warning.split_once("; ").unwrap_or((&warning, "set a run id"));
-            findings.warn(place(&[TORCHRUN]), what, fix);
+            findings.add(Level::Warning, place(&[TORCHRUN]), warning, "set a run id");
         }
     }
 

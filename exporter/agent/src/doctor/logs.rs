@@ -6,9 +6,11 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_tail::{Claims, ImportReport, LogInput, RunOptions, TailError, followed_files, inspect};
+use pulsetrain_tail::{
+    Claims, ImportNotice, ImportReport, LogInput, RunOptions, SharedRank, TailError, followed_files, inspect,
+};
 
-use super::finding::{Findings, Subject};
+use super::finding::{Findings, Level, Subject};
 use crate::{
     config::{self, Config, SourceConfig},
     import::folders::run_notices,
@@ -17,6 +19,9 @@ use crate::{
 
 /// The limit on the logs of one path that are inspected.
 const MAX_LOGS: usize = 64;
+
+/// The advice for a log whose remedy is unknown.
+const CHECK_FILE: &str = "check the file and its permissions";
 
 /// Inspects the logs of the command line and of the configuration.
 pub(super) async fn check(
@@ -62,35 +67,36 @@ pub(super) async fn check(
 
 /// Reports each rank that several logs record, once for all of them.
 fn report_collisions(reports: &[ImportReport], findings: &mut Findings) {
-    let mut collisions = BTreeMap::<&str, Vec<&str>>::new();
+    let mut collisions = BTreeMap::<&SharedRank, Vec<&str>>::new();
     for report in reports {
-        for notice in report.notices.iter().filter(|notice| is_collision(notice)) {
-            collisions.entry(notice).or_default().push(&report.input);
+        for notice in &report.notices {
+            if let ImportNotice::SharedRank(shared) = notice {
+                collisions.entry(shared).or_default().push(&report.input);
+            }
         }
     }
-    for (notice, logs) in collisions {
-        let (what, advice) = split(notice);
+    for (shared, logs) in collisions {
+        let mut problem = shared.problem();
         let Some((first, others)) = logs.split_first() else {
             continue;
         };
-        let what = match others.len() {
-            0 => what.to_owned(),
-            others => format!("{what} (further logs: {others})"),
-        };
-        findings.warn(Subject::Log(first.into()), what, advice);
+        if !others.is_empty() {
+            problem.what += &format!(" (further logs: {})", others.len());
+        }
+        findings.add(Level::Warning, Subject::Log(first.into()), problem, CHECK_FILE);
     }
-}
-
-fn is_collision(notice: &str) -> bool {
-    notice.contains("so their series and spans collide")
 }
 
 /// Reports logs of one trainer with several run ids, at the first of their paths.
 fn report_runs(first: Option<&Path>, reports: &[ImportReport], setting: &str, findings: &mut Findings) {
     let Some(first) = first else { return };
-    for notice in run_notices(reports.iter(), setting) {
-        let (what, advice) = split(&notice);
-        findings.warn(Subject::Log(first.to_owned()), what, advice);
+    for problem in run_notices(reports.iter(), setting) {
+        findings.add(
+            Level::Warning,
+            Subject::Log(first.to_owned()),
+            problem,
+            CHECK_FILE,
+        );
     }
 }
 
@@ -113,10 +119,10 @@ async fn check_path(
             advice,
         );
     } else if files.is_empty()
-        && let Err(fault) = config::readable(path)
+        && let Err(problem) = config::readable(path)
     {
-        let (what, advice) = split(&fault);
-        findings.wrong(place(), format!("it cannot be read: {what}"), advice);
+        let problem = problem.within("it cannot be read");
+        findings.add(Level::Wrong, place(), problem, CHECK_FILE);
     } else if files.is_empty() {
         let advice = "start the trainer, or correct the path; the agent waits for the log until it exists";
         findings.warn(place(), "no file has this path", advice);
@@ -157,15 +163,17 @@ async fn head(file: &Path, options: &RunOptions, timeout: Duration) -> Option<Im
 fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
     let place = Subject::Log(file);
     if let Some(error) = &report.error {
-        let message = error.to_string();
-        let (what, advice) = split(&message);
-        let of_log = what.strip_prefix(&report.input).unwrap_or(what);
-        let what = of_log.trim_start_matches([':', ' ']);
-        return match error {
-            // The trainer may have just started.
-            TailError::Empty { .. } => findings.warn(place, what, advice),
-            _ => findings.wrong(place, what, advice),
+        // The trainer may have just started.
+        let level = match error {
+            TailError::Empty { .. } => Level::Warning,
+            _ => Level::Wrong,
         };
+        let mut problem = error.problem();
+        // The finding has the name of the log as its place.
+        if let Some(of_log) = problem.what.strip_prefix(&report.input) {
+            problem.what = of_log.trim_start_matches([':', ' ']).to_owned();
+        }
+        return findings.add(level, place, problem, CHECK_FILE);
     }
     let (format, signature) = report.format.unwrap_or_default();
     let ranks: Vec<String> = report.ranks.iter().map(i64::to_string).collect();
@@ -179,25 +187,19 @@ fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
         place.clone(),
         format!("format {format} ({signature}), run {run}, {ranks}"),
     );
-    for notice in report.notices.iter().filter(|notice| !is_collision(notice)) {
-        match notice.rsplit_once("; ") {
-            Some((what, advice)) => findings.warn(place.clone(), what, advice),
-            None => findings.fine(place.clone(), notice.clone()),
+    for notice in &report.notices {
+        match notice {
+            ImportNotice::Other(problem) if problem.remedy.is_some() => {
+                findings.add(Level::Warning, place.clone(), problem.clone(), CHECK_FILE);
+            }
+            ImportNotice::Other(problem) => findings.fine(place.clone(), &problem.what),
+            // Reported once for all logs.
+            _ => {}
         }
     }
     if report.counts.points == 0 {
         let advice = "map its keys: pulsetrain import --suggest-mapping LOG writes a mapping to edit";
         findings.warn(place, "its first lines have no value of a metric", advice);
-    }
-}
-
-/// Splits the message of an error into the cause, with the keys that were found, and the fix.
-fn split(message: &str) -> (&str, &str) {
-    let found = message.find("; found ").map_or(0, |found| found + 1);
-    let after = message[found..].find("; ").map(|end| found + end);
-    match after.or_else(|| message.find("; ")) {
-        Some(end) => (&message[..end], &message[end + 2..]),
-        None => (message, "check the file and its permissions"),
     }
 }
 
@@ -219,24 +221,5 @@ mod tests {
             Ok(runtime.block_on(head).is_some())
         });
         assert!(!inspected.unwrap());
-    }
-
-    #[test]
-    fn keys_that_were_found_belong_to_the_cause() {
-        for (message, what, fix) in [
-            ("a.log is empty; try again", "a.log is empty", "try again"),
-            (
-                "unknown log format; found no lines; check it",
-                "unknown log format; found no lines",
-                "check it",
-            ),
-            (
-                "no records; found the keys a: check them",
-                "no records",
-                "found the keys a: check them",
-            ),
-        ] {
-            assert_eq!(split(message), (what, fix));
-        }
     }
 }

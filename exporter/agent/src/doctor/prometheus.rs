@@ -35,11 +35,9 @@ fn report(
         Ok(groups) => groups,
         Err(error) => {
             // The advice of the error is about options of convert.
-            let message = error.to_string();
-            let what = message.rsplit_once("; ").map_or(&*message, |(what, _)| what);
             let advice =
                 "start Prometheus there, or give the address of its API, such as http://localhost:9090";
-            return findings.wrong(place, what, advice);
+            return findings.wrong(place, error.cause().to_string(), advice);
         }
     };
     if groups.is_empty() {

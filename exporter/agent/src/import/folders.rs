@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_pipeline::Problem;
 use pulsetrain_tail::ImportReport;
 
 /// Returns a notice for each folder in which the logs of one trainer have several run ids.
@@ -16,13 +17,13 @@ pub(super) fn notices(folders: &[PathBuf], inputs: &[ImportReport]) -> Vec<Strin
         let found = run_notices(inside, "--run-id");
         found
             .into_iter()
-            .map(move |notice| format!("{}: {notice}", folder.display()))
+            .map(move |notice| notice.about(folder.display().to_string()).to_string())
     });
     notices.collect()
 }
 
 /// Returns a notice for each trainer whose logs have several run ids. `setting` names the setting for a common id.
-pub(crate) fn run_notices<'a>(inputs: impl Iterator<Item = &'a ImportReport>, setting: &str) -> Vec<String> {
+pub(crate) fn run_notices<'a>(inputs: impl Iterator<Item = &'a ImportReport>, setting: &str) -> Vec<Problem> {
     let mut runs = BTreeMap::<&str, (BTreeSet<&str>, usize)>::new();
     for input in inputs.filter(|input| input.format.is_some()) {
         let (ids, logs) = runs.entry(&input.run.framework).or_default();
@@ -33,10 +34,12 @@ pub(crate) fn run_notices<'a>(inputs: impl Iterator<Item = &'a ImportReport>, se
         .filter(|(_, (ids, _))| ids.len() > 1)
         .map(|(trainer, (ids, logs))| {
             let runs = ids.len();
-            format!(
-                "the {logs} logs of {trainer} have {runs} run ids, because no id is common to them; if they are of one run, give \
-                 them one with {setting}, or its values count {runs} times in sums over runs"
-            )
+            let what = format!(
+                "the {logs} logs of {trainer} have {runs} run ids, because no id is common to them"
+            );
+            Problem::new(what).with_remedy(format!(
+                "if they are of one run, give them one with {setting}, or its values count {runs} times in sums over runs"
+            ))
         })
         .collect()
 }

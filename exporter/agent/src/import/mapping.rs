@@ -38,7 +38,7 @@ pub(crate) fn of(
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         Failure::usage(lines.join("\n"))
     })?;
-    let named = || format_by_name(mapping.format()?.name()).ok();
+    let named = || format_by_name(mapping.format()?.name());
     let Some(format) = format.0.or_else(named) else {
         return Err(Failure::usage(format!(
             "{}: the mapping does not name the format of the log; add `format: text` to it (or {})",

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     io::{self, Write},
     process::ExitCode,
 };
@@ -141,7 +142,7 @@ impl Summary {
     }
 }
 
-fn write_lines(input: &ImportReport, lines: &[String], out: &mut impl Write) -> io::Result<()> {
+fn write_lines(input: &ImportReport, lines: &[impl Display], out: &mut impl Write) -> io::Result<()> {
     let mut lines = lines.iter();
     lines.try_for_each(|line| writeln!(out, "{}: {line}", input.input))
 }
@@ -233,6 +234,7 @@ fn input_json(input: &ImportReport) -> Value {
             "message": problem.message,
         })
     });
+    let notices = input.notices.iter().map(ToString::to_string);
     json!({
         "input": input.input,
         "format": input.format.map(|(name, _)| name),
@@ -241,7 +243,7 @@ fn input_json(input: &ImportReport) -> Value {
         "run_name": input.run.name,
         "timezone": input.timezone.as_ref().map(|timezone| timezone.zone.name()),
         "records": input.counts.records,
-        "notices": input.notices.iter().chain(&input.keys).collect::<Vec<_>>(),
+        "notices": notices.chain(input.keys.iter().cloned()).collect::<Vec<_>>(),
         "problems": problems.collect::<Vec<_>>(),
         "error": input.error.as_ref().map(ToString::to_string),
     })

@@ -1,5 +1,6 @@
 //! The identity of a run from the environment: an id that all ranks share, the rank, and the number of restarts.
 
+use pulsetrain_pipeline::Problem;
 pub(super) use pulsetrain_record::launcher::RUN_ID;
 use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS, RESTARTS, TORCHRUN_NODES, TORCHRUN_RESTARTS};
 use pulsetrain_tail::Member;
@@ -42,31 +43,34 @@ impl Identity {
     }
 
     /// Returns what the user has to set so that the ranks agree on the run and on its attempt.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+    pub(super) fn warnings(&self) -> impl Iterator<Item = Problem> {
         self.separate_runs().into_iter().chain(self.unknown_attempt())
     }
 
     /// Returns a warning on rank 0 that other ranks become separate runs, because no variable sets a common run id.
-    fn separate_runs(&self) -> Option<String> {
+    fn separate_runs(&self) -> Option<Problem> {
         let ranks = self.member.world_size.filter(|ranks| *ranks > 1)?;
         (self.is_new && self.member.rank == 0).then(|| {
-            format!(
+            let what = format!(
                 "no id names the run of all {ranks} ranks (torchrun sets TORCHELASTIC_RUN_ID=none without --rdzv-id): each rank \
-                 becomes a run of its own, with traces of its own; set {RUN_ID} to one value on all ranks, or give torchrun \
-                 --rdzv-id, or `pulsetrain run` --run-id"
-            )
+                 becomes a run of its own, with traces of its own"
+            );
+            Problem::new(what).with_remedy(format!(
+                "set {RUN_ID} to one value on all ranks, or give torchrun --rdzv-id, or `pulsetrain run` --run-id"
+            ))
         })
     }
 
     /// Returns a warning on the first rank of a node that the attempt after a restart has the number of the first one.
-    fn unknown_attempt(&self) -> Option<String> {
+    fn unknown_attempt(&self) -> Option<Problem> {
         let is_first = self.member.local_rank.unwrap_or_default() == 0;
         (self.has_unknown_attempt && is_first).then(|| {
-            format!(
+            let what = format!(
                 "torchrun restarted this node, but each node of a run counts its own restarts: train.attempt is {}, and repeated steps \
-                 are in the traces of their first execution; set {} to one number on all nodes",
-                self.member.attempt, RESTARTS[0]
-            )
+                 are in the traces of their first execution",
+                self.member.attempt
+            );
+            Problem::new(what).with_remedy(format!("set {} to one number on all nodes", RESTARTS[0]))
         })
     }
 }
@@ -147,7 +151,8 @@ mod tests {
         let ranks = |rank, size| [none, ("RANK", rank), ("WORLD_SIZE", size)];
         let warning = identity(None, &ranks("0", "4")).separate_runs().unwrap();
         assert!(
-            warning.contains("all 4 ranks") && warning.contains("PULSETRAIN_RUN_ID"),
+            warning.what.contains("all 4 ranks")
+                && (warning.remedy.as_ref()).is_some_and(|remedy| remedy.contains("PULSETRAIN_RUN_ID")),
             "{warning}"
         );
         let silent = [

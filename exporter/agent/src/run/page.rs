@@ -6,7 +6,7 @@ use std::{
 };
 
 use pulsetrain_page::PageStore;
-use pulsetrain_pipeline::{CancellationToken, Requirement, Sink};
+use pulsetrain_pipeline::{CancellationToken, Problem, Requirement, Sink};
 use pulsetrain_tail::Checkpointer;
 
 use crate::{
@@ -42,11 +42,12 @@ pub(super) fn is_only_target(
 ///
 /// # Errors
 /// Returns an error if the address is in use: if several ranks share a machine, only one of them can bind the port.
-pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, String> {
+pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, Problem> {
     let in_use = |error: std::io::Error| {
         let owner =
             config::port_owner(address).map_or(String::new(), |process| format!(", in use by {process}"));
-        format!("cannot listen on {address}: {error}{owner}; name another address with --listen")
+        Problem::new(format!("cannot listen on {address}: {error}{owner}"))
+            .with_remedy("name another address with --listen")
     };
     let address = TcpListener::bind(address)
         .and_then(|listener| listener.local_addr())
@@ -64,7 +65,7 @@ pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, S
         CancellationToken::new(),
     )
     .await
-    .map_err(|error| error.to_string())?;
+    .map_err(|error| error.problem())?;
     built.server.map(tokio::spawn);
     let sinks = built.sinks.into_iter();
     Ok(Page {

@@ -9,7 +9,7 @@ use pulsetrain_formats::{
 use pulsetrain_launcher::Chunks;
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, CancellationToken, Ingress, Source,
+    Batch, BoxFuture, CancellationToken, Ingress, Problem, Source,
     clock::{self, Instant},
 };
 use pulsetrain_record::{Recorder, Run, UsedTimezone};
@@ -66,7 +66,7 @@ impl StreamSource {
             read_recognised(&mut text, self.identity, &self.options, ingress, &mut report);
         });
         if let Err(panicked) = read {
-            report.error = Some(TailError::panicked(&report.input, &panicked));
+            report.error = Some(TailError::panicked(&report.input, &*panicked));
         }
         (self.on_end)(report);
     }
@@ -81,11 +81,11 @@ impl Source for StreamSource {
         self: Box<Self>,
         ingress: Ingress,
         stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), String>> {
+    ) -> BoxFuture<'static, Result<(), Problem>> {
         Box::pin(async move {
             tokio::task::spawn_blocking(move || self.read(&ingress, &stop))
                 .await
-                .map_err(|panic| format!("reading failed: {panic}"))
+                .map_err(|panic| Problem::new(format!("reading failed: {panic}")))
         })
     }
 }
@@ -113,7 +113,7 @@ fn read_recognised(
     report.timezone = recorder.timezone_used();
     (report.counts, report.skipped) = recorder.finish();
     let panicked = parsed.err();
-    report.error = panicked.map(|message| TailError::panicked(&report.input, &message));
+    report.error = panicked.map(|panic| TailError::panicked(&report.input, &*panic));
 }
 
 /// Sends without waiting, so that the trainer is never blocked: the pipeline drops and counts the items that find no

@@ -184,9 +184,10 @@ mod tests {
 
     #[test]
     fn misspelled_name_suggests_the_closest_match() {
-        let Err(Failure::Failed(message)) = show("train.los") else {
+        let Err(Failure::Failed(problem)) = show("train.los") else {
             panic!("it is not in the registry")
         };
+        let message = problem.to_string();
         assert!(message.contains("did you mean train.loss?"), "{message}");
     }
 }

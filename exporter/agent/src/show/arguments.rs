@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Args;
+use pulsetrain_pipeline::Problem;
 
 /// The command line of `show`.
 #[derive(Args, Debug)]
@@ -48,14 +49,15 @@ Examples:
   pulsetrain show telemetry.jsonl --text         (on the terminal)";
 
 /// Parses an address that only this machine can reach.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
+fn loopback(text: &str) -> Result<SocketAddr, Problem> {
     let address: SocketAddr = text
         .parse()
         .map_err(|_| "expected an address such as 127.0.0.1:8080".to_owned())?;
     if address.ip().is_loopback() {
         Ok(address)
     } else {
-        Err("other machines could read the runs; use a loopback address such as 127.0.0.1:8080, or write a file with --html".to_owned())
+        Err(Problem::new("other machines could read the runs")
+            .with_remedy("use a loopback address such as 127.0.0.1:8080, or write a file with --html"))
     }
 }
 
@@ -66,7 +68,12 @@ mod tests {
     #[test]
     fn show_listens_on_loopback_addresses_only() {
         assert!(loopback("127.0.0.1:0").is_ok() && loopback("[::1]:80").is_ok());
-        assert!(loopback("0.0.0.0:80").unwrap_err().contains("--html"));
-        assert!(loopback("here").unwrap_err().contains("127.0.0.1:8080"));
+        assert!(loopback("0.0.0.0:80").unwrap_err().to_string().contains("--html"));
+        assert!(
+            loopback("here")
+                .unwrap_err()
+                .to_string()
+                .contains("127.0.0.1:8080")
+        );
     }
 }

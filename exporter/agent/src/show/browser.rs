@@ -2,8 +2,10 @@
 
 use std::process::{Command, Stdio};
 
+use pulsetrain_pipeline::Problem;
+
 /// Asks the desktop to open an address. Returns the reason if that is not possible.
-pub(super) fn open(url: &str) -> Result<(), String> {
+pub(super) fn open(url: &str) -> Result<(), Problem> {
     let program = program(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))?;
     Command::new(program)
         .arg(url)
@@ -12,7 +14,7 @@ pub(super) fn open(url: &str) -> Result<(), String> {
         .stderr(Stdio::null())
         .spawn()
         .map(drop)
-        .map_err(|error| format!("{program}: {error}"))
+        .map_err(|error| Problem::new(format!("{program}: {error}")))
 }
 
 /// Returns the program that opens addresses. Without a display, `xdg-open` would start a terminal browser.

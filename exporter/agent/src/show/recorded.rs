@@ -5,7 +5,9 @@ use std::{
     path::PathBuf,
 };
 
-use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source, spill::MemoryBudget};
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, CancellationToken, Ingress, Problem, Source, spill::MemoryBudget,
+};
 use pulsetrain_tail::RunOptions;
 use pulsetrain_trace_inputs::{InputReport, ReadOptions, read_input};
 use tokio::runtime::Handle;
@@ -47,7 +49,7 @@ impl Source for RecordedFile {
         self: Box<Self>,
         ingress: Ingress,
         stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), String>> {
+    ) -> BoxFuture<'static, Result<(), Problem>> {
         Box::pin(async move {
             let runtime = Handle::current();
             let reading = tokio::task::spawn_blocking(move || {
@@ -74,7 +76,7 @@ impl Source for RecordedFile {
                     read,
                 });
             });
-            reading.await.map_err(|error| error.to_string())
+            reading.await.map_err(|error| Problem::new(error.to_string()))
         })
     }
 }

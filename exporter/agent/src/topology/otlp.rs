@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::Sink;
+use pulsetrain_pipeline::{Problem, Sink};
 use pulsetrain_sinks::{AttributesSink, OtlpConfig, OtlpSink, SinkError};
 
 use super::variable;
@@ -55,7 +55,7 @@ pub(super) fn open(section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkErro
 ///
 /// # Errors
 /// Returns the place and the fault.
-pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Location, String)> {
+pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Location, Problem)> {
     section.settings()?;
     section.attributes.rules()?;
     let endpoint = section
@@ -65,7 +65,7 @@ pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Loc
     let open = || OtlpSink::new(&otlp_config(section)?);
     open()
         .map(|_| Ok(()))
-        .map_err(|error| (endpoint, error.to_string()))
+        .map_err(|error| (endpoint, error.problem()))
 }
 
 /// Returns the settings of an OTLP sink: those of the section override those of the environment.

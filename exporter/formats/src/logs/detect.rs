@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use pulsetrain_record::{Recorder, Run};
 
-use super::{FORMATS, LogFormat, LogReader, ParserFactory, ReadLimits, encoding, generic, trainers};
+use super::{
+    FORMATS, LogFormat, LogReader, ParserFactory, ReadLimits, encoding,
+    generic::{self, FormatHint},
+    trainers,
+};
 use crate::FormatError;
 
 /// Returns the format that detects the first bytes of an input, and the signature that it found.
@@ -32,12 +36,14 @@ pub fn detect(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static 
         {
             Ok(found)
         }
-        [] => Err(
-            encoding::unreadable(input, head).unwrap_or_else(|| FormatError::UnknownFormat {
+        [] => Err(encoding::unreadable(input, head).unwrap_or_else(|| {
+            let FormatHint { found, next } = generic::format_hint(input, text);
+            FormatError::UnknownFormat {
                 name: input.to_owned(),
-                format_hint: generic::format_hint(input, text),
-            }),
-        ),
+                found,
+                next,
+            }
+        })),
         [one] => Ok(one),
         _ => Err(FormatError::AmbiguousFormat {
             name: input.to_owned(),

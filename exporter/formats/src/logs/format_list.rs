@@ -57,15 +57,9 @@ pub static FORMATS: &[LogFormat] = &[
     generic::GENERIC,
 ];
 
-/// Returns the format with a name.
-///
-/// # Errors
-/// Returns the names of all formats if no format has this name.
-pub fn format_by_name(name: &str) -> Result<&'static LogFormat, String> {
-    FORMATS
-        .iter()
-        .find(|format| format.name == name)
-        .ok_or_else(format_names)
+/// Returns the format with a name, or `None` if no format has it.
+pub fn format_by_name(name: &str) -> Option<&'static LogFormat> {
+    FORMATS.iter().find(|format| format.name == name)
 }
 
 /// Returns the names of all formats, for messages.

@@ -79,7 +79,7 @@ pub(super) fn run(
     arguments: &[&str],
     timeout: Duration,
     running: &Running,
-) -> Result<String, String> {
+) -> Result<String, ProgramError> {
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -87,7 +87,7 @@ pub(super) fn run(
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
-        .map_err(|error| format!("cannot be started: {error}"))?;
+        .map_err(ProgramError::Start)?;
     running.begin(Pid::from_child(&child));
     let mut output = Output::of(&mut child);
     let read = output.read(&child, clock::later(clock::now(), timeout), running);
@@ -95,26 +95,49 @@ pub(super) fn run(
     let status = child.wait();
     match read {
         Ok(true) => {}
-        Ok(false) if running.is_over() => return Err("was stopped".to_owned()),
-        Ok(false) => return Err(format!("did not end within {timeout:?} and was killed")),
-        Err(error) => return Err(error.to_string()),
+        Ok(false) if running.is_over() => return Err(ProgramError::Stopped),
+        Ok(false) => return Err(ProgramError::Timeout(timeout)),
+        Err(error) => return Err(ProgramError::Pipe(error)),
     }
-    let status = status.map_err(|error| error.to_string())?;
+    let status = status.map_err(ProgramError::Pipe)?;
     if !status.success() {
         return Err(failed(status, &output));
     }
-    String::from_utf8(output.text).map_err(|_| "printed no text".to_owned())
+    String::from_utf8(output.text).map_err(|_| ProgramError::NotText)
 }
 
-fn failed(status: ExitStatus, output: &Output) -> String {
+/// The reason why a program did not report a state.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProgramError {
+    #[error("cannot be started: {0}")]
+    Start(#[source] io::Error),
+    #[error("was stopped")]
+    Stopped,
+    #[error("did not end within {0:?} and was killed")]
+    Timeout(Duration),
+    #[error(transparent)]
+    Pipe(io::Error),
+    #[error("{status}{}", line.as_ref().map(|line| format!(": {line:?}")).unwrap_or_default())]
+    Status {
+        status: ExitStatus,
+        /// The beginning of its first line of output.
+        line: Option<String>,
+    },
+    #[error("printed no text")]
+    NotText,
+    #[error("IMEX is not configured")]
+    NotConfigured,
+    #[error("printed {0:?}")]
+    Output(String),
+}
+
+fn failed(status: ExitStatus, output: &Output) -> ProgramError {
     let printed = [&output.errors, &output.text].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let line = printed
         .iter()
         .find_map(|text| text.lines().find(|line| !line.trim().is_empty()));
-    match line {
-        Some(line) => format!("{status}: {:?}", super::excerpt(line)),
-        None => status.to_string(),
-    }
+    let line = line.map(super::excerpt);
+    ProgramError::Status { status, line }
 }
 
 /// The pipes of a program and their output so far; `None` marks the end of a pipe.
@@ -208,6 +231,7 @@ mod tests {
             timeout,
             &Running::default(),
         )
+        .map_err(|error| error.to_string())
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -229,7 +253,7 @@ mod tests {
         let flooded = shell("yes", LONG).unwrap_err();
         assert_eq!(flooded, "printed more than 1 MiB");
         let missing = run(Path::new("/nowhere/ctl"), &[], LONG, &Running::default());
-        assert!(missing.unwrap_err().starts_with("cannot be started"));
+        assert!(matches!(missing, Err(ProgramError::Start(_))));
     }
 
     #[test]

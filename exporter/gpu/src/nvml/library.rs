@@ -3,6 +3,7 @@
 use std::{ffi::OsStr, path::Path};
 
 use nvml_wrapper::{Nvml, error::NvmlError};
+use pulsetrain_pipeline::Problem;
 
 use crate::driver::DriverEvent;
 
@@ -27,7 +28,7 @@ pub(crate) fn load(path: Option<&Path>) -> Result<Nvml, DriverEvent> {
 
 fn absent(error: &NvmlError, path: Option<&Path>) -> DriverEvent {
     let named = path.map_or_else(|| NAMES[0].to_owned(), |path| path.display().to_string());
-    let (why, advice) = match error {
+    let (what, remedy) = match error {
         NvmlError::LibloadingError(_) if path.is_some() => (
             format!("{named} cannot be loaded ({error})"),
             "correct gpu.library",
@@ -56,5 +57,5 @@ fn absent(error: &NvmlError, path: Option<&Path>) -> DriverEvent {
             "look at nvidia-smi and at the kernel log",
         ),
     };
-    DriverEvent::Absent { why, advice }
+    DriverEvent::Absent(Problem::new(what).with_remedy(remedy))
 }

@@ -3,12 +3,13 @@
 
 use std::{fmt, io, path::PathBuf};
 
+use crate::Problem;
+
 /// The error of a disk queue whose folder cannot be used. Nothing in the folder was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskQueueError {
     /// The folder or a file in it cannot be created, read or written.
-    #[error("cannot {action} {path}: {source}; {}", advice(source))]
     Io {
         /// The failed action, as a verb.
         action: &'static str,
@@ -18,24 +19,16 @@ pub enum DiskQueueError {
         source: io::Error,
     },
     /// Another process uses the folder.
-    #[error(
-        "the disk queue {path} is in use by another process: stop it, or give this one another state_folder"
-    )]
     InUse {
         /// The folder.
         path: PathBuf,
     },
     /// A queue of this process in the folder is being closed, and its disk does not respond.
-    #[error("the disk queue {path} is still being written for the sink that was removed: check the disk")]
     Closing {
         /// The folder.
         path: PathBuf,
     },
     /// A segment was written by another version of this program.
-    #[error(
-        "{path} has version {version} of the format, and this program reads version {supported}: let the version that wrote \
-         it send its queue, or move the folder away, which gives up its data"
-    )]
     Version {
         /// The segment.
         path: PathBuf,
@@ -44,6 +37,47 @@ pub enum DiskQueueError {
         /// The version that this program reads.
         supported: u32,
     },
+}
+
+impl DiskQueueError {
+    /// Returns the cause and the remedy.
+    pub fn problem(&self) -> Problem {
+        let (what, remedy) = match self {
+            Self::Io { action, path, source } => (
+                format!("cannot {action} {}: {source}", path.display()),
+                remedy(source),
+            ),
+            Self::InUse { path } => (
+                format!("the disk queue {} is in use by another process", path.display()),
+                "stop it, or give this one another state_folder",
+            ),
+            Self::Closing { path } => (
+                format!(
+                    "the disk queue {} is still being written for the sink that was removed",
+                    path.display()
+                ),
+                "check the disk",
+            ),
+            Self::Version {
+                path,
+                version,
+                supported,
+            } => (
+                format!(
+                    "{} has version {version} of the format, and this program reads version {supported}",
+                    path.display()
+                ),
+                "let the version that wrote it send its queue, or move the folder away, which gives up its data",
+            ),
+        };
+        Problem::new(what).with_remedy(remedy)
+    }
+}
+
+impl fmt::Display for DiskQueueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem().fmt(f)
+    }
 }
 
 /// A loss or a failure that a disk queue reports before it continues.
@@ -87,8 +121,8 @@ pub enum Notice {
     },
     /// The disk rejects writes or reads: the queue has no room until a retry succeeds.
     Stalled {
-        /// The failed operation and the folder, with the remedy.
-        reason: String,
+        /// The failed operation and the folder.
+        problem: Problem,
     },
     /// The disk works again.
     Resumed {
@@ -99,8 +133,8 @@ pub enum Notice {
     NotSynced {
         /// The folder.
         path: PathBuf,
-        /// The failed operation, with the remedy.
-        reason: String,
+        /// The failed operation.
+        problem: Problem,
     },
     /// The folder was deleted or replaced while it was in use.
     FolderGone {
@@ -157,9 +191,9 @@ impl fmt::Display for Notice {
                 "{}: {reason}; all data in its folder is sent again, so some arrives twice",
                 path.display()
             ),
-            Self::Stalled { reason } => write!(f, "{reason}; nothing more is accepted until then"),
+            Self::Stalled { problem } => write!(f, "{problem}; nothing more is accepted until then"),
             Self::Resumed { path } => write!(f, "the disk queue {} works again", path.display()),
-            Self::NotSynced { reason, .. } => write!(f, "fsync failed: {reason}"),
+            Self::NotSynced { problem, .. } => write!(f, "fsync failed: {problem}"),
             Self::FolderGone { path, items } => write!(
                 f,
                 "{}: lost {items} items, because the folder was deleted while it was in use; it is created again",
@@ -170,7 +204,7 @@ impl fmt::Display for Notice {
 }
 
 /// Returns the remedy for an error of the file system.
-pub(super) fn advice(error: &io::Error) -> &'static str {
+pub(super) fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             "make room on the disk, or lower the bytes of the disk_queue"

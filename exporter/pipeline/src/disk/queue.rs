@@ -22,7 +22,7 @@ use super::{
     thread::IoThread,
 };
 use crate::{
-    Batch,
+    Batch, Problem,
     clock::{self, Instant},
     ledger::{Account, StoredLevel, Ticket},
     queue::QueuePermit,
@@ -212,7 +212,7 @@ impl DiskQueue {
             account.note_stored(level);
         }
         account.accept_stored(found.items + found.lost);
-        account.lose_stored(found.lost, &found.message);
+        account.lose_stored(found.lost, found.message.as_str());
         let owner = Owner {
             account: Some(Arc::clone(account)),
             is_kept: false,
@@ -291,14 +291,13 @@ impl DiskQueue {
     ///
     /// # Errors
     /// Returns an error if the disk did not respond before the deadline.
-    pub(crate) async fn close(&self, account: &Arc<Account>, deadline: Instant) -> Result<(), String> {
+    pub(crate) async fn close(&self, account: &Arc<Account>, deadline: Instant) -> Result<(), Problem> {
         if !self.release(account) || self.ended(deadline).await {
             return Ok(());
         }
-        Err(format!(
-            "the disk queue {} did not answer in time: check the disk",
-            self.config().folder.display()
-        ))
+        let folder = &self.config().folder;
+        let what = format!("the disk queue {} did not answer in time", folder.display());
+        Err(Problem::new(what).with_remedy("check the disk"))
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     lease::Lease,
 };
 use crate::{
-    Ack, DropReason,
+    Ack, DropReason, Problem,
     clock::{self, Instant},
     ledger::{Account, StoredLevel},
     panic,
@@ -71,8 +71,8 @@ pub(super) struct IoThread {
 struct Failure {
     /// The operations that failed and have not succeeded since.
     operations: BTreeSet<Operation>,
-    /// The first failure, with the remedy.
-    reason: String,
+    /// The first problem.
+    problem: Problem,
     since: Instant,
     wait: Duration,
     next_try: Instant,
@@ -153,12 +153,12 @@ impl IoThread {
         };
         // The record that was being appended may be in the file in part.
         self.log.seal();
-        let reason = format!(
+        let what = format!(
             "the disk queue {} {}, which is a defect of this program: please report it",
             self.config.folder.display(),
-            panic::message(&*panic)
+            panic::problem(&*panic)
         );
-        self.failed(self.operation, reason);
+        self.failed(self.operation, Problem::new(what));
     }
 
     fn pass(&mut self) {
@@ -230,7 +230,7 @@ impl IoThread {
         if self.log.is_gone()
             && let Err(error) = self.log.reopen()
         {
-            return self.failed(Operation::Reopen, error.to_string());
+            return self.failed(Operation::Reopen, error.problem());
         }
         self.succeeded(Operation::Reopen);
         self.operation = Operation::Append;
@@ -242,7 +242,7 @@ impl IoThread {
                     self.appended.extend(append.map(|append| (position, append)));
                 }
                 Err(error) => {
-                    return self.failed(Operation::Append, self.message("write to", &error));
+                    return self.failed(Operation::Append, self.problem("write to", &error));
                 }
             }
         }
@@ -288,11 +288,11 @@ impl IoThread {
         let synced = self.log.sync();
         self.next_sync = None;
         if let Err(error) = &synced {
-            let reason = self.message("write to", error);
+            let problem = self.problem("write to", error);
             self.unsafe_receipts.append(&mut self.unsynced);
             self.report(&Notice::NotSynced {
                 path: self.config.folder.clone(),
-                reason,
+                problem,
             });
         }
         self.unsynced.clear();
@@ -330,7 +330,7 @@ impl IoThread {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    self.failed(Operation::Read, self.message("read", &error));
+                    self.failed(Operation::Read, self.problem("read", &error));
                     has_failed = true;
                     break;
                 }
@@ -360,7 +360,7 @@ impl IoThread {
                 self.next_cursor = None;
                 self.succeeded(Operation::SaveCursor);
             }
-            Err(error) => self.failed(Operation::SaveCursor, self.message("write to", &error)),
+            Err(error) => self.failed(Operation::SaveCursor, self.problem("write to", &error)),
         }
     }
 
@@ -378,7 +378,7 @@ impl IoThread {
                 oldest: self.log.oldest(),
             });
             for notice in &notices {
-                account.lose_stored(notice.lost_items(), &notice.to_string());
+                account.lose_stored(notice.lost_items(), notice.to_string());
             }
         }
         notices.iter().for_each(|notice| self.report(notice));
@@ -386,12 +386,12 @@ impl IoThread {
 
     /// Records that an operation failed: the queue has no room until the operation succeeds. The first failure is
     /// reported.
-    fn failed(&mut self, operation: Operation, reason: String) {
+    fn failed(&mut self, operation: Operation, problem: Problem) {
         let now = clock::now();
         let is_new = self.failure.is_none();
         let failure = self.failure.get_or_insert_with(|| Failure {
             operations: BTreeSet::new(),
-            reason: reason.clone(),
+            problem: problem.clone(),
             since: now,
             wait: FIRST_RETRY / 2,
             next_try: now,
@@ -409,7 +409,7 @@ impl IoThread {
         if is_new {
             self.room.set_stalled(true);
             self.note_failure();
-            self.report(&Notice::Stalled { reason });
+            self.report(&Notice::Stalled { problem });
         }
     }
 
@@ -433,7 +433,7 @@ impl IoThread {
     fn note_failure(&self) {
         if let Some(account) = &self.account {
             let failure = self.failure.as_ref();
-            account.note_disk_failure(failure.map(|failure| (failure.since, failure.reason.as_str())));
+            account.note_disk_failure(failure.map(|failure| (failure.since, &failure.problem)));
         }
     }
 
@@ -442,12 +442,10 @@ impl IoThread {
         let _ = catch_unwind(AssertUnwindSafe(|| (self.report)(notice)));
     }
 
-    fn message(&self, action: &str, error: &io::Error) -> String {
-        format!(
-            "cannot {action} the disk queue {}: {error}; {}",
-            self.config.folder.display(),
-            super::error::advice(error)
-        )
+    fn problem(&self, action: &str, error: &io::Error) -> Problem {
+        let folder = self.config.folder.display();
+        Problem::new(format!("cannot {action} the disk queue {folder}: {error}"))
+            .with_remedy(super::error::remedy(error))
     }
 
     /// Runs the last pass: batches that cannot be written now are lost.

@@ -23,7 +23,7 @@ use super::{
     message,
 };
 use crate::{
-    Ack,
+    Ack, Problem,
     clock::{self, Instant},
     disk::Lease,
 };
@@ -158,15 +158,15 @@ impl Account {
     }
 
     /// Counts items of the disk queue that cannot be read as lost. Their signal is unknown: they are counted as logs.
-    pub(crate) fn lose_stored(&self, items: u64, message: &str) {
+    pub(crate) fn lose_stored(&self, items: u64, problem: impl Into<Problem>) {
         let mut state = self.state();
         if let Some(successor) = state.successor.clone() {
             drop(state);
-            return successor.lose_stored(items, message);
+            return successor.lose_stored(items, problem);
         }
         let items = items.min(state.stored - state.leased);
         state.stored -= items;
-        state.lose(DropReason::Unreadable, Signal::Logs, items, message);
+        state.lose(DropReason::Unreadable, Signal::Logs, items, &problem.into());
     }
 
     /// Moves the items of the disk queue to the account of the sink that owns the queue now. Items that are being sent
@@ -190,11 +190,11 @@ impl Account {
         self.state().level = Some(level);
     }
 
-    /// Records the start and the message of a failure of the disk queue, or `None` when the disk works.
-    pub(crate) fn note_disk_failure(&self, failure: Option<(Instant, &str)>) {
-        self.state().disk_failure = failure.map(|(since, message)| Failure {
+    /// Records the start and the problem of a failure of the disk queue, or `None` when the disk works.
+    pub(crate) fn note_disk_failure(&self, failure: Option<(Instant, &Problem)>) {
+        self.state().disk_failure = failure.map(|(since, problem)| Failure {
             since,
-            message: message::bounded(message).unwrap_or_default(),
+            problem: message::bounded_parts(problem),
         });
     }
 
@@ -226,15 +226,15 @@ impl Account {
     }
 
     /// Records that the sink asked for a retry.
-    pub(crate) fn note_retry(&self, message: &str) {
-        let mut state = self.state();
-        state.retries.note(message);
-        state.fail(message);
+    pub(crate) fn note_retry(&self, problem: impl Into<Problem>) {
+        let (problem, mut state) = (problem.into(), self.state());
+        state.retries.note(&problem);
+        state.fail(&problem);
     }
 
     /// Records a warning of the receiver, which accepted all items.
-    pub(crate) fn note_warning(&self, message: &str) {
-        self.state().warnings.note(message);
+    pub(crate) fn note_warning(&self, problem: impl Into<Problem>) {
+        self.state().warnings.note(&problem.into());
     }
 
     pub(crate) fn counts(&self) -> SinkCounts {
@@ -283,8 +283,8 @@ impl Ticket {
     }
 
     /// Counts all items as delivered, except for `rejected`, which are dropped.
-    pub(crate) fn deliver_except(mut self, rejected: u64, message: &str) {
-        let items = self.settle();
+    pub(crate) fn deliver_except(mut self, rejected: u64, problem: impl Into<Problem>) {
+        let (items, problem) = (self.settle(), problem.into());
         let rejected = rejected.min(items);
         let mut state = self.account.state();
         state.settle(items, self.bytes, &self.storage);
@@ -292,10 +292,10 @@ impl Ticket {
         if rejected == 0 || rejected < items {
             state.failure = None;
         } else {
-            state.fail(message);
+            state.fail(&problem);
         }
         state.supported.insert(self.signal);
-        state.lose(DropReason::Rejected, self.signal, rejected, message);
+        state.lose(DropReason::Rejected, self.signal, rejected, &problem);
     }
 
     /// Removes all items from this account, because the account of another sink has accepted them.
@@ -351,8 +351,8 @@ impl Ticket {
     }
 
     /// Counts all items as dropped.
-    pub(crate) fn lose(mut self, reason: DropReason, message: &str) {
-        self.settle_lost(reason, message);
+    pub(crate) fn lose(mut self, reason: DropReason, problem: impl Into<Problem>) {
+        self.settle_lost(reason, &problem.into());
     }
 
     fn settle(&mut self) -> u64 {
@@ -377,11 +377,11 @@ impl Ticket {
         lease.give_back();
     }
 
-    fn settle_lost(&mut self, reason: DropReason, message: &str) {
+    fn settle_lost(&mut self, reason: DropReason, problem: &Problem) {
         let items = self.settle();
         let mut state = self.account.state();
         state.settle(items, self.bytes, &self.storage);
-        state.lose(reason, self.signal, items, message);
+        state.lose(reason, self.signal, items, problem);
         let is_failure = match reason {
             DropReason::Refused | DropReason::SinkPanicked => true,
             // A receiver that supports another signal works.
@@ -389,7 +389,7 @@ impl Ticket {
             _ => false,
         };
         if is_failure {
-            state.fail(message);
+            state.fail(problem);
         }
         drop(state);
         let is_cut_off = reason.is_caused_by_shutdown() && !self.account.is_leaving.load(Ordering::Relaxed);
@@ -406,7 +406,7 @@ impl Drop for Ticket {
         }
         match self.storage.clone() {
             Storage::Disk(lease) => self.leave_stored(&lease),
-            Storage::Memory(_) => self.settle_lost(DropReason::Abandoned, ""),
+            Storage::Memory(_) => self.settle_lost(DropReason::Abandoned, &Problem::default()),
         }
     }
 }
@@ -440,24 +440,24 @@ impl AccountState {
         })
     }
 
-    fn lose(&mut self, reason: DropReason, signal: Signal, items: u64, message: &str) {
+    fn lose(&mut self, reason: DropReason, signal: Signal, items: u64, problem: &Problem) {
         let loss = &mut self.dropped[reason as usize][signal as usize];
         loss.items += items;
         if items > 0
-            && let Some(message) = message::bounded(message)
+            && let Some(message) = message::bounded(&problem.to_string())
         {
             loss.message = Some(message);
         }
     }
 
     /// Records a failed delivery.
-    fn fail(&mut self, message: &str) {
+    fn fail(&mut self, problem: &Problem) {
         let since = self
             .failure
             .take()
             .map_or_else(clock::now, |failure| failure.since);
-        let message = message::bounded(message).unwrap_or_default();
-        self.failure = Some(Failure { since, message });
+        let problem = message::bounded_parts(problem);
+        self.failure = Some(Failure { since, problem });
     }
 
     fn losses(&self) -> Vec<Dropped> {
@@ -483,8 +483,8 @@ impl AccountState {
 }
 
 impl MessageCounter {
-    fn note(&mut self, message: &str) {
+    fn note(&mut self, problem: &Problem) {
         self.count += 1;
-        self.message = message::bounded(message);
+        self.message = message::bounded(&problem.to_string());
     }
 }

@@ -1,5 +1,7 @@
 //! Messages for the operator: bounded, on one line, and without control characters.
 
+use crate::Problem;
+
 const MAX_BYTES: usize = 512;
 const ELLIPSIS: &str = "...";
 
@@ -19,6 +21,15 @@ pub(super) fn bounded(message: &str) -> Option<String> {
         kept.push_str(ELLIPSIS);
     }
     (!kept.is_empty()).then_some(kept)
+}
+
+/// Returns a problem whose parts are bounded, each like a message.
+pub(super) fn bounded_parts(problem: &Problem) -> Problem {
+    Problem {
+        subject: problem.subject.as_deref().and_then(bounded),
+        what: bounded(&problem.what).unwrap_or_default(),
+        remedy: problem.remedy.as_deref().and_then(bounded).map(Into::into),
+    }
 }
 
 /// Returns the last character boundary at or before `at`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pulsetrain_otlp::split::Part;
 
 use super::{QueuePermit, QueueSender};
-use crate::{Batch, DropReason, clock::Instant, ledger::Ticket};
+use crate::{Batch, DropReason, Problem, clock::Instant, ledger::Ticket};
 
 /// A batch between the queue and its end. Each of its methods that consume it settle it: the ledger counts the items, the
 /// ack receives the outcome and the room in the queue is released. If it is dropped unsettled, it counts as abandoned, or
@@ -57,8 +57,8 @@ impl Queued {
     }
 
     /// Settles the batch: the receiver accepted all items except for `rejected`.
-    pub(crate) fn delivered_except(self, rejected: u64, message: &str) {
-        self.ticket.deliver_except(rejected, message);
+    pub(crate) fn delivered_except(self, rejected: u64, problem: impl Into<Problem>) {
+        self.ticket.deliver_except(rejected, problem);
     }
 
     /// Returns whether the batch is in the disk queue, where it stays when it is dropped unsettled.
@@ -67,8 +67,8 @@ impl Queued {
     }
 
     /// Settles the batch: all items are dropped.
-    pub(crate) fn lost(self, reason: DropReason, message: &str) {
-        self.ticket.lose(reason, message);
+    pub(crate) fn lost(self, reason: DropReason, problem: impl Into<Problem>) {
+        self.ticket.lose(reason, problem);
     }
 
     /// Moves the batch into the queue of the sink that replaces this one.

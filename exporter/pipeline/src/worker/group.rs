@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{Signal, wire::Reader};
 
-use crate::{Batch, DropReason, queue::Queued, successor::Successor};
+use crate::{Batch, DropReason, Problem, queue::Queued, successor::Successor};
 
 /// A queued batch with its place in the order of its sink task.
 #[derive(Debug)]
@@ -64,25 +64,28 @@ impl Group {
 
     /// Settles the batches: the receiver accepted all items except for `rejected`. The receiver does not identify their
     /// batches, so they are subtracted from the first ones to make the sum correct.
-    pub(super) fn delivered_except(self, mut rejected: u64, message: &str) {
+    pub(super) fn delivered_except(self, mut rejected: u64, problem: &Problem) {
         for StagedBatch { queued, .. } in self.0 {
             let of_batch = rejected.min(queued.batch().items().into());
             rejected -= of_batch;
-            queued.delivered_except(of_batch, if of_batch > 0 { message } else { "" });
+            match of_batch {
+                0 => queued.delivered_except(0, ""),
+                _ => queued.delivered_except(of_batch, problem),
+            }
         }
     }
 
     /// Settles every batch as dropped.
-    pub(super) fn lost(self, reason: DropReason, message: &str) {
+    pub(super) fn lost(self, reason: DropReason, problem: &Problem) {
         for staged in self.0 {
-            staged.queued.lost(reason, message);
+            staged.queued.lost(reason, problem);
         }
     }
 
     /// Hands every batch to the sink that replaces this one, or drops it if there is no such sink.
-    pub(super) fn cut(self, successor: &Successor, message: &str) {
+    pub(super) fn cut(self, successor: &Successor, problem: &Problem) {
         for staged in self.0 {
-            successor.take_over(staged.queued, message);
+            successor.take_over(staged.queued, problem);
         }
     }
 }
@@ -132,7 +135,7 @@ mod tests {
     fn rejected_items_of_a_group_are_counted_once() {
         for (rejected, delivered) in [(0, 9), (1, 8), (5, 4), (9, 0), (100, 0)] {
             let (group, counts) = group(&[4, 2, 3]);
-            group.delivered_except(rejected, "too old");
+            group.delivered_except(rejected, &"too old".into());
             let counts = counts();
             assert_eq!(
                 (counts.delivered, counts.dropped_items()),

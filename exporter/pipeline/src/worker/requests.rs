@@ -11,7 +11,7 @@ use pulsetrain_otlp::Signal;
 use tokio::sync::Mutex;
 
 use super::{group::Group, staging::InFlight};
-use crate::{BoxFuture, Delivery, Sink, panic::caught};
+use crate::{BoxFuture, Delivery, Problem, Sink, panic::caught};
 
 /// A handle of a sink, locked by the attempt that uses it.
 type Handle = Arc<Mutex<Box<dyn Sink>>>;
@@ -28,7 +28,7 @@ struct Request {
     group: Group,
     handle: Handle,
     is_probe: bool,
-    attempt: BoxFuture<'static, Result<Delivery, String>>,
+    attempt: BoxFuture<'static, Result<Delivery, Problem>>,
 }
 
 /// An attempt that has ended.
@@ -36,8 +36,8 @@ pub(super) struct Outcome {
     pub(super) group: Group,
     /// Whether it was the only request that a failing sink was sent.
     pub(super) is_probe: bool,
-    /// The outcome, or the message of a panic.
-    pub(super) delivery: Result<Delivery, String>,
+    /// The outcome, or the problem of a panic.
+    pub(super) delivery: Result<Delivery, Problem>,
 }
 
 impl Requests {
@@ -124,7 +124,7 @@ impl Requests {
     }
 
     /// Flushes the sink; an error is its message, or the message of a panic.
-    pub(super) async fn finish(&mut self) -> Result<Result<(), String>, String> {
+    pub(super) async fn finish(&mut self) -> Result<Result<(), Problem>, Problem> {
         let mut sink = self.original.lock().await;
         caught(|| sink.finish()).await
     }

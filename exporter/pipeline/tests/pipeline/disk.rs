@@ -204,7 +204,7 @@ async fn hanging_disks_delay_the_drain_concurrently() {
     );
     for report in reports {
         let error = report.finished.unwrap_err();
-        assert!(error.contains("did not answer in time"), "{error}");
+        assert!(error.what.contains("did not answer in time"), "{error}");
     }
 }
 

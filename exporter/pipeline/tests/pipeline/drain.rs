@@ -4,7 +4,8 @@
 use std::{future::pending, panic::resume_unwind, time::Duration};
 
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, DropReason, Dropped, Pipeline, PipelineConfig, Sink, SinkReport, clock,
+    Batch, BoxFuture, Delivery, DropReason, Dropped, Pipeline, PipelineConfig, Problem, Sink, SinkReport,
+    clock,
 };
 
 use crate::fake_sink::{Answer, FakeSink, Move, batch, send_or_drop};
@@ -179,7 +180,7 @@ async fn pipeline_dropped_without_a_drain_counts_its_items_as_abandoned() {
 }
 
 /// A sink that only tests how it ends.
-struct Ending(fn() -> BoxFuture<'static, Result<(), String>>);
+struct Ending(fn() -> BoxFuture<'static, Result<(), Problem>>);
 
 impl Sink for Ending {
     fn name(&self) -> &str {
@@ -190,7 +191,7 @@ impl Sink for Ending {
         Box::pin(async { Delivery::Delivered })
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         (self.0)()
     }
 }
@@ -205,7 +206,7 @@ async fn sink_that_fails_panics_or_hangs_in_finish_is_reported_and_others_finish
     let (pipeline, _ingress) = Pipeline::builder()
         .config(config)
         .sink(Box::new(Ending(|| {
-            Box::pin(async { Err("no space left on out.jsonl".to_owned()) })
+            Box::pin(async { Err("no space left on out.jsonl".into()) })
         })))
         .sink(Box::new(Ending(|| resume_unwind(Box::new("as scripted")))))
         .sink(Box::new(Ending(|| Box::pin(pending()))))
@@ -220,7 +221,7 @@ async fn sink_that_fails_panics_or_hangs_in_finish_is_reported_and_others_finish
         .collect();
     let words: Vec<_> = ends
         .iter()
-        .map(|end| end.as_ref().err().map_or("", String::as_str))
+        .map(|end| end.as_ref().err().map_or("", |problem| problem.what.as_str()))
         .collect();
     assert_eq!(words[0], "no space left on out.jsonl");
     assert!(words[1].contains("as scripted"), "{}", words[1]);
@@ -269,7 +270,7 @@ async fn panic_of_a_canceled_delivery_ends_its_worker_and_is_counted() {
         reports[0]
             .finished
             .as_ref()
-            .is_err_and(|words| words.contains("its worker failed")),
+            .is_err_and(|problem| problem.what.contains("its worker failed")),
         "{reports:?}"
     );
     assert_eq!(

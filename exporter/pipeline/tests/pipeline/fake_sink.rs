@@ -9,7 +9,7 @@ use std::{
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, Ingress, Sink,
+    Batch, BoxFuture, Delivery, Ingress, Problem, Sink,
     clock::{self, Instant},
 };
 use tokio::time::sleep;
@@ -101,17 +101,13 @@ impl Answer {
             Self::Take => Delivery::Delivered,
             Self::Reject(rejected) => Delivery::Partial {
                 rejected,
-                message: "some are too old".to_owned(),
+                problem: "some are too old".into(),
             },
-            Self::Refuse => Delivery::Refused {
-                message: "no such tenant".to_owned(),
-            },
-            Self::DoNotSupport => Delivery::Unsupported {
-                message: "no such service".to_owned(),
-            },
+            Self::Refuse => Delivery::Refused("no such tenant".into()),
+            Self::DoNotSupport => Delivery::Unsupported("no such service".into()),
             Self::Retry(after) => Delivery::Retry {
                 after,
-                message: "busy".to_owned(),
+                problem: "busy".into(),
             },
             // Not `panic!`: the hook would print every one of thousands.
             Self::Panic => resume_unwind(Box::new("as scripted")),
@@ -201,7 +197,7 @@ impl Sink for FakeSink {
         })
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         self.witness.books().finished += 1;
         Box::pin(async { Ok(()) })
     }

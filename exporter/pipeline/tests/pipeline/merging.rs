@@ -52,15 +52,13 @@ fn counts(pipeline: &Pipeline) -> SinkCounts {
 }
 
 fn refused() -> Delivery {
-    Delivery::Refused {
-        message: "malformed".to_owned(),
-    }
+    Delivery::Refused("malformed".into())
 }
 
 fn retry() -> Delivery {
     Delivery::Retry {
         after: None,
-        message: "busy".to_owned(),
+        problem: "busy".into(),
     }
 }
 
@@ -187,9 +185,7 @@ async fn panic_of_a_merged_request_loses_only_the_batch_that_caused_it() {
 
 #[tokio::test(start_paused = true)]
 async fn denial_of_every_request_does_not_split_a_merged_one() {
-    let receiver = Receiver::answering(Duration::ZERO, |_| Delivery::Denied {
-        message: "wrong token".to_owned(),
-    });
+    let receiver = Receiver::answering(Duration::ZERO, |_| Delivery::Denied("wrong token".into()));
     let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     offer(&ingress, Signal::Logs, 0..8);
     let counts = pipeline.drain(HOUR).await.remove(0).counts;
@@ -204,7 +200,7 @@ async fn denial_of_every_request_does_not_split_a_merged_one() {
 async fn rejected_items_of_a_merged_request_are_counted_once_and_never_retried() {
     let receiver = Receiver::answering(Duration::ZERO, |_| Delivery::Partial {
         rejected: 3,
-        message: "too old".to_owned(),
+        problem: "too old".into(),
     });
     let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     offer(&ingress, Signal::Logs, 0..8);
@@ -281,9 +277,7 @@ async fn request_too_large_for_the_receiver_is_halved_down_to_the_oversized_item
     // Items from 900 on are too large, alone or with others.
     let receiver = Receiver::answering(Duration::ZERO, |request| {
         if request.bytes > 300 || request.items.iter().any(|item| *item >= 900) {
-            Delivery::TooLarge {
-                message: "too large".to_owned(),
-            }
+            Delivery::TooLarge("too large".into())
         } else {
             Delivery::Delivered
         }

@@ -11,7 +11,7 @@ use proptest::{
 };
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{
-    Delivery, DropReason, GiveUp, Ingress, Ledger, MergeConfig, Pipeline, RetryConfig, SinkCounts,
+    Delivery, DropReason, GiveUp, Ingress, Ledger, MergeConfig, Pipeline, Problem, RetryConfig, SinkCounts,
     SinkTaskConfig,
 };
 use tokio::time::sleep;
@@ -104,19 +104,19 @@ impl World {
         let (answers, bad, mut number) = (self.answers.clone(), self.bad, 0);
         Receiver::behaving(self.latency, move |request: &Request| {
             number += 1;
-            let message = "as scripted".to_owned();
+            let problem = Problem::new("as scripted");
             match request.items.iter().find(|item| *item % bad == bad - 1) {
                 Some(item) if item % 3 == 0 => return Err("as scripted"),
-                Some(item) if item % 3 == 1 => return Ok(Delivery::TooLarge { message }),
-                Some(_) => return Ok(Delivery::Refused { message }),
+                Some(item) if item % 3 == 1 => return Ok(Delivery::TooLarge(problem)),
+                Some(_) => return Ok(Delivery::Refused(problem)),
                 None => {}
             }
             Ok(match answers[number % answers.len()] {
                 Answer::Accept => Delivery::Delivered,
-                Answer::Retry(after) => Delivery::Retry { after, message },
-                Answer::Reject(rejected) => Delivery::Partial { rejected, message },
-                Answer::Deny => Delivery::Denied { message },
-                Answer::DoNotSupport => Delivery::Unsupported { message },
+                Answer::Retry(after) => Delivery::Retry { after, problem },
+                Answer::Reject(rejected) => Delivery::Partial { rejected, problem },
+                Answer::Deny => Delivery::Denied(problem),
+                Answer::DoNotSupport => Delivery::Unsupported(problem),
             })
         })
     }

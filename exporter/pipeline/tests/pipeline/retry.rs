@@ -218,14 +218,14 @@ async fn sink_is_failing_until_it_accepts_a_batch() {
     offer(&ingress, 0..1);
     sleep(SECOND / 2).await;
     let failure = pipeline.ledger().snapshot()[0].failure.clone().expect("it fails");
-    assert_eq!((failure.since, failure.message.as_str()), (began, "busy"));
+    assert_eq!((failure.since, failure.problem.what.as_str()), (began, "busy"));
     sleep(SECOND).await;
     let failure = pipeline.ledger().snapshot()[0]
         .failure
         .clone()
         .expect("it refuses");
     assert_eq!(
-        (failure.since, failure.message.as_str()),
+        (failure.since, failure.problem.what.as_str()),
         (began, "no such tenant")
     );
     offer(&ingress, 1..2);

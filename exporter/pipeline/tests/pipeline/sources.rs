@@ -1,11 +1,11 @@
 //! Tests of sources that run concurrently.
 
-use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Pipeline, Source, run_sources};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Pipeline, Problem, Source, run_sources};
 use std::{panic::resume_unwind, time::Duration};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
-type Run = fn(Ingress, CancellationToken) -> BoxFuture<'static, Result<(), String>>;
+type Run = fn(Ingress, CancellationToken) -> BoxFuture<'static, Result<(), Problem>>;
 
 struct FakeSource(&'static str, Run);
 
@@ -18,33 +18,33 @@ impl Source for FakeSource {
         self: Box<Self>,
         ingress: Ingress,
         stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), String>> {
+    ) -> BoxFuture<'static, Result<(), Problem>> {
         (self.1)(ingress, stop)
     }
 }
 
-fn read_two(ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), String>> {
+fn read_two(ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), Problem>> {
     Box::pin(async move {
         let read = move || (0..2).try_for_each(|id| ingress.blocking_send(batch(id, 1, 10)));
         let read = tokio::task::spawn_blocking(read)
             .await
             .expect("the reader does not panic");
-        read.map_err(|closed| closed.to_string())
+        read.map_err(|closed| Problem::new(closed.to_string()))
     })
 }
 
-fn until_stopped(_ingress: Ingress, stop: CancellationToken) -> BoxFuture<'static, Result<(), String>> {
+fn until_stopped(_ingress: Ingress, stop: CancellationToken) -> BoxFuture<'static, Result<(), Problem>> {
     Box::pin(async move {
         stop.cancelled().await;
         Ok(())
     })
 }
 
-fn unreadable(_ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), String>> {
-    Box::pin(async { Err("no permission: run it as the owner".to_owned()) })
+fn unreadable(_ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), Problem>> {
+    Box::pin(async { Err("no permission: run it as the owner".into()) })
 }
 
-fn panicking(_ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), String>> {
+fn panicking(_ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), Problem>> {
     Box::pin(async { resume_unwind(Box::new("as scripted")) })
 }
 
@@ -73,10 +73,10 @@ async fn each_source_runs_to_completion_and_is_reported_in_order() {
         .map(|report| (report.name.as_str(), report.ended.clone()))
         .collect();
     assert_eq!(ends[0], ("live", Ok(())));
-    assert_eq!(ends[1], ("panics", Err("panicked: as scripted".to_owned())));
+    assert_eq!(ends[1], ("panics", Err("panicked: as scripted".into())));
     assert_eq!(
         ends[2],
-        ("denied", Err("no permission: run it as the owner".to_owned()))
+        ("denied", Err("no permission: run it as the owner".into()))
     );
     assert_eq!(ends[3], ("file", Ok(())));
     assert_eq!(

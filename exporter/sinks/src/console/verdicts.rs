@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_otlp::view::{LogRecord, LogsData, Message};
+use pulsetrain_otlp::{
+    WireError,
+    view::{LogRecord, LogsData, Message},
+};
 use pulsetrain_semconv::{attribute, event};
 
 use super::steps::{run_id, text};
@@ -25,8 +28,8 @@ struct Verdict {
 
 impl Verdicts {
     /// Adds the verdicts in a batch of log records.
-    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let data = LogsData::decode(bytes).map_err(|error| format!("cannot be shown: {error}"))?;
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let data = LogsData::decode(bytes)?;
         for resource in data.resource_logs.into_iter().flatten() {
             let run = run_id(resource.resource.map(|resource| resource.attributes));
             let scopes = resource.scope_logs.into_iter().flatten();

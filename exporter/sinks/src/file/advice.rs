@@ -2,6 +2,8 @@
 
 use std::io::{Error, ErrorKind};
 
+use pulsetrain_pipeline::Problem;
+
 use super::output::WrittenCounts;
 
 /// Returns the advice for a file that cannot be opened.
@@ -15,9 +17,9 @@ pub(super) fn open(error: &Error) -> &'static str {
     }
 }
 
-/// Returns the message for a record that cannot be written after `written`.
-pub(super) fn write(error: &Error, written: &WrittenCounts) -> String {
-    let advice = match error.kind() {
+/// Returns the problem of a record that cannot be written after `written`.
+pub(super) fn write(error: &Error, written: &WrittenCounts) -> Problem {
+    let remedy = match error.kind() {
         ErrorKind::StorageFull => "make room on the disk or write to another one",
         ErrorKind::QuotaExceeded => "make room in the quota or write to another disk",
         ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f)",
@@ -25,5 +27,8 @@ pub(super) fn write(error: &Error, written: &WrittenCounts) -> String {
         _ => "write to another file",
     };
     let WrittenCounts { records, bytes } = written;
-    format!("{error}; {records} complete records ({bytes} bytes) are written; {advice}")
+    Problem::new(format!(
+        "{error}; {records} complete records ({bytes} bytes) are written"
+    ))
+    .with_remedy(remedy)
 }

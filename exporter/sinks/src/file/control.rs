@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::Writer;
+use crate::SinkError;
 
 /// Controls the file of a [`FileSink`](super::FileSink) from outside its queue. Does nothing after the sink
 /// is dropped.
@@ -27,15 +28,13 @@ impl FileControl {
     /// record that is being written.
     ///
     /// # Errors
-    /// A message with the path. Records continue in the earlier file.
-    pub fn reopen(&self) -> Result<bool, String> {
+    /// A path that cannot be opened. Records continue in the earlier file.
+    pub fn reopen(&self) -> Result<bool, SinkError> {
         let reopened = self.locked(|writer| writer.destination.reopen());
         let reopened = reopened.unwrap_or(Ok(false));
-        reopened.map_err(|error| {
-            format!(
-                "{}: cannot open it again: {error}; continues to write to the moved file",
-                self.name
-            )
+        reopened.map_err(|source| SinkError::ReopenFile {
+            sink: self.name.clone(),
+            source,
         })
     }
 

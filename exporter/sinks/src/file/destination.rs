@@ -26,7 +26,7 @@ use super::{
     journal::OpenJournal,
     open::Opened,
     output::{Output, WrittenCounts},
-    rotated::{RotatedFileWorker, RotatedFiles},
+    rotated::{RotatedFileError, RotatedFileWorker, RotatedFiles},
 };
 use crate::file_series::FileSeries;
 
@@ -223,7 +223,7 @@ impl Destination {
     }
 
     /// Removes and returns the error of compressing or removing rotated files.
-    pub(super) fn take_fault(&mut self) -> Option<String> {
+    pub(super) fn take_fault(&mut self) -> Option<RotatedFileError> {
         self.place.as_ref()?.rotated_worker.take_fault()
     }
 

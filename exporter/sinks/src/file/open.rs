@@ -38,7 +38,7 @@ impl Opened {
 pub(crate) fn cannot_open(path: &Path, source: io::Error) -> SinkError {
     SinkError::OpenFile {
         path: path.to_owned(),
-        advice: advice::open(&source),
+        remedy: advice::open(&source),
         source,
     }
 }

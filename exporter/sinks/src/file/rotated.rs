@@ -35,13 +35,28 @@ struct State {
     /// The next files to process.
     next: Option<RotatedFiles>,
     is_running: bool,
-    fault: Option<String>,
+    fault: Option<RotatedFileError>,
+}
+
+/// The reason why a rotated file is not removed or compressed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RotatedFileError {
+    #[error(
+        "cannot {action} the rotated file {}: {source}; it is tried again after the next rotation", path.display()
+    )]
+    Process {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("cannot start a thread for rotated files: {0}")]
+    Thread(#[source] io::Error),
 }
 
 impl RotatedFileWorker {
     /// Processes `files` soon. It replaces a list that has not started, because a later list contains the
     /// files of an earlier one.
-    pub(super) fn start(&self, files: Result<RotatedFiles, String>) {
+    pub(super) fn start(&self, files: Result<RotatedFiles, RotatedFileError>) {
         let mut state = self.lock();
         match files {
             Ok(files) if files.removed.is_empty() && files.compressed.is_empty() => return,
@@ -60,12 +75,12 @@ impl RotatedFileWorker {
             .spawn(move || this.run());
         match started {
             Ok(_) => state.is_running = true,
-            Err(error) => state.fault = Some(format!("cannot start a thread for rotated files: {error}")),
+            Err(error) => state.fault = Some(RotatedFileError::Thread(error)),
         }
     }
 
     /// Removes and returns the last error.
-    pub(super) fn take_fault(&self) -> Option<String> {
+    pub(super) fn take_fault(&self) -> Option<RotatedFileError> {
         self.lock().fault.take()
     }
 
@@ -94,15 +109,15 @@ impl RotatedFiles {
     /// restart may truncate them.
     ///
     /// # Errors
-    /// A message, for a folder that cannot be listed.
+    /// A folder that cannot be listed.
     pub(super) fn list(
         series: &FileSeries,
         rotation: &FileRotation,
         unacked: &[FileIdentity],
-    ) -> Result<Self, String> {
+    ) -> Result<Self, RotatedFileError> {
         let mut removed = series
             .oldest_first()
-            .map_err(|error| fault("list", series.folder(), &error))?;
+            .map_err(|source| failed("list", series.folder(), source))?;
         let kept = match rotation.keep {
             0 => std::mem::take(&mut removed),
             keep => removed.split_off(removed.len().saturating_sub(keep)),
@@ -123,17 +138,17 @@ impl RotatedFiles {
     /// # Errors
     /// The file that cannot be removed or compressed, and why. It stays and is processed after the next
     /// rotation.
-    fn process_rotated(&self) -> Result<(), String> {
+    fn process_rotated(&self) -> Result<(), RotatedFileError> {
         for path in &self.removed {
             match fs::remove_file(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed.map_err(|error| fault("remove", path, &error))?,
+                removed => removed.map_err(|source| failed("remove", path, source))?,
             }
         }
         for path in &self.compressed {
             match self.compress(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                compressed => compressed.map_err(|error| fault("compress", path, &error))?,
+                compressed => compressed.map_err(|source| failed("compress", path, source))?,
             }
         }
         Ok(())
@@ -189,9 +204,10 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-fn fault(action: &str, path: &Path, error: &io::Error) -> String {
-    format!(
-        "cannot {action} the rotated file {}: {error}; it is tried again after the next rotation",
-        path.display()
-    )
+fn failed(action: &'static str, path: &Path, source: io::Error) -> RotatedFileError {
+    RotatedFileError::Process {
+        action,
+        path: path.to_owned(),
+        source,
+    }
 }

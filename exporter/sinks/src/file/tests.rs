@@ -14,7 +14,7 @@ async fn deliver(sink: &mut FileSink, bytes: &[u8]) -> Delivery {
 
 fn refusal(delivery: Delivery) -> String {
     match delivery {
-        Delivery::Refused { message } => message,
+        Delivery::Refused(problem) => problem.to_string(),
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -185,9 +185,10 @@ async fn full_disk_is_retried_with_counts_and_advice() {
         FileFormat::LengthPrefixed,
         Destination::fixed(Output::file(file)),
     );
-    let Delivery::Retry { after: None, message } = deliver(&mut sink, b"x").await else {
+    let Delivery::Retry { after: None, problem } = deliver(&mut sink, b"x").await else {
         panic!("not to be tried again");
     };
+    let message = problem.to_string();
     assert!(
         message.starts_with("file /dev/full: No space left on device"),
         "{message}"

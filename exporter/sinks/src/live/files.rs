@@ -13,7 +13,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, CancellationToken, Delivery, Sink,
+    Batch, BoxFuture, CancellationToken, Delivery, Problem, Sink,
     clock::{self, Instant},
 };
 use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoError};
@@ -83,7 +83,7 @@ struct State {
     /// Whether the buffer holds batches that are not on the disk.
     is_behind: bool,
     /// The last write error, until the next delivery reports it.
-    fault: Option<String>,
+    fault: Option<Problem>,
 }
 
 impl PerfettoFilesSink {
@@ -98,7 +98,7 @@ impl PerfettoFilesSink {
         let usable = fs::create_dir_all(series.folder()).and_then(|()| tempfile_in(series.folder()));
         usable.map_err(|source| SinkError::OpenFile {
             path: series.folder().to_owned(),
-            advice: "name a folder that this user may write to",
+            remedy: "name a folder that this user may write to",
             source,
         })?;
         let shared = Arc::new(Shared {
@@ -152,7 +152,7 @@ impl Sink for PerfettoFilesSink {
         Box::pin(self.shared.take(batch))
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         Box::pin(async {
             self.shared.flush().await;
             match self.shared.lock().fault.take() {
@@ -166,16 +166,16 @@ impl Sink for PerfettoFilesSink {
 impl Shared {
     async fn take(&self, batch: &Batch) -> Delivery {
         if self.is_full(batch) && !self.begin_next().await {
-            let message = self.lock().fault.take().unwrap_or_default();
+            let problem = self.lock().fault.take().unwrap_or_default();
             return Delivery::Retry {
                 after: Some(self.config.flush_every),
-                message,
+                problem,
             };
         }
         if let Err(error) = self.name_file().await {
             return Delivery::Retry {
                 after: Some(self.config.flush_every),
-                message: error.to_string(),
+                problem: Problem::new(error.to_string()),
             };
         }
         let mut state = self.lock();
@@ -183,7 +183,7 @@ impl Shared {
         state.is_behind = true;
         match state.fault.take() {
             // The batch is buffered, and a later write may succeed.
-            Some(message) => Delivery::Partial { rejected: 0, message },
+            Some(problem) => Delivery::Partial { rejected: 0, problem },
             None => Delivery::Delivered,
         }
     }
@@ -244,10 +244,11 @@ impl Shared {
         if let Err(error) = outcome {
             let mut state = self.lock();
             state.is_behind = true;
-            state.fault = Some(format!(
-                "cannot write the trace of {}: {error}; its data is kept in memory and written again; free disk space or check the folder",
+            let what = format!(
+                "cannot write the trace of {}: {error}; its data is kept in memory and written again",
                 self.config.path.display()
-            ));
+            );
+            state.fault = Some(Problem::new(what).with_remedy("free disk space or check the folder"));
         }
     }
 

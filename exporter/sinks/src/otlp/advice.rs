@@ -6,7 +6,10 @@ use http::StatusCode;
 use rustls::{AlertDescription, CertificateError};
 use tonic::Code;
 
-use super::config::{Protocol, SignalConfig};
+use super::{
+    config::{Protocol, SignalConfig},
+    proxy::ProxyError,
+};
 
 /// Advice that follows the failure in a message, or `None`.
 pub(crate) type Advice = Option<&'static str>;
@@ -87,56 +90,6 @@ const CLOSED_TLS: &str = "the receiver closed the connection; if it asks for a c
                           sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; check that the protocol \
                           is that of the port (4317 is usual for gRPC, 4318 for HTTP)";
 
-/// The beginning of the advice about rejected credentials in a file, after the failure.
-const IN_FILE: &str = "; the credentials in ";
-
-/// All other advice, for [`split_advice`].
-const ALL: [&str; 33] = [
-    SLOW,
-    CREDENTIALS,
-    NO_SUCH_PATH,
-    REDIRECT,
-    NOT_OTLP,
-    NOT_A_RECEIVER,
-    METHOD,
-    OTHER_ENCODING,
-    TLS_ONLY,
-    BUSY,
-    FAILED,
-    NO_BACKEND,
-    UNAVAILABLE,
-    SLOW_BACKEND,
-    NO_SUCH_SERVICE,
-    TOO_OLD,
-    SMALLER,
-    NOT_LISTENING,
-    NO_SUCH_HOST,
-    PROXY,
-    PROXY_CREDENTIALS,
-    NOT_HTTP,
-    NOT_GRPC,
-    NO_TLS,
-    AUTHORITY,
-    OTHER_AUTHORITY,
-    CA_AS_SERVER,
-    HOST_NAME,
-    EXPIRED,
-    IDENTITY,
-    CLOSED_GRPC,
-    CLOSED_HTTP,
-    CLOSED_TLS,
-];
-
-/// Splits the message of a failed delivery to an OTLP receiver into what failed and the advice, if it has any.
-pub fn split_advice(message: &str) -> (&str, Option<&str>) {
-    let before = |advice: &str| Some(message.strip_suffix(advice)?.strip_suffix("; ")?.len());
-    let end = ALL.into_iter().find_map(before);
-    match end.or_else(|| message.find(IN_FILE)) {
-        Some(end) => (&message[..end], message.get(end + "; ".len()..)),
-        None => (message, None),
-    }
-}
-
 /// Returns the advice for an HTTP status other than success, given the receiver's answer.
 pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
     match status.as_u16() {
@@ -191,7 +144,8 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol, encry
         return tls(error, encryption);
     }
     let text = chain(error);
-    if text.contains("through the proxy") {
+    if find::<ProxyError>(error).is_some() {
+        // The words of hyper-util.
         return Some(if text.contains("authorization required") {
             PROXY_CREDENTIALS
         } else {
@@ -283,32 +237,4 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
             None => error.source(),
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn advice_of_every_status_is_split_from_its_message() {
-        let http =
-            (300..600).filter_map(|status| http_status(StatusCode::from_u16(status).ok()?, "out of order"));
-        let grpc = (0..17).filter_map(|code| grpc_code(Code::from(code), ""));
-        for advice in http.chain(grpc).chain([
-            TLS_ONLY,
-            NOT_OTLP,
-            NOT_GRPC,
-            OTHER_AUTHORITY,
-            CLOSED_GRPC,
-            CLOSED_HTTP,
-            CLOSED_TLS,
-        ]) {
-            let message = format!("http://collector: it failed; again; {advice}");
-            assert_eq!(
-                split_advice(&message),
-                ("http://collector: it failed; again", Some(advice))
-            );
-        }
-        assert_eq!(split_advice("it failed; again"), ("it failed; again", None));
-    }
 }

@@ -7,7 +7,7 @@ use pulsetrain_otlp::{
     Signal,
     wire::{Reader, Value},
 };
-use pulsetrain_pipeline::Delivery;
+use pulsetrain_pipeline::{Delivery, Problem};
 
 use super::advice;
 
@@ -47,12 +47,12 @@ pub(super) fn success(format: BodyFormat, body: &[u8], signal: Signal, items: u3
     match partial {
         None => Delivery::Partial {
             rejected: 0,
-            message: format!("accepted, but the answer is not OTLP; {}", advice::NOT_A_RECEIVER),
+            problem: Problem::new("accepted, but the answer is not OTLP").with_remedy(advice::NOT_A_RECEIVER),
         },
         Some((rejected, message)) if rejected <= 0 && message.is_empty() => Delivery::Delivered,
         Some((rejected, message)) => Delivery::Partial {
             rejected: u64::try_from(rejected).unwrap_or(0).min(u64::from(items)),
-            message: plain(&message),
+            problem: Problem::new(plain(&message)),
         },
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     fn partial(rejected: u64, message: &str) -> Delivery {
         Delivery::Partial {
             rejected,
-            message: message.to_owned(),
+            problem: message.into(),
         }
     }
 

@@ -16,6 +16,7 @@ use std::{path::PathBuf, time::Duration};
 
 use http::{HeaderMap, HeaderName, Uri};
 use pulsetrain_otlp::{Signal, Signals};
+use pulsetrain_pipeline::Problem;
 
 pub use self::{
     compression::Compression,
@@ -34,7 +35,7 @@ pub struct OtlpConfig {
     logs: SignalConfig,
     signals: Signals,
     requested: Signals,
-    notices: Vec<String>,
+    notices: Vec<Problem>,
 }
 
 /// The endpoint and the settings of one signal.
@@ -172,7 +173,7 @@ impl OtlpConfig {
     /// Returns warnings with advice: credentials that are sent unencrypted, and variables with unknown
     /// values, which are ignored (specification, configuration/sdk-environment-variables.md, "Parsing empty
     /// value" and "Enum").
-    pub fn notices(&self) -> &[String] {
+    pub fn notices(&self) -> &[Problem] {
         &self.notices
     }
 
@@ -254,7 +255,7 @@ impl OtlpConfig {
         };
         for signal in Signal::ALL {
             let warning = config.signal(signal).cleartext_warning();
-            let is_new = |warning: &String| !config.notices.contains(warning);
+            let is_new = |warning: &Problem| !config.notices.contains(warning);
             let warning = warning.filter(is_new);
             config.notices.extend(warning);
         }
@@ -264,7 +265,7 @@ impl OtlpConfig {
 
 impl SignalConfig {
     /// Returns a warning if credentials are sent unencrypted to another machine.
-    fn cleartext_warning(&self) -> Option<String> {
+    fn cleartext_warning(&self) -> Option<Problem> {
         let is_secret = |name: &HeaderName| {
             let name = name.as_str();
             name == "authorization" || ["key", "token", "secret"].iter().any(|word| name.contains(word))
@@ -273,10 +274,9 @@ impl SignalConfig {
         let host = self.endpoint.host().unwrap_or_default();
         let is_clear = self.endpoint.scheme_str() == Some("http") && !proxy::is_loopback(host);
         (has_secret && is_clear).then(|| {
-            format!(
-                "credentials travel unencrypted to {}: use https:// or grpcs://",
-                transport::origin(&self.endpoint)
-            )
+            let origin = transport::origin(&self.endpoint);
+            Problem::new(format!("credentials travel unencrypted to {origin}"))
+                .with_remedy("use https:// or grpcs://")
         })
     }
 }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use pulsetrain_pipeline::clock::{self, Instant};
 
 use super::config::{Credentials, Password};
-use crate::SinkError;
+use crate::{SinkError, error::HeaderFault};
 
 /// The minimum interval between reads of a file. After rejected credentials it is read at once.
 const REREAD_AFTER: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ impl Authorization {
             None => SinkError::Header {
                 variable: "basic_auth".to_owned(),
                 position: 1,
-                problem: "has a user or a password that no header can have: remove line breaks and control characters",
+                fault: HeaderFault::Credentials,
             },
         })?;
         Ok(Self {

@@ -135,7 +135,7 @@ fn outcome(peer: &Peer, transport: &Transport, status: &Status, length: usize) -
         _ if retryable => peer.retry(info.and_then(|info| info.delay), what, None),
         Code::Unauthenticated => match transport.credentials_refused() {
             // The batch waits for valid credentials.
-            Some(advice) => peer.retry(None, format_args!("{what}; {advice}"), None),
+            Some(advice) => peer.wait_for_credentials(what, advice),
             None => peer.denied(what, Some(advice::CREDENTIALS)),
         },
         Code::Unimplemented => peer.unsupported(what, advice),

@@ -116,7 +116,7 @@ impl HttpExporter {
                 .unsupported(what, advice::http_status(head.status, &text)),
             StatusCode::UNAUTHORIZED => match self.transport.credentials_refused() {
                 // The batch waits for valid credentials.
-                Some(advice) => self.peer.retry(None, format_args!("{what}; {advice}"), None),
+                Some(advice) => self.peer.wait_for_credentials(what, advice),
                 None => self.peer.denied(what, Some(advice::CREDENTIALS)),
             },
             StatusCode::PAYLOAD_TOO_LARGE => {

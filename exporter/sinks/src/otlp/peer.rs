@@ -3,7 +3,7 @@
 use std::{error::Error, fmt::Display, future::Future, time::Duration};
 
 use http_body_util::LengthLimitError;
-use pulsetrain_pipeline::Delivery;
+use pulsetrain_pipeline::{Delivery, Problem};
 
 use super::{
     advice::{self, Advice, Encryption},
@@ -54,46 +54,47 @@ impl Peer {
     pub(crate) fn retry(&self, after: Option<Duration>, what: impl Display, advice: Advice) -> Delivery {
         Delivery::Retry {
             after,
-            message: self.message(what, advice),
+            problem: self.problem(what, advice),
+        }
+    }
+
+    /// Returns a delivery that waits for valid credentials in a file, with the advice about the file.
+    pub(super) fn wait_for_credentials(&self, what: impl Display, advice: String) -> Delivery {
+        Delivery::Retry {
+            after: None,
+            problem: self.problem(what, None).with_remedy(advice),
         }
     }
 
     /// Returns a permanently rejected batch.
     pub(crate) fn refused(&self, what: impl Display, advice: Advice) -> Delivery {
-        Delivery::Refused {
-            message: self.message(what, advice),
-        }
+        Delivery::Refused(self.problem(what, advice))
     }
 
     /// Returns a delivery that the receiver rejects for every batch of this sink.
     pub(crate) fn denied(&self, what: impl Display, advice: Advice) -> Delivery {
-        Delivery::Denied {
-            message: self.message(what, advice),
-        }
+        Delivery::Denied(self.problem(what, advice))
     }
 
     /// Returns a delivery that is larger than the receiver accepts.
     pub(crate) fn too_large(&self, what: impl Display, advice: Advice) -> Delivery {
-        Delivery::TooLarge {
-            message: self.message(what, advice),
-        }
+        Delivery::TooLarge(self.problem(what, advice))
     }
 
     /// Returns a delivery whose signal the receiver does not support, or whose receiver does not speak OTLP.
     pub(crate) fn unsupported(&self, what: impl Display, advice: Advice) -> Delivery {
-        Delivery::Unsupported {
-            message: self.message(what, advice),
-        }
+        Delivery::Unsupported(self.problem(what, advice))
     }
 
     /// Returns the delivery of a failed connection. If it broke during the request, the batch may have
     /// arrived; it is sent again.
     pub(crate) fn unreachable(&self, error: &TransportError) -> Delivery {
-        self.retry(
-            None,
-            advice::chain(error),
-            advice::transport(error, self.protocol, self.encryption),
-        )
+        let what = advice::chain(error);
+        let advice = advice::transport(error, self.protocol, self.encryption);
+        match error {
+            TransportError::Request(_) => Delivery::Unreachable(self.problem(what, advice)),
+            TransportError::Answer(_) | TransportError::Body(_) => self.retry(None, what, advice),
+        }
     }
 
     /// Returns the delivery of a response that is too long or incomplete.
@@ -118,10 +119,11 @@ impl Peer {
         Err(self.too_large(what, Some("make smaller batches")))
     }
 
-    fn message(&self, what: impl Display, advice: Advice) -> String {
-        match advice {
-            Some(advice) => format!("{}: {what}; {advice}", self.url),
-            None => format!("{}: {what}", self.url),
+    fn problem(&self, what: impl Display, advice: Advice) -> Problem {
+        Problem {
+            subject: Some(self.url.clone()),
+            what: what.to_string(),
+            remedy: advice.map(Into::into),
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct ProxiedStream {
 /// The reason why a proxy cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("through the proxy {proxy}")]
-struct ProxyError {
+pub(super) struct ProxyError {
     proxy: Uri,
     source: Box<dyn Error + Send + Sync>,
 }

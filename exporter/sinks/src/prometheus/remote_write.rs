@@ -15,7 +15,7 @@ use http::{
 };
 use http_body_util::{BodyExt, Full, Limited};
 use pulsetrain_otlp::{Signal, Signals};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 use tonic::body::Body;
 
 use self::samples::Samples;
@@ -88,35 +88,35 @@ impl RemoteWriteSink {
             match self.peer.within_timeout(self.attempt(request.bytes)).await {
                 Delivery::Delivered => {}
                 // A request is rejected because of its samples. The others may be accepted.
-                Delivery::Refused { message } => {
-                    refused.push(message);
+                Delivery::Refused(problem) => {
+                    refused.push(problem);
                     points += request.points;
                 }
                 // The batch is sent again with all its requests. The receiver accepts equal samples twice.
                 other => return other,
             }
         }
-        let Some(first) = refused.first() else {
+        let refusals = refused.len();
+        let Some(first) = refused.into_iter().next() else {
             self.ingest.receiver().note_delivered();
             return accepted;
         };
-        if refused.len() == count {
-            return Delivery::Refused {
-                message: first.clone(),
-            };
+        if refusals == count {
+            return Delivery::Refused(first);
         }
-        let message = format!("{} of {count} requests were refused: {first}", refused.len());
-        match accepted {
-            Delivery::Partial {
-                rejected,
-                message: earlier,
-            } => Delivery::Partial {
-                rejected: rejected + points,
-                message: format!("{earlier}; {message}"),
-            },
-            _ => Delivery::Partial {
-                rejected: points,
-                message,
+        let (subject, what) = (first.subject.unwrap_or_default(), first.what);
+        let what = format!("{refusals} of {count} requests were refused: {subject}: {what}");
+        let (rejected, what) = match accepted {
+            Delivery::Partial { rejected, problem } => (rejected + points, format!("{problem}; {what}")),
+            _ => (points, what),
+        };
+        let (subject, remedy) = (None, first.remedy);
+        Delivery::Partial {
+            rejected,
+            problem: Problem {
+                subject,
+                what,
+                remedy,
             },
         }
     }

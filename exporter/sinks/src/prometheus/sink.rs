@@ -1,7 +1,7 @@
 //! The sink: adds batches and returns the number of rejected points.
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
 use super::{
     PrometheusConfig, PrometheusCounts, PrometheusStore, Rejection,
@@ -47,9 +47,7 @@ impl PrometheusSink {
         self.store.make_room();
         match self.ingest.batch(batch.bytes()) {
             Ok(refused) => with_warnings(delivery(&refused), &before, &self.store.counts()),
-            Err(error) => Delivery::Refused {
-                message: format!("the batch is not OTLP: {error}"),
-            },
+            Err(error) => Delivery::Refused(Problem::new(format!("the batch is not OTLP: {error}"))),
         }
     }
 
@@ -82,10 +80,10 @@ fn with_warnings(delivery: Delivery, before: &PrometheusCounts, now: &Prometheus
         Delivery::Delivered => {}
         Delivery::Partial {
             rejected: points,
-            message,
+            problem,
         } => {
             rejected = points;
-            messages.push(message);
+            messages.push(problem.to_string());
         }
         other => return other,
     }
@@ -107,7 +105,7 @@ fn with_warnings(delivery: Delivery, before: &PrometheusCounts, now: &Prometheus
         true => Delivery::Delivered,
         false => Delivery::Partial {
             rejected,
-            message: messages.join("; "),
+            problem: Problem::new(messages.join("; ")),
         },
     }
 }
@@ -124,6 +122,6 @@ pub(super) fn delivery(refused: &RejectedPoints) -> Delivery {
     }
     Delivery::Partial {
         rejected: refused.iter().sum(),
-        message: parts.join("; "),
+        problem: Problem::new(parts.join("; ")),
     }
 }

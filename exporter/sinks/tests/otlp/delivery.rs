@@ -7,7 +7,7 @@ use pulsetrain_pipeline::Delivery;
 /// Returns the message of a rejection.
 pub(crate) fn refusal(delivery: Delivery) -> String {
     match delivery {
-        Delivery::Refused { message } | Delivery::Denied { message } => message,
+        Delivery::Refused(problem) | Delivery::Denied(problem) => problem.to_string(),
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -15,7 +15,7 @@ pub(crate) fn refusal(delivery: Delivery) -> String {
 /// Returns the message of a request that is larger than the receiver accepts.
 pub(crate) fn too_large(delivery: Delivery) -> String {
     match delivery {
-        Delivery::TooLarge { message } => message,
+        Delivery::TooLarge(problem) => problem.to_string(),
         other => panic!("not too large: {other:?}"),
     }
 }
@@ -23,7 +23,7 @@ pub(crate) fn too_large(delivery: Delivery) -> String {
 /// Returns the message of a delivery whose signal the receiver does not support.
 pub(crate) fn unsupported(delivery: Delivery) -> String {
     match delivery {
-        Delivery::Unsupported { message } => message,
+        Delivery::Unsupported(problem) => problem.to_string(),
         other => panic!("supported: {other:?}"),
     }
 }
@@ -31,7 +31,8 @@ pub(crate) fn unsupported(delivery: Delivery) -> String {
 /// Returns the delay and the message of a delivery that may be retried.
 pub(crate) fn retry(delivery: Delivery) -> (Option<Duration>, String) {
     match delivery {
-        Delivery::Retry { after, message } => (after, message),
+        Delivery::Retry { after, problem } => (after, problem.to_string()),
+        Delivery::Unreachable(problem) => (None, problem.to_string()),
         other => panic!("no retry: {other:?}"),
     }
 }

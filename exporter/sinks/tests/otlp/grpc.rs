@@ -95,7 +95,7 @@ async fn compressed_response_is_read_up_to_four_mebibytes_after_decompression() 
         delivery,
         Delivery::Partial {
             rejected: 3,
-            message: "bad".to_owned()
+            problem: "bad".into()
         }
     );
 
@@ -176,7 +176,7 @@ async fn partial_success_is_counted() {
     let receiver = Receiver::start(|| grpc(THREE_REJECTED, OK)).await;
     let expected = Delivery::Partial {
         rejected: 3,
-        message: "bad".to_owned(),
+        problem: "bad".into(),
     };
     assert_eq!(receiver.deliver("grpc", &[]).await, expected);
 }

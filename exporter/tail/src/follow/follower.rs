@@ -71,7 +71,7 @@ impl Follower {
     }
 
     /// Follows until it is stopped or the pipeline is closed.
-    pub(super) fn run(mut self) -> Result<(), String> {
+    pub(super) fn run(mut self) {
         loop {
             let round = clock::now();
             self.poll_round();
@@ -80,7 +80,6 @@ impl Follower {
             }
         }
         self.finish();
-        Ok(())
     }
 
     fn poll_round(&mut self) {

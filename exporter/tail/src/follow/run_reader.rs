@@ -26,7 +26,7 @@ use super::{
     identity::{FileIdentity, HEAD, Inode, LastBytes},
     poll_report::PollMeter,
 };
-use crate::{Claims, ImportReport, TailError};
+use crate::{Claims, ImportNotice, ImportReport, SharedRank, TailError};
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -63,7 +63,7 @@ pub(super) struct RunReader {
     /// The number of recorded ranks that are claimed.
     claimed: usize,
     /// Notices for the final report.
-    notices: Vec<String>,
+    notices: Vec<ImportNotice>,
 }
 
 /// The outcome of a read.
@@ -264,12 +264,9 @@ impl RunReader {
         self.claimed += ranks.len();
         let name = self.name();
         let enter = |rank: &i64| claims.claim(&name, self.format, self.recorder.run(), *rank);
-        let shared: Vec<String> = ranks
-            .iter()
-            .filter_map(enter)
-            .map(|shared| shared.to_string())
-            .collect();
-        self.notices.extend_from_slice(&shared);
+        let shared: Vec<SharedRank> = ranks.iter().filter_map(enter).collect();
+        self.notices
+            .extend(shared.iter().cloned().map(ImportNotice::SharedRank));
         let problem = |shared| TailError::SharedRank {
             name: name.clone(),
             shared,

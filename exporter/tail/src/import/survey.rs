@@ -4,11 +4,11 @@ use std::{cell::RefCell, sync::Arc};
 
 use pulsetrain_formats::{LogFormat, LogReader, MAX_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey};
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_pipeline::CancellationToken;
+use pulsetrain_pipeline::{CancellationToken, Problem};
 use pulsetrain_record::{Recorder, Run};
 
 use super::chunks::{ChunkReader, CountingReader, Next};
-use crate::{LogInput, RunOptions};
+use crate::{ImportNotice, LogInput, RunOptions};
 
 /// Returns the times of the records of a log with this head and modification time (`end`). Returns `None` if the log has times or
 /// reports no durations.
@@ -76,7 +76,7 @@ pub(super) fn notice(
     records: u64,
     format: &LogFormat,
     options: &RunOptions,
-) -> Option<String> {
+) -> Option<ImportNotice> {
     let has_start = options.start_unix_nanos.is_some();
     let near = if has_start {
         "begin at --start-time"
@@ -108,5 +108,9 @@ pub(super) fn notice(
     } else {
         format!("{invented} of {records} records have no time: they")
     };
-    (invented > 0 && records > 0).then(|| format!("{subject} {spacing}; {fix}"))
+    (invented > 0 && records > 0).then(|| {
+        Problem::new(format!("{subject} {spacing}"))
+            .with_remedy(fix)
+            .into()
+    })
 }

@@ -156,9 +156,9 @@ fn full_sinks_ask_clients_of_both_protocols_to_retry_and_lose_nothing() {
     let mut grpc = grpc(&inside);
     let batch = Batch::new(Signal::Traces, 1, span());
     match inside.block_on(grpc.deliver(&batch)) {
-        Delivery::Retry { after, message, .. } => {
+        Delivery::Retry { after, problem } => {
             assert_eq!(after, Some(std::time::Duration::from_secs(1)));
-            assert!(message.contains("ResourceExhausted"), "{message}");
+            assert!(problem.what.contains("ResourceExhausted"), "{problem}");
         }
         other => panic!("{other:?}"),
     }
@@ -183,7 +183,7 @@ fn grpc_message_above_the_limit_is_rejected_permanently() {
     let batch = Batch::new(Signal::Traces, 2, [span(), span()].concat());
     let outcome = inside.block_on(grpc(&inside).deliver(&batch));
     assert!(
-        matches!(&outcome, Delivery::TooLarge { .. }) && format!("{outcome:?}").contains("50 bytes"),
+        matches!(&outcome, Delivery::TooLarge(_)) && format!("{outcome:?}").contains("50 bytes"),
         "{outcome:?}"
     );
 }

@@ -37,7 +37,7 @@ fn idle_connections_are_closed_and_excess_ones_get_an_error_response() {
     let batch = Batch::new(Signal::Traces, 1, Vec::new());
     let outcome = inside.block_on(grpc.deliver(&batch));
     assert!(
-        matches!(&outcome, Delivery::Retry { message, .. } if message.contains("too many connections")),
+        matches!(&outcome, Delivery::Retry { problem, .. } if problem.what.contains("too many connections")),
         "{outcome:?}"
     );
     wait_until("an honest client is served", || {

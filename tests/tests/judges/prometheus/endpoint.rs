@@ -69,7 +69,7 @@ impl Endpoint {
     pub(crate) fn refused(&mut self, otlp: &[u8]) -> String {
         let batch = Batch::new(Signal::Metrics, 1, otlp.to_vec());
         match self.runtime.block_on(self.sink.deliver(&batch)) {
-            Delivery::Partial { message, .. } => message,
+            Delivery::Partial { problem, .. } => problem.to_string(),
             other => panic!("nothing is refused: {other:?}"),
         }
     }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use hyper::{HeaderMap, Method, Request, StatusCode, header};
 use pulsetrain_gpu::{DriverRelease, DriverUse};
+use pulsetrain_pipeline::Problem;
 
 use super::{Answer, plain};
-use crate::config::Time;
+use crate::config::parsed_time;
 
 /// The path of the endpoint.
 const RELEASE: &str = "/gpu/release";
@@ -74,13 +75,13 @@ fn is_from_browser(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site")
 }
 
-fn time(query: &str) -> Result<Option<Duration>, String> {
+fn time(query: &str) -> Result<Option<Duration>, Problem> {
     match query.split_once('=') {
         None if query.is_empty() => Ok(None),
-        Some(("for", time)) => Ok(Some(Time::try_from(time.to_owned())?.0)),
-        _ => Err(format!(
+        Some(("for", time)) => Ok(Some(parsed_time(time)?)),
+        _ => Err(Problem::new(format!(
             "{query:?} is unknown: write {RELEASE}?for=10m, or {RELEASE}"
-        )),
+        ))),
     }
 }
 

@@ -19,8 +19,6 @@ use std::{
     time::Duration,
 };
 
-use http_body_util::Full;
-use hyper::{Response, body::Bytes, header};
 use pulsetrain_pipeline::{Ledger, SinkCounts, clock};
 use serde_json::{Value, json};
 
@@ -94,14 +92,11 @@ impl Status {
         let status = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "ready": reason.is_none(),
-            "reason": reason,
+            "reason": reason.map(|reason| reason.to_string()),
             "sources": sources,
             "sinks": sinks,
         });
-        let mut response = Response::new(Full::new(Bytes::from(format!("{status}\n"))));
-        let json = header::HeaderValue::from_static("application/json");
-        response.headers_mut().insert(header::CONTENT_TYPE, json);
-        response
+        super::json(&status)
     }
 }
 
@@ -133,7 +128,9 @@ fn sink(counts: &SinkCounts, unopened: Option<&String>) -> Value {
         "name": counts.name,
         "state": state,
         "failing_seconds": failing,
-        "error": unopened.or(failure.map(|failure| &failure.message)),
+        "error": unopened
+            .cloned()
+            .or(failure.map(|failure| failure.problem.to_string())),
         "accepted_items": counts.accepted,
         "delivered_items": counts.delivered,
         "dropped_items": counts.lost_items(),

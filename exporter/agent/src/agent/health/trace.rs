@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::{Response, StatusCode, body::Bytes, header};
+use pulsetrain_pipeline::Problem;
 
 use super::{Answer, plain};
-use crate::{agent::recorders::Recorders, config::Time};
+use crate::{agent::recorders::Recorders, config::parsed_time};
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/trace";
@@ -37,16 +38,16 @@ pub(super) async fn answer(query: Option<&str>, recorders: &Recorders) -> Answer
 }
 
 impl<'a> TraceQuery<'a> {
-    fn parse(query: &'a str) -> Result<Self, String> {
+    fn parse(query: &'a str) -> Result<Self, Problem> {
         let mut question = Self::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
-                Some(("last", time)) => question.last = Some(Time::try_from(time.to_owned())?.0),
+                Some(("last", time)) => question.last = Some(parsed_time(time)?),
                 Some(("sink", name)) => question.sink = Some(name),
                 _ => {
-                    return Err(format!(
+                    return Err(Problem::new(format!(
                         "{pair:?} is not a valid parameter: use /trace?last=5m, or /trace for everything"
-                    ));
+                    )));
                 }
             }
         }
@@ -88,7 +89,12 @@ mod tests {
             (asked.last, asked.sink),
             (Some(Duration::from_secs(90)), Some("recorder"))
         );
-        assert!(parse("last=soon").unwrap_err().contains("5s"));
-        assert!(parse("first=5m").unwrap_err().contains("/trace?last=5m"));
+        assert!(parse("last=soon").unwrap_err().to_string().contains("5s"));
+        assert!(
+            parse("first=5m")
+                .unwrap_err()
+                .to_string()
+                .contains("/trace?last=5m")
+        );
     }
 }

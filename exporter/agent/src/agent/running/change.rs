@@ -1,6 +1,6 @@
 //! Applies a new configuration: unchanged sources and sinks keep running.
 
-use std::fmt::Display;
+use pulsetrain_pipeline::Problem;
 
 use super::{
     super::{health::Parts, reload::needs_restart},
@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     config::{Config, GPUS, Named},
+    failure::Failure,
     log::{self, Subject},
 };
 
@@ -99,6 +100,7 @@ impl Running {
                 continue;
             }
             let opened = self.open_sink(&name, &sink).await;
+            let opened = opened.map_err(|error| error.problem());
             if let Some(why) = report_opening(Subject::Sink(&name), opened, failure) {
                 self.unopened.insert(name, Some(why));
             }
@@ -112,7 +114,7 @@ impl Running {
             let Some(source) = self.config.sources.0.get(&name).cloned() else {
                 continue;
             };
-            let started = self.start_source(&name, &source);
+            let started = self.start_source(&name, &source).map_err(Failure::into_problem);
             if let Some(why) = report_opening(Subject::Source(&name), started, failure) {
                 self.unopened_sources.insert(name, Some(why));
             }
@@ -149,7 +151,10 @@ impl Running {
     pub(super) fn note_readiness(&self) {
         let open = self.sources.keys().map(|name| (name.clone(), None));
         let unopened = self.unopened_sources.iter();
-        let waiting = |why: &Option<String>| why.clone().unwrap_or_else(|| "it is opened soon".to_owned());
+        let waiting = |why: &Option<Problem>| match why {
+            Some(why) => why.to_string(),
+            None => "it is opened soon".to_owned(),
+        };
         self.status.set_parts(Parts {
             sources: open
                 .chain(unopened.map(|(name, why)| (name.clone(), Some(waiting(why)))))
@@ -162,7 +167,7 @@ impl Running {
         });
         match self.unopened.iter().chain(&self.unopened_sources).next() {
             None => self.ready.set(),
-            Some((_, Some(why))) => self.ready.unset(why.as_str()),
+            Some((_, Some(why))) => self.ready.unset(why),
             Some((name, None)) => self
                 .ready
                 .unset(format!("the sink {name} waits for the one before it to end")),
@@ -174,9 +179,9 @@ impl Running {
 /// failure.
 fn report_opening(
     what: Subject<'_>,
-    opened: Result<(), impl Display>,
-    failure: Option<String>,
-) -> Option<String> {
+    opened: Result<(), Problem>,
+    failure: Option<Problem>,
+) -> Option<Problem> {
     match (opened, failure) {
         (Ok(()), None) => None,
         (Ok(()), Some(_)) => {
@@ -190,9 +195,9 @@ fn report_opening(
                 format_args!("cannot be opened: {error}; it is tried again every second"),
             );
             Some(match what {
-                Subject::Sink(name) => format!("the sink {name}: {error}"),
-                Subject::Source(name) => format!("the source {name}: {error}"),
-                Subject::Program | Subject::Place => error.to_string(),
+                Subject::Sink(name) => error.about(format!("the sink {name}")),
+                Subject::Source(name) => error.about(format!("the source {name}")),
+                Subject::Program | Subject::Place => error,
             })
         }
     }

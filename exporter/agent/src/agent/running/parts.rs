@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{GPUS, SinkConfig, SourceConfig},
-    failure::Failure,
+    failure::{Failure, net_problem},
     import::resource::on_this_machine,
     ledger_view::LedgerView,
     log::{self, Subject},
@@ -37,7 +37,7 @@ impl Running {
                 (Some(self.status.clone()), Some(self.gpu_control())),
                 stop.clone(),
             )
-            .map_err(|error| Failure::failed(format!("health.listen: {error}")))?;
+            .map_err(|error| Failure::Failed(net_problem(&error).within("health.listen")))?;
             self.health = Some(Task::spawn(stop, served));
         }
         Ok(())

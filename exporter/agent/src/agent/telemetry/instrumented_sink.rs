@@ -6,7 +6,7 @@ use opentelemetry::{
 };
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, Sink,
+    Batch, BoxFuture, Delivery, Problem, Sink,
     clock::{self, Instant},
 };
 use pulsetrain_semconv::attribute;
@@ -51,7 +51,7 @@ impl Sink for NamedSink {
         self.sink.deliver(batch)
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         self.sink.finish()
     }
 }
@@ -92,10 +92,10 @@ impl InstrumentedSink {
     fn ended(&mut self, batch: &Batch, began: Instant, delivery: &Delivery) {
         let delivered = match delivery {
             // The batch will be sent again.
-            Delivery::Retry { .. } | Delivery::TooLarge { .. } => return,
+            Delivery::Retry { .. } | Delivery::Unreachable(_) | Delivery::TooLarge(_) => return,
             Delivery::Delivered => u64::from(batch.items()),
             Delivery::Partial { rejected, .. } => u64::from(batch.items()).saturating_sub(*rejected),
-            Delivery::Refused { .. } | Delivery::Denied { .. } | Delivery::Unsupported { .. } => 0,
+            Delivery::Refused(_) | Delivery::Denied(_) | Delivery::Unsupported(_) => 0,
         };
         self.trying = None;
         let attributes = [
@@ -138,7 +138,7 @@ impl Sink for InstrumentedSink {
         })
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         self.sink.finish()
     }
 }

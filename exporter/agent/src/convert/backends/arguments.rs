@@ -5,7 +5,9 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 use pulsetrain_backends::BackendOptions;
 
-use crate::{config::Time, failure::Failure};
+use pulsetrain_pipeline::Problem;
+
+use crate::{config::parsed_time, failure::Failure};
 
 /// The header by which Tempo, Mimir and Loki distinguish tenants.
 const TENANT: &str = "X-Scope-OrgID";
@@ -131,35 +133,35 @@ impl BackendArguments {
     }
 }
 
-fn trace_id(text: &str) -> Result<String, String> {
+fn trace_id(text: &str) -> Result<String, Problem> {
     let digits = text.trim();
     let is_id = (1..=32).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     if is_id {
         Ok(format!("{:0>32}", digits.to_ascii_lowercase()))
     } else {
-        Err("is not a trace id: write up to 32 hexadecimal digits".to_owned())
+        Err("is not a trace id: write up to 32 hexadecimal digits".into())
     }
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
+fn header(text: &str) -> Result<(String, String), Problem> {
     let (name, value) = text
         .split_once(':')
         .ok_or("is not a header: write it like 'Authorization: Bearer TOKEN'")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    match Time::try_from(text.to_owned())?.0 {
-        Duration::ZERO => Err("must be longer than zero".to_owned()),
+fn duration(text: &str) -> Result<Duration, Problem> {
+    match parsed_time(text)? {
+        Duration::ZERO => Err("must be longer than zero".into()),
         duration => Ok(duration),
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+fn at_least_one(text: &str) -> Result<usize, Problem> {
     text.parse()
         .ok()
         .filter(|number| *number > 0)
-        .ok_or_else(|| "is not a number above zero".to_owned())
+        .ok_or_else(|| "is not a number above zero".into())
 }
 
 #[cfg(test)]

@@ -132,7 +132,12 @@ mod tests {
         ] {
             assert_eq!(read(form, text), None, "{form}: {text}");
         }
-        assert!(TimeForm::of("unix").unwrap_err().contains("unix_ms"));
+        assert!(
+            TimeForm::of("unix")
+                .unwrap_err()
+                .remedy()
+                .is_some_and(|remedy| remedy.contains("unix_ms"))
+        );
         assert!(TimeForm::of("%!").is_err());
     }
 }

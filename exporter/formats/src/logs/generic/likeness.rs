@@ -8,6 +8,14 @@ use super::{
 /// The maximum number of keys in a message.
 const MOST: usize = 12;
 
+/// The hint for a log that no format detects.
+pub(in crate::logs) struct FormatHint {
+    /// The keys that were found.
+    pub(in crate::logs) found: String,
+    /// The next command to run.
+    pub(in crate::logs) next: String,
+}
+
 /// Describes the keys in the head of a log that a mapping does not fit, or returns `None` if it has no numbers under keys.
 pub fn found_keys(head: &[u8]) -> Option<String> {
     describe_keys(head, SEVERAL).or_else(|| describe_keys(head, 1))
@@ -21,21 +29,28 @@ fn describe_keys(head: &[u8], fewest: usize) -> Option<String> {
 }
 
 /// Returns the keys in the head of a log, and the command to run next.
-pub(in crate::logs) fn format_hint(input: &str, head: &[u8]) -> String {
+pub(in crate::logs) fn format_hint(input: &str, head: &[u8]) -> FormatHint {
     let Some(keys) = describe_keys(head, SEVERAL) else {
-        return "found no lines with several numbers under keys; check that it is a training log, or name its format \
-                with --format (--format generic reads every line with a usual key)"
-            .to_owned();
+        return FormatHint {
+            found: "found no lines with several numbers under keys".to_owned(),
+            next: "check that it is a training log, or name its format with --format (--format generic reads every line \
+                   with a usual key)"
+                .to_owned(),
+        };
     };
     let by_name = match has_records(head) {
-        true => " --format generic reads the records that there are;",
+        true => "--format generic reads the records that there are; ",
         false => "",
     };
-    format!(
-        "{keys}, but not the 3 records with usual keys, among at most 5 lines each, of a training \
-         log;{by_name} for other keys write a mapping with `pulsetrain import \
-         --suggest-mapping {input} > mapping.yaml`, edit it, and give it with --mapping mapping.yaml"
-    )
+    FormatHint {
+        found: format!(
+            "{keys}, but not the 3 records with usual keys, among at most 5 lines each, of a training log"
+        ),
+        next: format!(
+            "{by_name}for other keys write a mapping with `pulsetrain import --suggest-mapping {input} > mapping.yaml`, \
+             edit it, and give it with --mapping mapping.yaml"
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -60,7 +75,8 @@ mod tests {
             ("no pairs here\n", "--format"),
             ("", "--format"),
         ] {
-            let message = format_hint("x.log", text.as_bytes());
+            let hint = format_hint("x.log", text.as_bytes());
+            let message = format!("{}; {}", hint.found, hint.next);
             assert!(message.contains(expected), "{text}: {message}");
         }
         assert_eq!(found_keys(b"Loss: 2.5\n").as_deref(), Some("found the keys Loss"));

@@ -54,7 +54,7 @@ async fn panic_of_the_disk_thread_is_a_disk_failure_and_loses_nothing() {
         count("panicked: as the test demands") == 1
     });
     until("the counts show it", || {
-        failure(account.counts()).is_some_and(|failure| failure.message.contains("panicked"))
+        failure(account.counts()).is_some_and(|failure| failure.problem.what.contains("panicked"))
     });
     assert!(sender.try_reserve(1, 10).is_none(), "it has no room");
     let counts = account.counts();

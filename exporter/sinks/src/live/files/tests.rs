@@ -109,9 +109,10 @@ async fn disk_error_is_reported_and_no_batch_is_lost_after_it() {
     world.sink.deliver(&batch("batch 0")).await;
     fs::remove_dir_all(&folder).expect("the folder can be removed");
     world.files.shared.flush().await;
-    let Delivery::Partial { rejected: 0, message } = world.sink.deliver(&batch("batch 1")).await else {
+    let Delivery::Partial { rejected: 0, problem } = world.sink.deliver(&batch("batch 1")).await else {
         panic!("the fault is not reported");
     };
+    let message = problem.to_string();
     assert!(message.contains("run.pftrace"), "{message}");
     let third = world.sink.deliver(&batch("batch 2")).await;
     assert!(matches!(third, Delivery::Retry { .. }), "{third:?}");

@@ -4,7 +4,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
-use crate::SinkError;
+use crate::{SinkError, error::HeaderFault};
 
 /// Headers that frame the request. Other values would break it.
 const RESERVED: [&str; 8] = [
@@ -25,9 +25,7 @@ pub(super) fn parse(variable: &str, list: &str) -> Result<HeaderMap, SinkError> 
         .enumerate()
         .filter(|(_, entry)| !entry.trim().is_empty());
     collect(variable, entries, |entry| {
-        let (name, value) = entry
-            .split_once('=')
-            .ok_or("has no `=`: write key=value, with commas percent-encoded (%2C)")?;
+        let (name, value) = entry.split_once('=').ok_or(HeaderFault::Form)?;
         header(
             name.trim(),
             &percent_decode_str(value.trim()).collect::<Vec<u8>>(),
@@ -48,28 +46,26 @@ pub(super) fn from_pairs<'a>(
 fn collect<T>(
     variable: &str,
     entries: impl Iterator<Item = (usize, T)>,
-    read: impl Fn(T) -> Result<(HeaderName, HeaderValue), &'static str>,
+    read: impl Fn(T) -> Result<(HeaderName, HeaderValue), HeaderFault>,
 ) -> Result<HeaderMap, SinkError> {
     let mut headers = HeaderMap::new();
     for (index, entry) in entries {
-        let (name, value) = read(entry).map_err(|problem| SinkError::Header {
+        let (name, value) = read(entry).map_err(|fault| SinkError::Header {
             variable: variable.to_owned(),
             position: index + 1,
-            problem,
+            fault,
         })?;
         headers.append(name, value);
     }
     Ok(headers)
 }
 
-fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), &'static str> {
-    let name = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| "has a key that is not a header name: use letters, digits and hyphens")?;
+fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), HeaderFault> {
+    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| HeaderFault::Name)?;
     if RESERVED.contains(&name.as_str()) {
-        return Err("names a header that the exporter sets itself: leave it out");
+        return Err(HeaderFault::Reserved);
     }
-    let mut value = HeaderValue::from_bytes(value)
-        .map_err(|_| "has a value with a line break or another control character: leave it out")?;
+    let mut value = HeaderValue::from_bytes(value).map_err(|_| HeaderFault::Value)?;
     value.set_sensitive(true);
     Ok((name, value))
 }

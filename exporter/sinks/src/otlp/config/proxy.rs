@@ -32,12 +32,12 @@ impl Proxy {
     /// Returns the proxy for `to`. gRPC uses that of `https`, as grpc-go does. Loopback addresses have none.
     ///
     /// # Errors
-    /// A notice without the value, for a variable that names a proxy of an unknown kind.
+    /// A variable that names a proxy of an unknown kind.
     pub(super) fn of_environment(
         lookup: &dyn Fn(&str) -> Option<String>,
         to: &Uri,
         is_grpc: bool,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Option<Self>, NotAProxy> {
         if is_loopback(to.host().unwrap_or_default()) {
             return Ok(None);
         }
@@ -63,10 +63,10 @@ impl Proxy {
             return if is_proxy {
                 Ok(None)
             } else {
-                Err(not_a_proxy(name))
+                Err(NotAProxy { variable: name })
             };
         };
-        let route = route(&proxy, tunnel).ok_or_else(|| not_a_proxy(name))?;
+        let route = route(&proxy, tunnel).ok_or(NotAProxy { variable: name })?;
         Ok(Some(Self {
             uri: proxy.uri().clone(),
             route,
@@ -98,11 +98,15 @@ fn route(proxy: &Intercept, tunnel: bool) -> Option<ProxyRoute> {
     }
 }
 
-fn not_a_proxy(name: &str) -> String {
-    format!(
-        "{name} is ignored, because it is not the URL of an HTTP or SOCKS5 proxy: set it to a URL such as http://proxy:3128 or \
-         socks5://proxy:1080"
-    )
+/// The error of a variable that names no proxy of a known kind, without the value.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable} is ignored, because it is not the URL of an HTTP or SOCKS5 proxy")]
+pub(super) struct NotAProxy {
+    variable: &'static str,
+}
+
+impl NotAProxy {
+    pub(super) const REMEDY: &str = "set it to a URL such as http://proxy:3128 or socks5://proxy:1080";
 }
 
 pub(super) fn is_loopback(host: &str) -> bool {
@@ -117,7 +121,7 @@ pub(super) fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn proxy(variables: &[(&str, &str)], to: &str, is_grpc: bool) -> Result<Option<String>, String> {
+    fn proxy(variables: &[(&str, &str)], to: &str, is_grpc: bool) -> Result<Option<String>, NotAProxy> {
         let lookup = |name: &str| {
             let known = variables.iter().find(|(known, _)| *known == name);
             known.map(|(_, value)| (*value).to_owned())
@@ -176,7 +180,9 @@ mod tests {
             "https://user:s3cret@p:1",
             "s3cret ://",
         ] {
-            let notice = proxy(&[("HTTP_PROXY", value)], "http://h", false).unwrap_err();
+            let notice = proxy(&[("HTTP_PROXY", value)], "http://h", false)
+                .unwrap_err()
+                .to_string();
             assert!(
                 notice.contains("HTTP_PROXY") && !notice.contains("s3cret"),
                 "{notice}"

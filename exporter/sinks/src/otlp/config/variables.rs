@@ -6,9 +6,11 @@ use std::{cell::RefCell, time::Duration};
 
 use http::HeaderMap;
 use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::Problem;
 
 use super::{
-    Compression, Credentials, Endpoint, Identity, NamedFile, OtlpSettings, Protocol, Proxy, TlsFiles, headers,
+    Compression, Credentials, Endpoint, Identity, NamedFile, OtlpSettings, Protocol, Proxy, TlsFiles,
+    headers, proxy::NotAProxy,
 };
 use crate::SinkError;
 
@@ -20,7 +22,7 @@ pub(super) struct Variables<'a> {
     lookup: Lookup<'a>,
     /// The settings of a section.
     section: Option<&'a OtlpSettings>,
-    notices: RefCell<Vec<String>>,
+    notices: RefCell<Vec<Problem>>,
 }
 
 /// Returns the value of a variable by its name.
@@ -50,7 +52,7 @@ impl<'a> Variables<'a> {
     }
 
     /// Returns the variables that were ignored so far, each once.
-    pub(super) fn notices(&self) -> Vec<String> {
+    pub(super) fn notices(&self) -> Vec<Problem> {
         self.notices.borrow().clone()
     }
 
@@ -178,8 +180,8 @@ impl<'a> Variables<'a> {
     pub(super) fn proxy(&self, to: &Endpoint, protocol: Protocol) -> Option<Proxy> {
         match Proxy::of_environment(self.lookup, to.uri(), protocol == Protocol::Grpc) {
             Ok(proxy) => proxy,
-            Err(notice) => {
-                self.note(notice);
+            Err(error) => {
+                self.note(Problem::new(error.to_string()).with_remedy(NotAProxy::REMEDY));
                 None
             }
         }
@@ -204,15 +206,14 @@ impl<'a> Variables<'a> {
         match read(&value) {
             Ok(value) => Some(value),
             Err(expected) => {
-                self.note(format!(
-                    "{name} is ignored, because its value is unknown: {expected}"
-                ));
+                let what = format!("{name} is ignored, because its value is unknown");
+                self.note(Problem::new(what).with_remedy(expected));
                 None
             }
         }
     }
 
-    fn note(&self, notice: String) {
+    fn note(&self, notice: Problem) {
         let mut notices = self.notices.borrow_mut();
         if !notices.contains(&notice) {
             notices.push(notice);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_otlp::{Signal, Signals};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, spill::MemoryBudget};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink, spill::MemoryBudget};
 
 use super::{HistorySummary, OpenMetricsHistory};
 use crate::{PrometheusConfig, SinkError, UnfinishedFile, blocking, file::cannot_open};
@@ -63,28 +63,30 @@ impl Sink for OpenMetricsSink {
         let bytes = batch.bytes().clone();
         Box::pin(async move {
             let added = blocking(&self.parts, move |parts| match parts {
-                Some(parts) => parts.history.add(&bytes).map_err(|error| error.to_string()),
-                None => Err("the file is finished".to_owned()),
+                Some(parts) => {
+                    let added = parts.history.add(&bytes);
+                    added.map_err(|error| Problem::new(error.to_string()))
+                }
+                None => Err("the file is finished".into()),
             });
-            match added.await.flatten() {
-                Ok(delivery) => delivery,
-                Err(message) => Delivery::Refused {
-                    message: format!("{}: {message}", self.name),
-                },
-            }
+            let added = added.await.map_err(Problem::from).flatten();
+            added.unwrap_or_else(|problem| Delivery::Refused(problem.about(&self.name)))
         })
     }
 
-    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), Problem>> {
         Box::pin(async {
             let finished = blocking(&self.parts, |parts| parts.take().map(Parts::finish)).await;
             let problem = match finished {
-                Ok(Some(Ok(summary))) => summary.problem(),
-                Ok(Some(Err(error))) => Some(format!("cannot be written: {error}; make room on the disk")),
+                Ok(Some(Ok(summary))) => summary.problem().map(Problem::new),
+                Ok(Some(Err(error))) => {
+                    let problem = Problem::new(format!("cannot be written: {error}"));
+                    Some(problem.with_remedy("make room on the disk"))
+                }
                 Ok(None) => None,
-                Err(message) => Some(message),
+                Err(stopped) => Some(stopped.into()),
             };
-            problem.map_or(Ok(()), |problem| Err(format!("{}: {problem}", self.name)))
+            problem.map_or(Ok(()), |problem| Err(problem.about(&self.name)))
         })
     }
 }

@@ -163,9 +163,10 @@ fn history_rejects_deltas_and_colliding_metric_names() {
             gauge("a_b", &points)
         ])))
         .expect("OTLP");
-    let Delivery::Partial { rejected, message } = refused else {
+    let Delivery::Partial { rejected, problem } = refused else {
         panic!("{refused:?}")
     };
+    let message = problem.to_string();
     assert_eq!(rejected, 2);
     for rejection in [Rejection::NameCollision, Rejection::Temporality] {
         assert!(message.contains(&format!("1 points: {rejection}")), "{message}");

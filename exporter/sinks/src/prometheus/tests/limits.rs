@@ -193,9 +193,10 @@ fn point_ahead_of_the_clock_does_not_freeze_its_series() {
         &mut world.sink,
         &late.encode(),
     ));
-    let pulsetrain_pipeline::Delivery::Partial { rejected: 0, message } = delivered else {
+    let pulsetrain_pipeline::Delivery::Partial { rejected: 0, problem } = delivered else {
         panic!("no warning: {delivered:?}");
     };
+    let message = problem.to_string();
     assert!(
         message.contains("1 points are more than a minute ahead"),
         "{message}"

@@ -1,6 +1,8 @@
 //! A file whose parser panicked is not read any further, until it is truncated or another file gets its name. Other files are
 //! followed as before.
 
+use std::any::Any;
+
 use super::{FileStat, FollowedFile};
 use crate::{
     ImportReport, TailError, catch_panic,
@@ -18,8 +20,8 @@ impl FollowedFile {
         }
         let name = self.path.display().to_string();
         catch_panic(|| self.try_poll(context)).unwrap_or_else(|panicked| {
-            self.fail(&panicked, context);
-            Err(TailError::panicked(&name, &panicked))
+            self.fail(&*panicked, context);
+            Err(TailError::panicked(&name, &*panicked))
         })
     }
 
@@ -30,8 +32,8 @@ impl FollowedFile {
         };
         let name = self.path.display().to_string();
         if let Err(panicked) = catch_panic(|| reader.read_partial_end()) {
-            self.fail(&panicked, context);
-            context.report_problem(TailError::panicked(&name, &panicked));
+            self.fail(&*panicked, context);
+            context.report_problem(TailError::panicked(&name, &*panicked));
         }
     }
 
@@ -49,7 +51,7 @@ impl FollowedFile {
 
     /// Stops reading the file. Records from before the panic are sent. The checkpoint is before the bytes that the parser failed
     /// on, so that a later version can continue there.
-    fn fail(&mut self, message: &str, context: &mut TailContext) {
+    fn fail(&mut self, panic: &(dyn Any + Send), context: &mut TailContext) {
         let metadata = self.path.metadata().ok();
         // A rotated file has failed under its old name, which now belongs to another file.
         let of_reader = metadata.filter(|metadata| {
@@ -58,7 +60,7 @@ impl FollowedFile {
         });
         self.failed_stat = of_reader.map(|metadata| FileStat::of(&metadata));
         let name = self.path.display().to_string();
-        let error = Some(TailError::panicked(&name, message));
+        let error = Some(TailError::panicked(&name, panic));
         let Some(mut reader) = self.reader.take() else {
             return context.report_ended(ImportReport {
                 input: name,

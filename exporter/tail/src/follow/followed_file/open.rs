@@ -239,5 +239,5 @@ impl FollowedFile {
 /// Returns the format to continue with: the user may name another one than before.
 fn format_after(checkpoint: &FileCheckpoint, context: &TailContext) -> Option<&'static LogFormat> {
     let named = context.options().format;
-    named.or_else(|| format_by_name(&checkpoint.format).ok())
+    named.or_else(|| format_by_name(&checkpoint.format))
 }
