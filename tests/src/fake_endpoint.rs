@@ -30,6 +30,8 @@ pub enum Answer {
     Partial(u64),
     /// 503 with `Retry-After` in seconds.
     Busy(u64),
+    /// 503 with the dates of this response and of the next attempt, as `Date` and `Retry-After`.
+    BusyUntil(&'static str, &'static str),
     /// Any other status.
     Refuse(u16),
     /// 200 with this body.
@@ -178,6 +180,13 @@ async fn answer(
             let response = response
                 .status(StatusCode::SERVICE_UNAVAILABLE)
                 .header(header::RETRY_AFTER, secs);
+            (response, json!({"message": "busy"}))
+        }
+        Answer::BusyUntil(date, next) => {
+            let response = response.status(StatusCode::SERVICE_UNAVAILABLE);
+            let response = response
+                .header(header::DATE, date)
+                .header(header::RETRY_AFTER, next);
             (response, json!({"message": "busy"}))
         }
         Answer::Refuse(status) => (response.status(status), json!({"message": "refused by the test"})),

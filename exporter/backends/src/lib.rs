@@ -1,6 +1,6 @@
 //! Clients of telemetry backends, which convert the answers of Tempo, Jaeger and Prometheus to OTLP.
 //!
-//! `tempo`, `jaeger` and `prometheus` each query one store through `client`, with `tls` if the store requires it. If one
+//! `tempo`, `jaeger` and `prometheus` each query one store through `client`. If one
 //! answer cannot hold every match, `window` bisects the time window. `response` reads an answer from the network or a
 //! file. `jaeger_json` reads Jaeger's own JSON, the only answer that is not OTLP underneath. `zipkin_json` reads files of
 //! Zipkin's spans.
@@ -13,7 +13,6 @@ mod prometheus;
 mod query;
 mod response;
 mod tempo;
-mod tls;
 mod window;
 mod zipkin_json;
 

@@ -98,7 +98,7 @@ impl TempoBackend {
             // A Tempo before 2.7 has only this path, and never answers with a part of a trace.
             Err(error) if error.is_not_found() => {
                 match self.client.get(&format!("/api/traces/{id}"), PROTOBUF).await {
-                    Ok(body) => Ok((body.bytes, None)),
+                    Ok(body) => Ok((body.bytes.into(), None)),
                     Err(error) if error.is_not_found() => return Ok(None),
                     Err(error) => return Err(error),
                 }

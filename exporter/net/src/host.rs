@@ -28,7 +28,8 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<(), ForeignHost> {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Returns whether a host, with or without a port, is this machine.
+pub fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,

@@ -1,5 +1,5 @@
-//! The server side of every listener of Pulsetrain: addresses, TLS, authentication, and limits on connections. [`ClientTls`] has
-//! the TLS settings of every client.
+//! The network of Pulsetrain: the server side of every listener (addresses, TLS, authentication, and limits on connections), and
+//! [`client`], the client of every endpoint. [`grpc`] has the codec of both.
 //!
 //! A server declares an [`Exposure`] (who may connect, and how clients authenticate) and opens a [`Guard`] from it.
 //! [`accept()`] accepts the connections of a [`Listener`], performs the TLS handshake, and passes each [`ServerStream`]
@@ -16,10 +16,13 @@
 mod accept;
 mod address;
 mod auth;
-mod client_tls;
+#[cfg(feature = "client")]
+pub mod client;
 mod connection_slots;
 mod error;
 mod exposure;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 mod guard;
 mod host;
 mod listener;
@@ -32,7 +35,6 @@ mod watched_files;
 pub use accept::{Admission, accept};
 pub use address::{ListenAddress, ListenAddressError};
 pub use auth::{AuthConfig, Unauthenticated};
-pub use client_tls::{ClientTls, ClientTlsError, ClientTlsFile, no_client_tls};
 pub use connection_slots::ConnectionSlots;
 pub use error::NetError;
 pub use exposure::Exposure;

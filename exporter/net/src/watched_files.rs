@@ -1,29 +1,49 @@
 //! A value that is read from files, and reloaded when one of the files changes.
 
 use std::{
-    fs,
+    fs, io,
     os::unix::fs::MetadataExt,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
 
 use crate::NetError;
 
 /// The value, and the files that it is read from.
-pub(crate) struct WatchedFiles<T> {
+pub(crate) struct WatchedFiles<T, E = NetError> {
     paths: Vec<PathBuf>,
-    read: Box<Read<T>>,
+    read: Box<Read<T, E>>,
     current: RwLock<Arc<T>>,
     state: Mutex<State>,
 }
 
-type Read<T> = dyn Fn() -> Result<T, NetError> + Send + Sync;
+type Read<T, E> = dyn Fn() -> Result<T, E> + Send + Sync;
 
 #[derive(Debug)]
 struct State {
     stamps: Vec<Option<Stamp>>,
     /// The number of consecutive reloads that failed.
     failures: u32,
+    /// The error of the last reload.
+    error: Option<String>,
+}
+
+/// An error that describes itself with its remedy.
+pub(crate) trait Described {
+    /// Returns the cause and the remedy.
+    fn described(&self) -> String;
+}
+
+impl Described for NetError {
+    fn described(&self) -> String {
+        format!("{self}; {}", self.remedy())
+    }
+}
+
+impl Described for io::Error {
+    fn described(&self) -> String {
+        self.to_string()
+    }
 }
 
 /// The metadata of a file that changes when the file is written, replaced, or renamed over.
@@ -38,15 +58,15 @@ struct Stamp {
 /// other, so the first failure can be transient.
 const REPORTED_FAILURE: u32 = 2;
 
-impl<T> WatchedFiles<T> {
+impl<T, E: Described> WatchedFiles<T, E> {
     /// Reads the value with `read`, which opens `paths`.
     ///
     /// # Errors
     /// The error of `read`.
     pub(crate) fn open(
         paths: Vec<PathBuf>,
-        read: impl Fn() -> Result<T, NetError> + Send + Sync + 'static,
-    ) -> Result<Self, NetError> {
+        read: impl Fn() -> Result<T, E> + Send + Sync + 'static,
+    ) -> Result<Self, E> {
         // The stamps are taken before the files are read, so that a write during the read causes another reload.
         let stamps = stamps(&paths);
         let current = read()?;
@@ -54,7 +74,11 @@ impl<T> WatchedFiles<T> {
             paths,
             read: Box::new(read),
             current: RwLock::new(Arc::new(current)),
-            state: Mutex::new(State { stamps, failures: 0 }),
+            state: Mutex::new(State {
+                stamps,
+                failures: 0,
+                error: None,
+            }),
         })
     }
 
@@ -67,7 +91,7 @@ impl<T> WatchedFiles<T> {
     ///
     /// Blocks on the disk. Returns the message for the operator, or `None` if there is nothing new.
     pub(crate) fn refresh(&self) -> Option<String> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let stamps = stamps(&self.paths);
         if stamps == state.stamps && state.failures == 0 {
             return None;
@@ -77,23 +101,44 @@ impl<T> WatchedFiles<T> {
             Ok(value) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
                 state.failures = 0;
+                state.error = None;
                 Some(format!("read {} again, which changed", self.names()))
             }
             Err(error) => {
                 state.failures = state.failures.saturating_add(1);
-                (state.failures == REPORTED_FAILURE).then(|| {
-                    format!(
-                        "{error}; {}. The content before the change remains in use",
-                        error.remedy()
-                    )
-                })
+                let message = error.described();
+                state.error = Some(message.clone());
+                (state.failures == REPORTED_FAILURE)
+                    .then(|| format!("{message}. The content before the change remains in use"))
             }
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn names(&self) -> String {
         let names = self.paths.iter().map(|path| path.display().to_string());
         names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(feature = "client")]
+impl<T, E: Described> WatchedFiles<T, E> {
+    /// Returns whether there are files to read.
+    pub(crate) fn has_files(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    /// Returns the error of the last reload.
+    pub(crate) fn error(&self) -> Option<String> {
+        self.state().error.clone()
+    }
+
+    /// Makes the next [`refresh`](Self::refresh) read the files even if they have not changed.
+    pub(crate) fn invalidate(&self) {
+        self.state().stamps.clear();
     }
 }
 

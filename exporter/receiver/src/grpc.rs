@@ -2,16 +2,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use http::{Request, Response, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use pulsetrain_net::grpc::{RawCodec, is_message_limit};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{BoxFuture, Reservation};
 use tonic::{
     Status,
     body::Body,
-    codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    codec::CompressionEncoding,
     server::{Grpc, UnaryService},
 };
 
@@ -20,12 +21,6 @@ use crate::{
     ingest::{IngestHandler, Message, wait_until_held},
     rejection::Rejection,
 };
-
-/// The prefixes of tonic's errors for a message over the limit, before and after decompression.
-const TOO_LARGE: [&str; 2] = [
-    "Error, decoded message length too large",
-    "Error decompressing: size limit",
-];
 
 /// Returns whether a request is a gRPC request.
 pub(super) fn is_grpc<B>(request: &Request<B>) -> bool {
@@ -57,7 +52,7 @@ pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) 
         signal,
         sent: Arc::clone(&sent),
     };
-    let mut grpc = Grpc::new(RawCodec)
+    let mut grpc = Grpc::new(RawCodec::default())
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(handler.limits().bytes);
     let answer = match handler.admitted(grpc.unary(export, request)).await {
@@ -75,11 +70,7 @@ pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) 
 /// Replaces tonic's answer to a message that is too long, because its code makes clients retry forever.
 fn replace_too_long_answer(handler: &IngestHandler, answer: Response<Body>) -> Response<Body> {
     let status = Status::from_header_map(answer.headers());
-    let is_too_large = |status: Status| {
-        let message = status.message();
-        TOO_LARGE.iter().any(|prefix| message.starts_with(prefix))
-    };
-    if status.is_some_and(is_too_large) {
+    if status.is_some_and(|status| is_message_limit(&status)) {
         return rejected(handler, &handler.too_large()).into_http();
     }
     answer
@@ -126,43 +117,5 @@ impl UnaryService<Bytes> for Export {
                 Err(rejection) => Err(rejected(&handler, &rejection)),
             }
         })
-    }
-}
-
-/// A codec that passes bytes through.
-#[derive(Clone, Copy)]
-struct RawCodec;
-
-impl Codec for RawCodec {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self {
-        *self
-    }
-}
-
-impl Encoder for RawCodec {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(message);
-        Ok(())
-    }
-}
-
-impl Decoder for RawCodec {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(message.copy_to_bytes(message.remaining())))
     }
 }

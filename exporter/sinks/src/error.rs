@@ -4,7 +4,7 @@
 
 use std::{fmt, io, path::PathBuf};
 
-use pulsetrain_net::{ClientTlsFile, NetError};
+use pulsetrain_net::{NetError, client::ClientTlsFile};
 use pulsetrain_pipeline::Problem;
 
 /// The reason why a sink cannot be created.

@@ -34,7 +34,6 @@ pub use live::{
     PerfettoFilesSink, TraceSnapshot,
 };
 pub use otlp::{
-    Compression, Credentials, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password,
-    Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host,
+    HostAnswer, OtlpConfig, OtlpSettings, OtlpSink, Protocol, SignalConfig, ask_host,
 };
 pub use unfinished_file::UnfinishedFile;

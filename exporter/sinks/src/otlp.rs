@@ -1,36 +1,25 @@
 //! The OTLP sink: sends batches to a receiver over gRPC, HTTP/protobuf or HTTP/JSON.
 //!
-//! `config` resolves the endpoint and settings of each signal. `transport` is the HTTP client, with `tls`,
-//! `credentials` and `proxy`. `http` and `grpc` make one attempt and classify its outcome by the OTLP
-//! specification. `answer` and `delay` decode the response, `peer` and `advice` word errors.
+//! `config` resolves the endpoint and settings of each signal, and `client` opens its `net::client`. `http` and `grpc` make one
+//! attempt and classify its outcome by the OTLP specification. `answer` and `delay` decode the response, `peer` and `advice` word
+//! errors.
 
 pub(crate) mod advice;
 mod answer;
-mod body;
+mod client;
 mod config;
-mod credentials;
 mod delay;
 mod grpc;
 mod host;
 mod http;
 mod peer;
-mod proxy;
-mod tls;
-mod transport;
 
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
-pub use self::config::{
-    Compression, Credentials, Identity, NamedFile, OtlpConfig, OtlpSettings, Password, Protocol, Proxy,
-    ProxyRoute, SignalConfig, TlsFiles,
-};
+pub use self::config::{OtlpConfig, OtlpSettings, Protocol, SignalConfig};
 pub use self::host::{HostAnswer, ask_host};
-pub(crate) use self::{
-    answer::plain,
-    peer::{MAX_ANSWER_BYTES, Peer},
-    transport::{Transport, origin},
-};
+pub(crate) use self::{answer::plain, client::origin, peer::Peer};
 use self::{grpc::GrpcExporter, http::HttpExporter};
 use crate::SinkError;
 
@@ -115,11 +104,11 @@ impl Sink for OtlpSink {
 
 impl Exporter {
     fn new(signal: Signal, config: &SignalConfig) -> Result<Self, SinkError> {
-        let transport = Transport::new(config)?;
+        let client = config.client()?;
         Ok(match config.protocol {
-            Protocol::Grpc => Self::Grpc(GrpcExporter::new(transport, signal, config)),
+            Protocol::Grpc => Self::Grpc(GrpcExporter::new(client, signal, config)),
             Protocol::HttpProtobuf | Protocol::HttpJson => {
-                Self::Http(HttpExporter::new(transport, signal, config))
+                Self::Http(HttpExporter::new(client, signal, config))
             }
         })
     }

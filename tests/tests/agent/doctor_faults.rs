@@ -11,8 +11,8 @@ use std::{
 };
 
 use pulsetrain_tests::{
-    Answer, Certificates, Collector, FakeEndpoint, Folder, Judge, SmallDisk, as_unprivileged, command,
-    corpus, free_port, some_or_return,
+    Answer, Certificates, Collector, FakeEndpoint, Folder, ForwardProxy, Judge, SmallDisk, as_unprivileged,
+    command, corpus, free_port, some_or_return,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
@@ -218,6 +218,32 @@ fn address_without_a_prometheus_is_reported_with_one_fix() {
     );
     let text = format!("{found:?}");
     assert!(!text.contains("is it running there"), "{text}");
+}
+
+#[test]
+fn prometheus_is_asked_through_the_proxy_of_the_environment() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let series = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{"job":"trainer"},"value":[1792000000,"3"]}]}}"#;
+    let prometheus = FakeEndpoint::start([], Answer::Say(series.to_owned()));
+    let proxy = ForwardProxy::start(&prometheus.url());
+    let arguments = [
+        "--to",
+        &endpoint.url(),
+        "--prometheus",
+        "http://prometheus.invalid:9090",
+    ];
+    let asked = |no_proxy: &str| {
+        let variables = [("HTTP_PROXY", proxy.url()), ("NO_PROXY", no_proxy.to_owned())];
+        doctor(&variables, &arguments)
+    };
+    assert_only_fix(asked("*.invalid"), "dns error", "start Prometheus there");
+    assert_eq!(proxy.heads(), [""; 0]);
+    let found = findings_of(asked("*.example")).all;
+    assert!(
+        format!("{found:?}").contains("has series of the jobs trainer"),
+        "{found:#?}"
+    );
+    assert!(proxy.heads()[0].starts_with("GET http://prometheus.invalid:9090/api/v1/query?"));
 }
 
 /// Starts an agent whose receiver has this certificate.

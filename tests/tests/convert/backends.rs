@@ -4,6 +4,7 @@ mod faults;
 mod few_traces;
 mod jaeger;
 mod prometheus;
+mod proxy;
 mod secure;
 mod tempo;
 mod world;

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
+use pulsetrain_net::client::{ClientTls, Compression, Credentials, Identity, NamedFile, Password};
 use pulsetrain_pipeline::{MergeConfig, Problem, QueueConfig, RetryConfig, SinkTaskConfig};
-use pulsetrain_sinks::{
-    Compression, Credentials, Identity, NamedFile, OtlpSettings, Password, SinkError, TlsFiles,
-};
+use pulsetrain_sinks::{OtlpSettings, SinkError};
 use serde::Deserialize;
 
 use super::{
@@ -368,7 +367,7 @@ impl OtlpSection {
 }
 
 impl TlsSection {
-    fn files(&self, of: &OtlpSection) -> Result<TlsFiles, (Location, Problem)> {
+    fn files(&self, of: &OtlpSection) -> Result<ClientTls, (Location, Problem)> {
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some(Identity {
                 certificate: named("tls.certificate", certificate),
@@ -388,7 +387,7 @@ impl TlsSection {
                 .with_remedy("use https:// or grpcs://, or remove tls");
             return Err((endpoint.location, message));
         }
-        Ok(TlsFiles {
+        Ok(ClientTls {
             authority: self.ca.as_ref().map(|file| named("tls.ca", file)),
             identity,
             server_name: self.server_name.as_ref().map(|name| name.value.clone()),

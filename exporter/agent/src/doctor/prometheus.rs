@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_backends::{BackendError, BackendOptions, PrometheusBackend};
+use pulsetrain_net::client::ClientTls;
 
 use super::finding::{Findings, Subject};
 use crate::failure::Failure;
@@ -17,8 +18,8 @@ pub(super) async fn check(url: &str, timeout: Duration, findings: &mut Findings)
         headers: Vec::new(),
         timeout,
         max_traces: 0,
-        authority: None,
-        identity: None,
+        tls: ClientTls::default(),
+        variable: |name| std::env::var(name).ok(),
     };
     let prometheus = PrometheusBackend::new(url, &options).map_err(Failure::usage)?;
     let place = Subject::Prometheus(url.trim_end_matches('/').to_owned());

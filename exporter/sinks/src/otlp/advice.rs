@@ -1,8 +1,9 @@
 //! Advice for a failed delivery, by the kind of the failure.
 
-use std::{error::Error, io, iter};
+use std::{error::Error, io};
 
 use http::StatusCode;
+use pulsetrain_net::client::causes;
 use rustls::{AlertDescription, CertificateError};
 use tonic::Code;
 
@@ -229,12 +230,4 @@ pub(super) fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
     causes(error).find_map(|error| error.downcast_ref())
 }
 
-/// Iterates over an error and its causes. `io::Error::source` skips the wrapped error, so it is added.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    iter::successors(Some(error), |&error| {
-        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(inner) => Some(inner as &(dyn Error + 'static)),
-            None => error.source(),
-        }
-    })
 }

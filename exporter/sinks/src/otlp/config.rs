@@ -5,26 +5,21 @@
 //! override the environment for every signal. The settings of the environment apply only to its own endpoint.
 //! Variables come from a lookup of the caller; this module reads no environment, file or network.
 
-mod compression;
 mod endpoint;
 mod headers;
-mod proxy;
 mod settings;
 mod variables;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Uri};
+use pulsetrain_net::client::{ClientTls, Compression, Credentials, Proxy, is_loopback};
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::Problem;
 
-pub use self::{
-    compression::Compression,
-    proxy::{Proxy, ProxyRoute},
-    settings::{Credentials, OtlpSettings, Password},
-};
+pub use self::settings::OtlpSettings;
 use self::{endpoint::Endpoint, variables::Variables};
-use super::{peer::MAX_REQUEST_BYTES, transport};
+use super::{client::origin, peer::MAX_REQUEST_BYTES};
 use crate::SinkError;
 
 /// The endpoint and the settings of each signal.
@@ -53,7 +48,7 @@ pub struct SignalConfig {
     /// The compression of request bodies.
     pub compression: Compression,
     /// The PEM files for TLS. They are read only if the endpoint is `https`.
-    pub tls: TlsFiles,
+    pub tls: ClientTls,
     /// The credentials of the client, for the `authorization` header.
     pub credentials: Option<Credentials>,
     /// The proxy of the endpoint.
@@ -82,37 +77,6 @@ impl Protocol {
             Self::HttpProtobuf | Self::HttpJson => MAX_REQUEST_BYTES,
         }
     }
-}
-
-/// The TLS settings of a client, each file with the setting that names it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The certificate authorities that replace those of the system.
-    pub authority: Option<NamedFile>,
-    /// The client certificate.
-    pub identity: Option<Identity>,
-    /// The name that the server's certificate must have, instead of the host of the endpoint.
-    pub server_name: Option<String>,
-    /// Accepts every certificate: the connection is encrypted, but the receiver is not authenticated.
-    pub insecure_skip_verify: bool,
-}
-
-/// A client's certificate chain and its private key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The certificate chain.
-    pub certificate: NamedFile,
-    /// The private key.
-    pub key: NamedFile,
-}
-
-/// A file with the variable or the key that names it, for messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedFile {
-    /// The variable or the key.
-    pub variable: String,
-    /// The file.
-    pub path: PathBuf,
 }
 
 impl OtlpConfig {
@@ -193,7 +157,7 @@ impl OtlpConfig {
     pub fn by_receiver(&self) -> Vec<Self> {
         let mut parts: Vec<(String, Signals)> = Vec::new();
         for signal in self.signals.iter() {
-            let origin = transport::origin(&self.signal(signal).endpoint);
+            let origin = origin(&self.signal(signal).endpoint);
             match parts.iter_mut().find(|(known, _)| *known == origin) {
                 Some((_, signals)) => signals.insert(signal),
                 None => parts.push((origin, [signal].into_iter().collect())),
@@ -210,7 +174,7 @@ impl OtlpConfig {
     pub fn name(&self) -> String {
         let mut origins: Vec<String> = Vec::new();
         for signal in self.signals.iter() {
-            let origin = transport::origin(&self.signal(signal).endpoint);
+            let origin = origin(&self.signal(signal).endpoint);
             if !origins.contains(&origin) {
                 origins.push(origin);
             }
@@ -272,11 +236,13 @@ impl SignalConfig {
         };
         let has_secret = self.credentials.is_some() || self.headers.keys().any(is_secret);
         let host = self.endpoint.host().unwrap_or_default();
-        let is_clear = self.endpoint.scheme_str() == Some("http") && !proxy::is_loopback(host);
+        let is_clear = self.endpoint.scheme_str() == Some("http") && !is_loopback(host);
         (has_secret && is_clear).then(|| {
-            let origin = transport::origin(&self.endpoint);
-            Problem::new(format!("credentials travel unencrypted to {origin}"))
-                .with_remedy("use https:// or grpcs://")
+            Problem::new(format!(
+                "credentials travel unencrypted to {}",
+                origin(&self.endpoint)
+            ))
+            .with_remedy("use https:// or grpcs://")
         })
     }
 }

@@ -1,6 +1,6 @@
-//! The retry delay of a receiver: `Retry-After` over HTTP, `google.rpc.RetryInfo` over gRPC.
+//! The retry delay of a receiver over gRPC: `google.rpc.RetryInfo`.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use pulsetrain_otlp::wire::{Reader, Value};
 
@@ -8,17 +8,6 @@ use pulsetrain_otlp::wire::{Reader, Value};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RetryInfo {
     pub(super) delay: Option<Duration>,
-}
-
-/// Parses `Retry-After`, seconds or an HTTP date, relative to the wall time `unix_now`. A date in the past is
-/// no delay.
-pub(super) fn retry_after(value: &str, unix_now: Duration) -> Option<Duration> {
-    let value = value.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(date.duration_since(UNIX_EPOCH + unix_now).unwrap_or_default())
 }
 
 /// Finds `RetryInfo` in the bytes of a `google.rpc.Status`: `details = 3`, a list of `Any { type_url = 1,
@@ -66,22 +55,6 @@ fn number(message: &[u8], number: u32) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const NOW: Duration = Duration::from_secs(784_111_777); // Sun, 06 Nov 1994 08:49:37 GMT
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let read = |value| retry_after(value, NOW);
-        assert_eq!(read("120"), Some(Duration::from_secs(120)));
-        assert_eq!(read(" 0 "), Some(Duration::ZERO));
-        assert_eq!(
-            read("Sun, 06 Nov 1994 08:50:07 GMT"),
-            Some(Duration::from_secs(30))
-        );
-        assert_eq!(read("Sun, 06 Nov 1994 08:00:00 GMT"), Some(Duration::ZERO));
-        assert_eq!(read("soon"), None);
-        assert_eq!(read("-1"), None);
-    }
 
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         let length = u8::try_from(bytes.len()).unwrap();

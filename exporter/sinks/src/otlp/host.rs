@@ -1,18 +1,14 @@
 //! A plain GET request to the host of an endpoint, with its TLS settings and headers, for diagnostics.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Uri, header::DATE, uri::PathAndQuery};
-use http_body_util::{BodyExt, Limited};
+use http::{Request, Uri, uri::PathAndQuery};
+use http_body_util::Full;
+use pulsetrain_net::client::date;
 use pulsetrain_pipeline::clock;
-use tonic::body::Body;
 
-use super::{
-    config::{Protocol, SignalConfig},
-    peer::MAX_ANSWER_BYTES,
-    transport::Transport,
-};
+use super::config::{Protocol, SignalConfig};
 
 /// The response of a host.
 #[derive(Clone, Debug, Default)]
@@ -40,30 +36,15 @@ pub async fn ask_host(config: &SignalConfig, path: &'static str, within: Duratio
 async fn ask(config: &SignalConfig, path: &'static str) -> Option<HostAnswer> {
     let mut url = config.endpoint.clone().into_parts();
     url.path_and_query = Some(PathAndQuery::from_static(path));
-    let mut request = Request::new(Body::empty());
-    *request.method_mut() = Method::GET;
+    let mut request = Request::new(Full::default());
     *request.uri_mut() = Uri::from_parts(url).ok()?;
     request.headers_mut().clone_from(&config.headers);
     let began = clock::now();
-    let (head, body) = Transport::new(config)
-        .ok()?
-        .send(request)
-        .await
-        .ok()?
-        .into_parts();
-    let took = clock::now().saturating_duration_since(began);
-    let date = head.headers.get(DATE).map(HeaderValue::to_str)?.ok();
-    let since_1970 = |text| {
-        httpdate::parse_http_date(text)
-            .ok()?
-            .duration_since(UNIX_EPOCH)
-            .ok()
-    };
-    let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.ok()?;
+    let answer = config.client().ok()?.exchange(request).await.ok()?;
     Some(HostAnswer {
-        status: head.status.as_u16(),
-        clock: date.and_then(since_1970),
-        took,
-        body: body.to_bytes(),
+        status: answer.status().as_u16(),
+        clock: date(answer.headers()),
+        took: clock::now().saturating_duration_since(began),
+        body: answer.into_body(),
     })
 }

@@ -5,27 +5,26 @@
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, StatusCode, Uri,
-    header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
     response,
 };
-use http_body_util::{BodyExt, Full, Limited};
-use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, Delivery, clock};
-use tonic::body::Body;
+use http_body_util::Full;
+use pulsetrain_net::client::{Client, Compression, retry_after};
+use pulsetrain_otlp::{Signal, json};
+use pulsetrain_pipeline::{Batch, Delivery};
 
 use super::{
     advice,
     answer::{self, BodyFormat},
-    body,
-    config::{Compression, Protocol, SignalConfig},
-    peer::{MAX_ANSWER_BYTES, Peer},
-    transport::Transport,
+    client::origin,
+    config::{Protocol, SignalConfig},
+    peer::Peer,
 };
 
 /// Sends one signal over HTTP/protobuf or HTTP/JSON.
 #[derive(Clone)]
 pub(super) struct HttpExporter {
-    transport: Transport,
+    client: Client,
     peer: Peer,
     signal: Signal,
     url: Uri,
@@ -35,18 +34,14 @@ pub(super) struct HttpExporter {
 }
 
 impl HttpExporter {
-    pub(super) fn new(transport: Transport, signal: Signal, config: &SignalConfig) -> Self {
-        let shown = format!(
-            "{}{}",
-            super::transport::origin(&config.endpoint),
-            config.endpoint.path()
-        );
+    pub(super) fn new(client: Client, signal: Signal, config: &SignalConfig) -> Self {
+        let shown = format!("{}{}", origin(&config.endpoint), config.endpoint.path());
         let format = match config.protocol {
             Protocol::HttpJson => BodyFormat::Json,
             Protocol::HttpProtobuf | Protocol::Grpc => BodyFormat::Protobuf,
         };
         Self {
-            transport,
+            client,
             peer: Peer::new(shown, config),
             signal,
             url: config.endpoint.clone(),
@@ -57,38 +52,48 @@ impl HttpExporter {
     }
 
     pub(super) async fn export(&self, batch: &Batch) -> Delivery {
-        match self.body(batch).await {
-            Ok(body) => self.peer.within_timeout(self.attempt(body, batch.items())).await,
-            Err(refused) => refused,
+        let body = match self.body(batch).await {
+            Ok(body) => body,
+            Err(refused) => return refused,
+        };
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        request.uri_mut().clone_from(&self.url);
+        request.headers_mut().clone_from(&self.headers);
+        match self.client.exchange(request).await {
+            Ok(answer) => {
+                let (head, body) = answer.into_parts();
+                self.outcome(&head, &body, batch.items())
+            }
+            Err(error) => self.peer.failed(&error),
         }
     }
 
     async fn body(&self, batch: &Batch) -> Result<Bytes, Delivery> {
         self.peer.check_size(batch.bytes().len())?;
         let text = match self.format {
-            BodyFormat::Json => body::json(batch)
-                .await
-                .map_err(|error| self.peer.refused(error, None))?,
+            BodyFormat::Json => self.json(batch).await?,
             BodyFormat::Protobuf | BodyFormat::Text => batch.bytes().clone(),
         };
         self.peer.check_size(text.len())?;
-        body::compress(text, self.compression)
-            .await
-            .map_err(|error| self.peer.refused(error, None))
+        let compressed = self.compression.compress(text).await;
+        compressed.map_err(|error| self.peer.failed(&error))
     }
 
-    async fn attempt(&self, body: Bytes, items: u32) -> Delivery {
-        let mut request = Request::new(Body::new(Full::new(body)));
-        *request.method_mut() = Method::POST;
-        request.uri_mut().clone_from(&self.url);
-        request.headers_mut().clone_from(&self.headers);
-        let (head, body) = match self.transport.send(request).await {
-            Ok(answer) => answer.into_parts(),
-            Err(error) => return self.peer.unreachable(&error),
-        };
-        match Limited::new(body, MAX_ANSWER_BYTES).collect().await {
-            Ok(body) => self.outcome(&head, &body.to_bytes(), items),
-            Err(error) => self.peer.unreadable(error.as_ref()),
+    /// Returns the batch as OTLP/JSON, which is encoded on the blocking pool.
+    async fn json(&self, batch: &Batch) -> Result<Bytes, Delivery> {
+        let (signal, bytes) = (batch.signal(), batch.bytes().clone());
+        let text = tokio::task::spawn_blocking(move || {
+            let mut text = Vec::with_capacity(3 * bytes.len());
+            json::encode(signal, &bytes, &mut text).map(|()| text)
+        });
+        match text.await {
+            Ok(Ok(text)) => Ok(text.into()),
+            Ok(Err(error)) => {
+                let what = format_args!("not sent: the batch is not OTLP protobuf: {error}");
+                Err(self.peer.refused(what, None))
+            }
+            Err(error) => Err(self.peer.refused(format_args!("not sent: {error}"), None)),
         }
     }
 
@@ -109,16 +114,12 @@ impl HttpExporter {
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
                 let advice = advice::http_status(head.status, &text);
-                self.peer.retry(retry_after(head), what, advice)
+                self.peer.retry(retry_after(&head.headers), what, advice)
             }
             StatusCode::NOT_FOUND => self
                 .peer
                 .unsupported(what, advice::http_status(head.status, &text)),
-            StatusCode::UNAUTHORIZED => match self.transport.credentials_refused() {
-                // The batch waits for valid credentials.
-                Some(advice) => self.peer.wait_for_credentials(what, advice),
-                None => self.peer.denied(what, Some(advice::CREDENTIALS)),
-            },
+            StatusCode::UNAUTHORIZED => self.peer.unauthenticated(what, self.client.credentials_refused()),
             StatusCode::PAYLOAD_TOO_LARGE => {
                 self.peer.too_large(what, advice::http_status(head.status, &text))
             }
@@ -143,9 +144,6 @@ fn is_denial(status: StatusCode) -> bool {
 
 fn headers(config: &SignalConfig, format: BodyFormat) -> HeaderMap {
     let mut headers = config.headers.clone();
-    headers
-        .entry(USER_AGENT)
-        .or_insert(HeaderValue::from_static(super::USER_AGENT));
     headers.insert(
         CONTENT_TYPE,
         HeaderValue::from_static(match format {
@@ -157,9 +155,4 @@ fn headers(config: &SignalConfig, format: BodyFormat) -> HeaderMap {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
     }
     headers
-}
-
-fn retry_after(head: &response::Parts) -> Option<std::time::Duration> {
-    let value = head.headers.get(RETRY_AFTER)?.to_str().ok()?;
-    super::delay::retry_after(value, clock::unix_now())
 }

@@ -1,20 +1,17 @@
-//! The receiver of one signal: its name in messages, the limits of an attempt, and the kinds of failure.
+//! The receiver of one signal: its name in messages, the limit of a request, and the kinds of failure.
 
-use std::{error::Error, fmt::Display, future::Future, time::Duration};
+use std::{fmt::Display, time::Duration};
 
-use http_body_util::LengthLimitError;
+use pulsetrain_net::client::{RefusedFile, RequestError};
 use pulsetrain_pipeline::{Delivery, Problem};
 
 use super::{
     advice::{self, Advice, Encryption},
     config::{Protocol, SignalConfig},
-    transport::TransportError,
 };
 
 /// The maximum size of a request before compression (OTLP specification, "Message size").
 pub(super) const MAX_REQUEST_BYTES: usize = 64 << 20;
-/// The maximum size of a response. A longer one is a permanent error (OTLP specification, "Message size").
-pub(crate) const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// The receiver of one signal.
 #[derive(Clone)]
@@ -22,7 +19,6 @@ pub(crate) struct Peer {
     url: String,
     protocol: Protocol,
     encryption: Encryption,
-    timeout: Option<Duration>,
 }
 
 impl Peer {
@@ -31,22 +27,6 @@ impl Peer {
             url,
             protocol: config.protocol,
             encryption: Encryption::of(config),
-            timeout: config.timeout,
-        }
-    }
-
-    /// Runs one attempt with the timeout. After a timeout the delivery may be retried.
-    pub(crate) async fn within_timeout(&self, attempt: impl Future<Output = Delivery>) -> Delivery {
-        let Some(limit) = self.timeout else {
-            return attempt.await;
-        };
-        match tokio::time::timeout(limit, attempt).await {
-            Ok(delivery) => delivery,
-            Err(_) => self.retry(
-                None,
-                format_args!("no complete answer within {limit:?}"),
-                Some(advice::SLOW),
-            ),
         }
     }
 
@@ -55,14 +35,6 @@ impl Peer {
         Delivery::Retry {
             after,
             problem: self.problem(what, advice),
-        }
-    }
-
-    /// Returns a delivery that waits for valid credentials in a file, with the advice about the file.
-    pub(super) fn wait_for_credentials(&self, what: impl Display, advice: String) -> Delivery {
-        Delivery::Retry {
-            after: None,
-            problem: self.problem(what, None).with_remedy(advice),
         }
     }
 
@@ -86,28 +58,48 @@ impl Peer {
         Delivery::Unsupported(self.problem(what, advice))
     }
 
-    /// Returns the delivery of a failed connection. If it broke during the request, the batch may have
-    /// arrived; it is sent again.
-    pub(crate) fn unreachable(&self, error: &TransportError) -> Delivery {
-        let what = advice::chain(error);
-        let advice = advice::transport(error, self.protocol, self.encryption);
+    /// Returns the delivery of a request without a complete response. If a connection broke during the request, the batch
+    /// may have arrived; it is sent again.
+    pub(crate) fn failed(&self, error: &RequestError) -> Delivery {
         match error {
-            TransportError::Request(_) => Delivery::Unreachable(self.problem(what, advice)),
-            TransportError::Answer(_) | TransportError::Body(_) => self.retry(None, what, advice),
+            RequestError::TooLarge { .. } => self.refused(error, Some(advice::NOT_A_RECEIVER)),
+            RequestError::Compress(_) => self.refused(error, None),
+            RequestError::Timeout { .. } => self.retry(None, error, Some(advice::SLOW)),
+            // The head of the response has arrived, so the protocol is right.
+            RequestError::Truncated(_) if self.protocol != Protocol::Grpc => {
+                self.retry(None, advice::chain(error), None)
+            }
+            _ => {
+                let what = advice::chain(error);
+                let advice = advice::transport(error, self.protocol, self.encryption);
+                match error {
+                    RequestError::Unreachable(_) => Delivery::Unreachable(self.problem(what, advice)),
+                    _ => self.retry(None, what, advice),
+                }
+            }
         }
     }
 
-    /// Returns the delivery of a response that is too long or incomplete.
-    pub(crate) fn unreadable(&self, error: &(dyn Error + 'static)) -> Delivery {
-        match advice::find::<LengthLimitError>(error) {
-            Some(_) => self.answer_too_large(),
-            None => self.retry(None, advice::chain(error), None),
+    /// Returns the delivery after rejected credentials, given their file. With a file, the batch waits for valid
+    /// credentials.
+    pub(crate) fn unauthenticated(&self, what: impl Display, file: Option<RefusedFile>) -> Delivery {
+        let Some(RefusedFile { path, read_error }) = file else {
+            return self.denied(what, Some(advice::CREDENTIALS));
+        };
+        let path = path.display();
+        let remedy = match read_error {
+            None => format!(
+                "the credentials in {path} were refused: write valid ones there; the file is read again before the next \
+                 attempt, and nothing is lost until then"
+            ),
+            Some(read_error) => format!(
+                "{path} cannot be read ({read_error}) and the credentials that it held before were refused: write valid ones there"
+            ),
+        };
+        Delivery::Retry {
+            after: None,
+            problem: self.problem(what, None).with_remedy(remedy),
         }
-    }
-
-    pub(crate) fn answer_too_large(&self) -> Delivery {
-        let what = format_args!("the answer is longer than {MAX_ANSWER_BYTES} bytes");
-        self.refused(what, Some(advice::NOT_A_RECEIVER))
     }
 
     /// Returns `Err` for a request over the limit of the specification.

@@ -13,16 +13,16 @@ use http::{
     HeaderMap, HeaderValue, Method, Request, StatusCode, Uri,
     header::{CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT},
 };
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
+use pulsetrain_net::client::Client;
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
-use tonic::body::Body;
 
 use self::samples::Samples;
 use super::{PrometheusConfig, PrometheusStore, ingest::Ingest, sink::delivery};
 use crate::{
     OtlpConfig, SignalConfig, SinkError,
-    otlp::{MAX_ANSWER_BYTES, Peer, Protocol, Transport, advice, origin, plain},
+    otlp::{Peer, Protocol, advice, origin, plain},
 };
 
 const TOO_OLD: &str = "the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus, or \
@@ -34,7 +34,7 @@ const NO_RECEIVER: &str =
 pub struct RemoteWriteSink {
     name: String,
     ingest: Ingest<Samples>,
-    transport: Transport,
+    client: Client,
     peer: Peer,
     url: Uri,
     headers: HeaderMap,
@@ -65,7 +65,7 @@ impl RemoteWriteSink {
         Ok(Self {
             name: format!("remote-write {shown}"),
             ingest: Ingest::into_receiver(PrometheusStore::new(config), Samples::default()),
-            transport: Transport::new(&settings)?,
+            client: settings.client()?,
             peer: Peer::new(shown, &settings),
             url: address,
             headers: headers(settings.headers),
@@ -85,7 +85,7 @@ impl RemoteWriteSink {
         let requests = self.ingest.receiver().requests();
         let (count, mut refused, mut points) = (requests.len(), Vec::new(), 0);
         for request in requests {
-            match self.peer.within_timeout(self.attempt(request.bytes)).await {
+            match self.attempt(request.bytes).await {
                 Delivery::Delivered => {}
                 // A request is rejected because of its samples. The others may be accepted.
                 Delivery::Refused(problem) => {
@@ -122,17 +122,13 @@ impl RemoteWriteSink {
     }
 
     async fn attempt(&self, body: Bytes) -> Delivery {
-        let mut request = Request::new(Body::new(Full::new(body)));
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         request.uri_mut().clone_from(&self.url);
         request.headers_mut().clone_from(&self.headers);
-        let (head, body) = match self.transport.send(request).await {
-            Ok(answer) => answer.into_parts(),
-            Err(error) => return self.peer.unreachable(&error),
-        };
-        match Limited::new(body, MAX_ANSWER_BYTES).collect().await {
-            Ok(body) => self.outcome(head.status, &body.to_bytes()),
-            Err(error) => self.peer.unreadable(error.as_ref()),
+        match self.client.exchange(request).await {
+            Ok(answer) => self.outcome(answer.status(), answer.body()),
+            Err(error) => self.peer.failed(&error),
         }
     }
 

@@ -7,9 +7,10 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_net::client::{Credentials, NamedFile, Password};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Delivery, Sink};
-use pulsetrain_sinks::{Credentials, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password, SinkError};
+use pulsetrain_sinks::{OtlpConfig, OtlpSettings, OtlpSink, SinkError};
 use tempfile::NamedTempFile;
 
 use crate::{

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use pulsetrain_net::client::ClientTls;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Delivery, Sink};
-use pulsetrain_sinks::{OtlpConfig, OtlpSettings, OtlpSink, TlsFiles};
+use pulsetrain_sinks::{OtlpConfig, OtlpSettings, OtlpSink};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{TcpListener, TcpStream},
@@ -109,10 +110,10 @@ async fn plain_http_is_forwarded_with_the_credentials_of_the_proxy() {
 async fn tls_and_grpc_go_through_a_tunnel() {
     let certificates = Certificates::make();
     let tls = OtlpSettings {
-        tls: TlsFiles {
+        tls: ClientTls {
             authority: Some(certificates.named("tls.ca", "ca.pem")),
             server_name: Some("127.0.0.1".to_owned()),
-            ..TlsFiles::default()
+            ..ClientTls::default()
         },
         ..OtlpSettings::default()
     };
@@ -204,10 +205,10 @@ async fn forward_socks(listener: TcpListener, to: String) -> [String; 3] {
 async fn socks_proxy_resolves_the_host_of_the_endpoint_and_gets_user_and_password() {
     let certificates = Certificates::make();
     let tls = OtlpSettings {
-        tls: TlsFiles {
+        tls: ClientTls {
             authority: Some(certificates.named("tls.ca", "ca.pem")),
             server_name: Some("127.0.0.1".to_owned()),
-            ..TlsFiles::default()
+            ..ClientTls::default()
         },
         ..OtlpSettings::default()
     };

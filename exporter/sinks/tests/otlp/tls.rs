@@ -2,9 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use pulsetrain_net::client::{ClientTls, Identity, NamedFile};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Delivery, Sink};
-use pulsetrain_sinks::{Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, SinkError, TlsFiles};
+use pulsetrain_sinks::{OtlpConfig, OtlpSettings, OtlpSink, SinkError};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{
     RootCertStore, ServerConfig,
@@ -237,11 +238,11 @@ fn unusable_pem_file_is_an_error_with_its_variable_and_path() {
 }
 
 /// Delivers a batch with these settings of a section.
-async fn deliver(scheme: &str, receiver: &Receiver, tls: &TlsFiles) -> Delivery {
+async fn deliver(scheme: &str, receiver: &Receiver, tls: &ClientTls) -> Delivery {
     sink(scheme, receiver, tls).deliver(&batch(Signal::Metrics)).await
 }
 
-fn sink(scheme: &str, receiver: &Receiver, tls: &TlsFiles) -> OtlpSink {
+fn sink(scheme: &str, receiver: &Receiver, tls: &ClientTls) -> OtlpSink {
     let settings = OtlpSettings {
         tls: tls.clone(),
         ..OtlpSettings::default()
@@ -253,16 +254,16 @@ fn sink(scheme: &str, receiver: &Receiver, tls: &TlsFiles) -> OtlpSink {
 #[tokio::test]
 async fn certificate_for_another_name_needs_server_name_or_disabled_verification() {
     let certificates = Certificates::make();
-    let trusting = TlsFiles {
+    let trusting = ClientTls {
         authority: Some(certificates.named("tls.ca", "ca.pem")),
-        ..TlsFiles::default()
+        ..ClientTls::default()
     };
     for (scheme, answer) in KINDS {
         let server = certificates.server_with(certificates.signed("collector.test"), false);
         let receiver = Receiver::start_tls(server, answer).await;
         let message = retry(deliver(scheme, &receiver, &trusting).await).1;
         assert!(message.contains("tls.server_name"), "{scheme}: {message}");
-        let named = TlsFiles {
+        let named = ClientTls {
             server_name: Some("collector.test".to_owned()),
             ..trusting.clone()
         };
@@ -271,9 +272,9 @@ async fn certificate_for_another_name_needs_server_name_or_disabled_verification
             Delivery::Delivered,
             "{scheme}"
         );
-        let unchecked = TlsFiles {
+        let unchecked = ClientTls {
             insecure_skip_verify: true,
-            ..TlsFiles::default()
+            ..ClientTls::default()
         };
         assert_eq!(
             deliver(scheme, &receiver, &unchecked).await,
@@ -286,9 +287,9 @@ async fn certificate_for_another_name_needs_server_name_or_disabled_verification
 #[tokio::test]
 async fn expired_certificate_is_reported() {
     let certificates = Certificates::make();
-    let trusting = TlsFiles {
+    let trusting = ClientTls {
         authority: Some(certificates.named("tls.ca", "ca.pem")),
-        ..TlsFiles::default()
+        ..ClientTls::default()
     };
     for (scheme, answer) in KINDS {
         let server = certificates.server_with(certificates.signed_until("127.0.0.1", 2001), false);
@@ -310,13 +311,13 @@ async fn renewed_certificates_are_used_without_a_restart() {
             certificates.write(&format!("used-{name}"), &of_other);
         }
         let receiver = Receiver::start_tls(certificates.server(true), answer).await;
-        let tls = TlsFiles {
+        let tls = ClientTls {
             authority: Some(certificates.named("tls.ca", "used-ca.pem")),
             identity: Some(Identity {
                 certificate: certificates.named("tls.certificate", "used-client.pem"),
                 key: certificates.named("tls.key", "used-client.key"),
             }),
-            ..TlsFiles::default()
+            ..ClientTls::default()
         };
         let mut sink = sink(scheme, &receiver, &tls);
         retry(sink.deliver(&batch(Signal::Logs)).await);

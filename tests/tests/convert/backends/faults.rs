@@ -1,5 +1,7 @@
 //! Stores that fail: each conversion ends in time, and its message has the cause and the fix.
 
+use std::time::Duration;
+
 use pulsetrain_tests::{Answer, FakeEndpoint, Finished, free_port};
 
 use crate::backends::world::{Conversion, exists, problems};
@@ -36,6 +38,16 @@ fn busy_trace_store_is_retried() {
     assert!(exists(&conversion.path("out.jsonl")));
     assert_eq!(store.received().len(), 4);
     assert_eq!(store.received()[0].headers["accept"], "application/protobuf");
+}
+
+#[test]
+fn retry_after_date_is_compared_with_the_clock_of_the_store() {
+    let [now, later] = ["Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:39 GMT"];
+    let store = FakeEndpoint::start([Answer::BusyUntil(now, later)], Answer::Say(response("")));
+    let (_, finished) = by_id(&store, &[]);
+    finished.expect_code(0);
+    let [busy, next] = [0, 1].map(|place| store.received()[place].at);
+    assert!(next - busy >= Duration::from_secs(2), "{:?}", next - busy);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::backends::world::{Conversion, Steps, exists, problems, protobuf, trac
 const ID: &str = "5e000000000000000000000000000001";
 
 /// The arguments that query each store, and its responses.
-const STORES: [(&str, &[&str], &[&str]); 3] = [
+pub(crate) const STORES: [(&str, &[&str], &[&str]); 3] = [
     (
         "--tempo",
         &["--trace-id", ID],

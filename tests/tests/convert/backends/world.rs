@@ -112,9 +112,18 @@ impl Conversion {
 
     /// Converts into a file of this name.
     pub(crate) fn run(&self, name: &str) -> Finished {
+        self.run_with(name, &[])
+    }
+
+    /// As [`run`](Self::run), with variables.
+    pub(crate) fn run_with(&self, name: &str, variables: &[(&str, &str)]) -> Finished {
         let mut command = command(["convert", "--json", "-o"]);
         command.arg(self.path(name)).args(&self.arguments);
         command.env_remove("PULSETRAIN_HEADERS");
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"] {
+            command.env_remove(name).env_remove(name.to_lowercase());
+        }
+        command.envs(variables.iter().copied());
         Finished::of(&mut command)
     }
 

@@ -1,10 +1,13 @@
 //! The arguments of `convert` for trace stores.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use pulsetrain_backends::BackendOptions;
-
+use pulsetrain_net::client::{ClientTls, Identity, NamedFile};
 use pulsetrain_pipeline::Problem;
 
 use crate::{config::parsed_time, failure::Failure};
@@ -122,14 +125,29 @@ impl BackendArguments {
 
     /// Returns the options of the requests to the stores.
     pub(super) fn options(&self) -> BackendOptions {
+        let identity = self.client_certificate.as_ref().zip(self.client_key.as_ref());
         let tenant = self.tenant.iter().map(|id| (TENANT.to_owned(), id.clone()));
         BackendOptions {
             headers: self.headers.iter().cloned().chain(tenant).collect(),
             timeout: self.timeout,
             max_traces: self.limit,
-            authority: self.ca.clone(),
-            identity: self.client_certificate.clone().zip(self.client_key.clone()),
+            tls: ClientTls {
+                authority: self.ca.as_ref().map(|path| named("--ca", path)),
+                identity: identity.map(|(certificate, key)| Identity {
+                    certificate: named("--client-certificate", certificate),
+                    key: named("--client-key", key),
+                }),
+                ..ClientTls::default()
+            },
+            variable: |name| std::env::var(name).ok(),
         }
+    }
+}
+
+fn named(option: &str, path: &Path) -> NamedFile {
+    NamedFile {
+        variable: option.to_owned(),
+        path: path.to_owned(),
     }
 }
 

@@ -56,21 +56,13 @@ pub(super) async fn fetch(
             Ok(None) => report.problem(format!("there is no trace {id}")),
             Err(error) => {
                 report_lost(report, &id, &error);
-                if is_gone(&error) {
+                if error.is_gone() {
                     let rest = ids.by_ref().count();
                     report_not_asked(report, rest as u64);
                 }
             }
         }
     }
-}
-
-/// Returns whether the next request would fail in the same way, after the same wait.
-fn is_gone(error: &BackendError) -> bool {
-    matches!(
-        error,
-        BackendError::Unreachable { .. } | BackendError::Timeout { .. }
-    )
 }
 
 /// Reports the traces that were not requested.

@@ -1,10 +1,11 @@
 //! The receiver settings of a configuration section.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use http::HeaderMap;
+use pulsetrain_net::client::{ClientTls, Compression, Credentials};
 
-use super::{Compression, NamedFile, TlsFiles, headers};
+use super::headers;
 use crate::SinkError;
 
 /// The settings of one section, for all signals. A missing setting comes from the environment if both
@@ -22,30 +23,7 @@ pub struct OtlpSettings {
     /// The compression of request bodies.
     pub compression: Option<Compression>,
     /// The TLS settings.
-    pub tls: TlsFiles,
-}
-
-/// The credentials in the `authorization` header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credentials {
-    /// `Bearer` with a token from a file.
-    Bearer(NamedFile),
-    /// `Basic` with a user and a password (RFC 7617).
-    Basic {
-        /// The user.
-        user: String,
-        /// The password.
-        password: Password,
-    },
-}
-
-/// A password, or the file that contains it.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Password {
-    /// The password.
-    Text(String),
-    /// The file.
-    File(NamedFile),
+    pub tls: ClientTls,
 }
 
 impl OtlpSettings {
@@ -59,15 +37,5 @@ impl OtlpSettings {
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<HeaderMap, SinkError> {
         headers::from_pairs(name, pairs)
-    }
-}
-
-impl fmt::Debug for Password {
-    /// Hides the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(_) => f.write_str("Text(..)"),
-            Self::File(file) => f.debug_tuple("File").field(file).finish(),
-        }
     }
 }

@@ -1,3 +1,5 @@
+use pulsetrain_net::client::{Identity, NamedFile};
+
 use super::*;
 
 fn env(variables: &[(&'static str, &'static str)]) -> impl Fn(&str) -> Option<String> {
@@ -42,7 +44,7 @@ fn defaults_are_protobuf_to_localhost_with_a_timeout_of_ten_seconds() {
         assert_eq!(settings.protocol, Protocol::HttpProtobuf);
         assert_eq!(settings.timeout, Some(Duration::from_secs(10)));
         assert_eq!(settings.compression, Compression::None);
-        assert_eq!(settings.tls, TlsFiles::default());
+        assert_eq!(settings.tls, ClientTls::default());
         assert!(settings.headers.is_empty());
     }
 }
@@ -420,9 +422,9 @@ fn section_settings_override_the_environment_for_every_signal() {
         headers: Some(OtlpSettings::headers("headers", [("authorization", "of-section")]).unwrap()),
         timeout: Some(Duration::from_millis(7)),
         compression: Some(Compression::Zstd(3)),
-        tls: TlsFiles {
+        tls: ClientTls {
             authority: Some(own("tls.ca")),
-            ..TlsFiles::default()
+            ..ClientTls::default()
         },
         ..OtlpSettings::default()
     };

@@ -5,13 +5,13 @@
 use std::{cell::RefCell, time::Duration};
 
 use http::HeaderMap;
+use pulsetrain_net::client::{
+    ClientTls, Compression, Credentials, Identity, NamedFile, Proxy, ProxyVariableError,
+};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::Problem;
 
-use super::{
-    Compression, Credentials, Endpoint, Identity, NamedFile, OtlpSettings, Protocol, Proxy, TlsFiles,
-    headers, proxy::NotAProxy,
-};
+use super::{Endpoint, OtlpSettings, Protocol, headers};
 use crate::SinkError;
 
 /// The default of `OTEL_EXPORTER_OTLP_TIMEOUT` (specification, protocol/exporter.md).
@@ -147,7 +147,7 @@ impl<'a> Variables<'a> {
         setting.or_else(variable).unwrap_or_default()
     }
 
-    pub(super) fn tls(&self, signal: Signal, to: &Endpoint) -> Result<TlsFiles, SinkError> {
+    pub(super) fn tls(&self, signal: Signal, to: &Endpoint) -> Result<ClientTls, SinkError> {
         let set = self
             .section
             .map(|section| section.tls.clone())
@@ -165,7 +165,7 @@ impl<'a> Variables<'a> {
             (None, Some(given), None) => return Err(half_identity(given, "CLIENT_KEY")),
             (None, None, Some(given)) => return Err(half_identity(given, "CLIENT_CERTIFICATE")),
         };
-        Ok(TlsFiles {
+        Ok(ClientTls {
             authority: set.authority.or_else(|| file("CERTIFICATE")),
             identity,
             ..set
@@ -178,10 +178,14 @@ impl<'a> Variables<'a> {
 
     /// Returns the proxy of the environment for this endpoint.
     pub(super) fn proxy(&self, to: &Endpoint, protocol: Protocol) -> Option<Proxy> {
-        match Proxy::of_environment(self.lookup, to.uri(), protocol == Protocol::Grpc) {
+        match Proxy::from_variables(self.lookup, to.uri(), protocol == Protocol::Grpc) {
             Ok(proxy) => proxy,
             Err(error) => {
-                self.note(Problem::new(error.to_string()).with_remedy(NotAProxy::REMEDY));
+                let what = format!(
+                    "{} is ignored, because it is not the URL of an HTTP or SOCKS5 proxy",
+                    error.variable
+                );
+                self.note(Problem::new(what).with_remedy(ProxyVariableError::REMEDY));
                 None
             }
         }

@@ -3,7 +3,7 @@
 use std::{
     error::Error,
     fmt::{self, Display, Formatter},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -14,39 +14,29 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
+use super::{ClientError, NamedFile};
 use crate::pem::{certificates, private_key};
 
-/// The files of a TLS client.
+/// The TLS settings of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientTls {
     /// The certificate authorities to trust instead of the system's.
-    pub authority: Option<PathBuf>,
-    /// The certificate chain that the client shows, and its private key, not encrypted.
-    pub identity: Option<(PathBuf, PathBuf)>,
+    pub authority: Option<NamedFile>,
+    /// The client certificate.
+    pub identity: Option<Identity>,
+    /// The name that the server's certificate must have, instead of the host of the endpoint.
+    pub server_name: Option<String>,
     /// Accepts every server certificate: the connection is encrypted, but the server is not authenticated.
     pub insecure_skip_verify: bool,
 }
 
-/// Why a client cannot use TLS.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientTlsError {
-    /// A PEM file cannot be used.
-    #[error("cannot use {}: {source}; give a PEM file with {file}", path.display())]
-    Pem {
-        /// The role of the file.
-        file: ClientTlsFile,
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The system has no certificate authorities, and no file with some is given.
-    #[error("this system has no certificate authorities")]
-    NoAuthorities,
-    /// The certificate and the key do not belong together.
-    #[error(transparent)]
-    Rustls(#[from] rustls::Error),
+/// A client's certificate chain and its private key, not encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate chain.
+    pub certificate: NamedFile,
+    /// The private key.
+    pub key: NamedFile,
 }
 
 /// A file of a TLS client; its text is the content that the file has to have.
@@ -61,61 +51,64 @@ pub enum ClientTlsFile {
 }
 
 impl ClientTls {
-    /// Reads the files.
+    /// Reads the files, or none for a client without TLS connections.
     ///
     /// # Errors
     /// A file that cannot be used, or a system without certificate authorities.
-    pub fn read(&self) -> Result<ClientConfig, ClientTlsError> {
+    pub(super) fn read(&self, is_tls: bool) -> Result<ClientConfig, ClientError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
+        if !is_tls {
+            return Ok(builder
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth());
+        }
         let builder = if self.insecure_skip_verify {
             let verifier = Arc::new(AcceptsEveryCertificate(provider));
             builder.dangerous().with_custom_certificate_verifier(verifier)
         } else {
             builder.with_root_certificates(self.roots()?)
         };
-        let Some((certificate, key)) = &self.identity else {
+        let Some(Identity { certificate, key }) = &self.identity else {
             return Ok(builder.with_no_client_auth());
         };
-        let chain = certificates(certificate).map_err(unusable(ClientTlsFile::Certificate, certificate))?;
-        let private_key = private_key(key).map_err(unusable(ClientTlsFile::Key, key))?;
+        let chain =
+            certificates(&certificate.path).map_err(unusable(ClientTlsFile::Certificate, certificate))?;
+        let private_key = private_key(&key.path).map_err(unusable(ClientTlsFile::Key, key))?;
         Ok(builder.with_client_auth_cert(chain, private_key)?)
     }
 
-    /// Returns the paths of all files.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let identity = (self.identity.iter()).flat_map(|(certificate, key)| [certificate, key]);
-        self.authority.iter().chain(identity).cloned().collect()
+    /// Returns the name that the server's certificate must have, if it is not the host of the endpoint.
+    pub(super) fn server_name(&self) -> Result<Option<ServerName<'static>>, ClientError> {
+        let parsed = |name: &String| {
+            ServerName::try_from(name.clone()).map_err(|_| ClientError::ServerName { name: name.clone() })
+        };
+        self.server_name.as_ref().map(parsed).transpose()
     }
 
-    fn roots(&self) -> Result<RootCertStore, ClientTlsError> {
+    /// Returns the paths of all files.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let identity = (self.identity.iter()).flat_map(|identity| [&identity.certificate, &identity.key]);
+        let files = self.authority.iter().chain(identity);
+        files.map(|file| file.path.clone()).collect()
+    }
+
+    fn roots(&self) -> Result<RootCertStore, ClientError> {
         let mut roots = RootCertStore::empty();
         let Some(file) = &self.authority else {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             return match roots.is_empty() {
-                true => Err(ClientTlsError::NoAuthorities),
+                true => Err(ClientError::NoAuthorities),
                 false => Ok(roots),
             };
         };
-        for certificate in certificates(file).map_err(unusable(ClientTlsFile::Authority, file))? {
+        for certificate in certificates(&file.path).map_err(unusable(ClientTlsFile::Authority, file))? {
             let added = roots.add(certificate);
             added.map_err(|error| unusable(ClientTlsFile::Authority, file)(error.into()))?;
         }
         Ok(roots)
     }
-}
-
-/// Returns the settings of a client that has no TLS connections.
-///
-/// # Errors
-/// Never, as long as the cryptography supports the default protocol versions.
-pub fn no_client_tls() -> Result<ClientConfig, ClientTlsError> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?;
-    Ok(builder
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth())
 }
 
 impl Display for ClientTlsFile {
@@ -128,10 +121,14 @@ impl Display for ClientTlsFile {
     }
 }
 
-fn unusable(file: ClientTlsFile, path: &Path) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> ClientTlsError {
-    move |source| ClientTlsError::Pem {
-        file,
-        path: path.to_owned(),
+fn unusable(
+    content: ClientTlsFile,
+    file: &NamedFile,
+) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> ClientError {
+    move |source| ClientError::Pem {
+        variable: file.variable.clone(),
+        content,
+        path: file.path.clone(),
         source,
     }
 }
@@ -191,14 +188,21 @@ mod tests {
         fs::write(path("client.pem"), made.cert.pem()).unwrap();
         fs::write(path("client.key"), made.signing_key.serialize_pem()).unwrap();
         fs::write(path("empty"), "").unwrap();
+        let named = |name: &str| NamedFile {
+            variable: name.to_owned(),
+            path: path(name),
+        };
         let read = |authority: &str, certificate: &str, key: &str| {
             let files = ClientTls {
-                authority: Some(path(authority)),
-                identity: Some((path(certificate), path(key))),
-                insecure_skip_verify: false,
+                authority: Some(named(authority)),
+                identity: Some(Identity {
+                    certificate: named(certificate),
+                    key: named(key),
+                }),
+                ..ClientTls::default()
             };
             assert_eq!(files.files(), [path(authority), path(certificate), path(key)]);
-            files.read().map(drop).map_err(|error| error.to_string())
+            files.read(true).map(drop).map_err(|error| error.to_string())
         };
         assert_eq!(read("client.pem", "client.pem", "client.key"), Ok(()));
         for (authority, certificate, key, file, content) in [

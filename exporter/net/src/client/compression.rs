@@ -5,7 +5,10 @@ use std::{
     ops::RangeInclusive,
 };
 
+use bytes::Bytes;
 use flate2::write::GzEncoder;
+
+use super::RequestError;
 
 /// The levels of gzip.
 const GZIP_LEVELS: RangeInclusive<i32> = 1..=9;
@@ -50,7 +53,7 @@ impl Compression {
     }
 
     /// Returns the content coding for HTTP and gRPC, or `None` without compression.
-    pub(crate) fn coding(self) -> Option<&'static str> {
+    pub fn coding(self) -> Option<&'static str> {
         match self {
             Self::None => None,
             Self::Gzip(_) => Some("gzip"),
@@ -58,11 +61,20 @@ impl Compression {
         }
     }
 
-    /// Returns the compressed body.
+    /// Returns the compressed body. The work is done on the blocking pool.
     ///
     /// # Errors
     /// An error of the encoder.
-    pub(crate) fn compress(self, body: &[u8]) -> io::Result<Vec<u8>> {
+    pub async fn compress(self, body: Bytes) -> Result<Bytes, RequestError> {
+        if self == Self::None {
+            return Ok(body);
+        }
+        let compressed = tokio::task::spawn_blocking(move || self.encode(&body)).await;
+        let compressed = compressed.unwrap_or_else(|error| Err(io::Error::other(error)));
+        compressed.map(Bytes::from).map_err(RequestError::Compress)
+    }
+
+    fn encode(self, body: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::None => Ok(body.to_vec()),
             Self::Gzip(level) => {

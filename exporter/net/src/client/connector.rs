@@ -20,7 +20,7 @@ use hyper_util::{
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::config::{Password, Proxy, ProxyRoute};
+use super::{Password, Proxy, ProxyRoute};
 
 /// The default port of a SOCKS proxy.
 const SOCKS_PORT: u16 = 1080;
@@ -34,6 +34,7 @@ type Connecting =
 pub(super) struct Connector {
     http: HttpConnector,
     proxy: Option<Proxy>,
+    user_agent: &'static str,
 }
 
 /// A connection to the endpoint, a tunnel to it, or a connection to a forwarding proxy.
@@ -42,20 +43,24 @@ pub(super) struct ProxiedStream {
     is_forwarding: bool,
 }
 
-/// The reason why a proxy cannot be used.
+/// Why a host cannot be reached through a proxy.
 #[derive(Debug, thiserror::Error)]
 #[error("through the proxy {proxy}")]
-pub(super) struct ProxyError {
+pub struct ThroughProxyError {
     proxy: Uri,
     source: Box<dyn Error + Send + Sync>,
 }
 
 impl Connector {
-    pub(super) fn new(proxy: Option<Proxy>) -> Self {
+    pub(super) fn new(proxy: Option<Proxy>, user_agent: &'static str) -> Self {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_nodelay(true);
-        Self { http, proxy }
+        Self {
+            http,
+            proxy,
+            user_agent,
+        }
     }
 }
 
@@ -71,16 +76,16 @@ impl Service<Uri> for Connector {
     fn call(&mut self, to: Uri) -> Self::Future {
         let Some(proxy) = self.proxy.clone() else {
             let connecting = self.http.call(to);
-            return Box::pin(async move { Ok(ProxiedStream::of(connecting.await?, false)) });
+            return Box::pin(async move { Ok(ProxiedStream::new(connecting.await?, false)) });
         };
         let Proxy { uri, route } = proxy;
         let named = uri.clone();
-        let through = move |source| ProxyError { proxy: named, source };
+        let through = move |source| ThroughProxyError { proxy: named, source };
         let is_forwarding = matches!(route, ProxyRoute::Forward(_));
         let connecting = self.connect(uri, route, to);
         Box::pin(async move {
             let stream = connecting.await.map_err(through)?;
-            Ok(ProxiedStream::of(stream, is_forwarding))
+            Ok(ProxiedStream::new(stream, is_forwarding))
         })
     }
 }
@@ -94,7 +99,7 @@ impl Connector {
                 Box::pin(async move { Ok(connecting.await?) })
             }
             ProxyRoute::Tunnel(authorization) => {
-                let agent = (USER_AGENT, HeaderValue::from_static(super::USER_AGENT));
+                let agent = (USER_AGENT, HeaderValue::from_static(self.user_agent));
                 let headers = HeaderMap::from_iter([agent] as [(HeaderName, _); 1]);
                 let mut tunnel = Tunnel::new(proxy, self.http.clone()).with_headers(headers);
                 if let Some(authorization) = authorization {
@@ -131,7 +136,7 @@ fn with_port(uri: Uri, port: u16) -> Uri {
 }
 
 impl ProxiedStream {
-    fn of(stream: TokioIo<TcpStream>, is_forwarding: bool) -> Self {
+    fn new(stream: TokioIo<TcpStream>, is_forwarding: bool) -> Self {
         Self {
             stream,
             is_forwarding,

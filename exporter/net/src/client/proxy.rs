@@ -1,12 +1,11 @@
 //! The proxy of an endpoint, HTTP or SOCKS5. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, also in lower case,
 //! are read as by Go's `net/http` and the Collector.
 
-use std::net::IpAddr;
-
 use http::{HeaderValue, Uri, uri::Scheme};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::Password;
+use crate::host::is_loopback;
 
 /// A proxy.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,16 +27,30 @@ pub enum ProxyRoute {
     Socks5(Option<(String, Password)>),
 }
 
+/// A variable that is not the URL of a proxy. The value may hold a password, so it is not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable} is not the URL of an HTTP or SOCKS5 proxy")]
+pub struct ProxyVariableError {
+    /// The variable.
+    pub variable: &'static str,
+}
+
+impl ProxyVariableError {
+    /// The remedy; the message itself is the cause only.
+    pub const REMEDY: &str = "set it to a URL such as http://proxy:3128 or socks5://proxy:1080";
+}
+
 impl Proxy {
-    /// Returns the proxy for `to`. gRPC uses that of `https`, as grpc-go does. Loopback addresses have none.
+    /// Returns the proxy for `to`, from variables. gRPC uses that of `https`, as grpc-go does. Loopback addresses have
+    /// none.
     ///
     /// # Errors
     /// A variable that names a proxy of an unknown kind.
-    pub(super) fn of_environment(
+    pub fn from_variables(
         lookup: &dyn Fn(&str) -> Option<String>,
         to: &Uri,
         is_grpc: bool,
-    ) -> Result<Option<Self>, NotAProxy> {
+    ) -> Result<Option<Self>, ProxyVariableError> {
         if is_loopback(to.host().unwrap_or_default()) {
             return Ok(None);
         }
@@ -52,7 +65,7 @@ impl Proxy {
         };
         let matcher = Matcher::builder()
             .all(value.trim())
-            .no(read("NO_PROXY").unwrap_or_default())
+            .no(without_wildcards(&read("NO_PROXY").unwrap_or_default()))
             .build();
         let Some(proxy) = matcher.intercept(to) else {
             let is_proxy = Matcher::builder()
@@ -63,10 +76,10 @@ impl Proxy {
             return if is_proxy {
                 Ok(None)
             } else {
-                Err(NotAProxy { variable: name })
+                Err(ProxyVariableError { variable: name })
             };
         };
-        let route = route(&proxy, tunnel).ok_or(NotAProxy { variable: name })?;
+        let route = route(&proxy, tunnel).ok_or(ProxyVariableError { variable: name })?;
         Ok(Some(Self {
             uri: proxy.uri().clone(),
             route,
@@ -74,7 +87,7 @@ impl Proxy {
     }
 
     /// Returns the value of `proxy-authorization` that every forwarded request carries.
-    pub(in crate::otlp) fn forwarded_authorization(&self) -> Option<&HeaderValue> {
+    pub(super) fn forwarded_authorization(&self) -> Option<&HeaderValue> {
         match &self.route {
             ProxyRoute::Forward(authorization) => authorization.as_ref(),
             ProxyRoute::Tunnel(_) | ProxyRoute::Socks5(_) => None,
@@ -98,35 +111,30 @@ fn route(proxy: &Intercept, tunnel: bool) -> Option<ProxyRoute> {
     }
 }
 
-/// The error of a variable that names no proxy of a known kind, without the value.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{variable} is ignored, because it is not the URL of an HTTP or SOCKS5 proxy")]
-pub(super) struct NotAProxy {
-    variable: &'static str,
-}
-
-impl NotAProxy {
-    pub(super) const REMEDY: &str = "set it to a URL such as http://proxy:3128 or socks5://proxy:1080";
-}
-
-pub(super) fn is_loopback(host: &str) -> bool {
-    let address = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+/// Returns a list of hosts in which `*.suffix`, the form of Go and curl, is `.suffix`.
+fn without_wildcards(hosts: &str) -> String {
+    let hosts = hosts.split(',').map(str::trim);
+    let suffixes = hosts.map(|host| match host.strip_prefix('*') {
+        Some(suffix) if suffix.starts_with('.') => suffix,
+        _ => host,
+    });
+    suffixes.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn proxy(variables: &[(&str, &str)], to: &str, is_grpc: bool) -> Result<Option<String>, NotAProxy> {
+    fn proxy(
+        variables: &[(&str, &str)],
+        to: &str,
+        is_grpc: bool,
+    ) -> Result<Option<String>, ProxyVariableError> {
         let lookup = |name: &str| {
             let known = variables.iter().find(|(known, _)| *known == name);
             known.map(|(_, value)| (*value).to_owned())
         };
-        let found = Proxy::of_environment(&lookup, &to.parse().unwrap(), is_grpc)?;
+        let found = Proxy::from_variables(&lookup, &to.parse().unwrap(), is_grpc)?;
         Ok(found.map(|proxy| {
             let route = match proxy.route {
                 ProxyRoute::Forward(_) => "",
@@ -159,10 +167,12 @@ mod tests {
     fn no_proxy_and_loopback_hosts_bypass_the_proxy() {
         let variables = [
             ("HTTP_PROXY", "http://p:1"),
-            ("NO_PROXY", "corp.test, 10.0.0.0/8"),
+            ("NO_PROXY", "corp.test, *.wild.test,.dot.test , 10.0.0.0/8"),
         ];
         for to in [
             "http://a.corp.test",
+            "http://a.b.wild.test:4318",
+            "http://a.dot.test",
             "http://10.1.2.3:4318",
             "http://localhost",
             "http://127.0.0.2",
@@ -170,7 +180,15 @@ mod tests {
         ] {
             assert_eq!(proxy(&variables, to, false), Ok(None), "{to}");
         }
-        assert!(proxy(&variables, "http://corp.example", false).unwrap().is_some());
+        for to in [
+            "http://corp.example",
+            "http://notwild.test",
+            "http://wild.test.example",
+        ] {
+            assert!(proxy(&variables, to, false).unwrap().is_some(), "{to}");
+        }
+        let all = [("HTTP_PROXY", "http://p:1"), ("NO_PROXY", "*")];
+        assert_eq!(proxy(&all, "http://corp.example", false), Ok(None));
     }
 
     #[test]
@@ -180,9 +198,8 @@ mod tests {
             "https://user:s3cret@p:1",
             "s3cret ://",
         ] {
-            let notice = proxy(&[("HTTP_PROXY", value)], "http://h", false)
-                .unwrap_err()
-                .to_string();
+            let notice = proxy(&[("HTTP_PROXY", value)], "http://h", false).unwrap_err();
+            let notice = notice.to_string();
             assert!(
                 notice.contains("HTTP_PROXY") && !notice.contains("s3cret"),
                 "{notice}"
