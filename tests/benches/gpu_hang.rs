@@ -14,7 +14,7 @@ use std::{
 
 use pulsetrain_gpu::{GpuConfig, GpuSource, NoAttribution};
 use pulsetrain_pipeline::{CancellationToken, Pipeline, run_sources};
-use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
+use pulsetrain_sinks::{PrometheusConfig, PrometheusSink};
 use pulsetrain_tests::{FakeNvml, free_port, http::metrics, wait_until};
 
 const EVERY: Duration = Duration::from_millis(50);
@@ -167,7 +167,7 @@ fn watch(config: GpuConfig, page: u16, stop: &CancellationToken) {
             ..PrometheusConfig::default()
         };
         let sink = PrometheusSink::new(&page);
-        let server = PrometheusServer::bind(&page, sink.store(), Vec::new()).await;
+        let server = page.bind(sink.store(), Vec::new());
         let server = tokio::spawn(server.expect("the page can be served").run(stop.clone()));
         let source = GpuSource::new(config, Box::new(NoAttribution), |_| {});
         let (pipeline, ingress) = Pipeline::builder().sink(Box::new(sink)).start();

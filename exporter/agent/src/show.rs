@@ -25,7 +25,7 @@ use pulsetrain_pipeline::{
     CancellationToken, GiveUp, Pipeline, QueueConfig, RetryConfig, SinkReport, SinkTaskConfig, Source,
     run_sources,
 };
-use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink, SinkError, UnfinishedFile};
+use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, SinkError, UnfinishedFile};
 use pulsetrain_tail::{ImportReport, LogInput, LogSource, RunOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -260,10 +260,10 @@ async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure
     };
     // The server also serves `/metrics`, from a store without history.
     let store = PrometheusSink::new(&config).store();
-    let server = PrometheusServer::bind(&config, store, Vec::new())
-        .await
+    let server = config
+        .bind(store, Vec::new())
         .map_err(|error| cannot_listen(&error))?
-        .with_page(page);
+        .with_routes(page);
     let address = server.local_addr();
     let stop = CancellationToken::new();
     let served = tokio::spawn(server.run(stop.clone()));

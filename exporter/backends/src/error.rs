@@ -139,10 +139,7 @@ impl fmt::Display for Cause<'_> {
             BackendError::Proxy(error) => error.fmt(f),
             BackendError::Request { url, error } => NoAnswer { url, error }.fmt(f),
             BackendError::Status {
-                url,
-                status,
-                message,
-                ..
+                url, status, message, ..
             } => write!(f, "{url} answered {status}{}", Detail(message)),
             BackendError::Answer { url, store, problem } => {
                 write!(f, "{url} sent a response that {store} does not send: {problem}")

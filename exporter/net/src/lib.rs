@@ -1,5 +1,6 @@
 //! The network of Pulsetrain: the server side of every listener (addresses, TLS, authentication, and limits on connections), and
-//! [`client`], the client of every endpoint. [`grpc`] has the codec of both.
+//! [`client`], the client of every endpoint. [`server`] is the HTTP server on which the parts of the program mount their routes,
+//! [`grpc`] has the codec of both sides.
 //!
 //! A server declares an [`Exposure`] (who may connect, and how clients authenticate) and opens a [`Guard`] from it.
 //! [`accept()`] accepts the connections of a [`Listener`], performs the TLS handshake, and passes each [`ServerStream`]
@@ -27,6 +28,8 @@ mod guard;
 mod host;
 mod listener;
 mod pem;
+#[cfg(feature = "server")]
+pub mod server;
 mod stream;
 mod tls;
 mod unix_socket;

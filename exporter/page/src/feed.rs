@@ -79,7 +79,7 @@ impl PageStore {
     }
 
     /// Sends updates until `stop` is cancelled, then closes the streams.
-    pub async fn stream(self, stop: CancellationToken) {
+    pub(super) async fn stream(self, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(TICK) => self.update(),

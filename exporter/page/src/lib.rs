@@ -31,7 +31,6 @@ mod text;
 pub use config::PageConfig;
 pub use rejected::{PageRejection, PageRejections};
 pub use sink::PageSink;
-pub use site::{PageAnswer, PageBody};
 pub use sparkline::sparkline;
 pub use store::{PageCounts, PageStore};
 pub use telemetry::{PageTelemetry, SinkState};

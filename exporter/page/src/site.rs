@@ -1,12 +1,12 @@
-//! The responses of the page's server: the page, its data as JSON, and the update stream.
+//! The routes of the page: the page, its data as JSON, and the update stream.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use percent_encoding::percent_decode_str;
-use pulsetrain_pipeline::clock;
-use tokio::sync::mpsc::Receiver;
+use pulsetrain_net::server::{ResponseBody, Routes};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, clock};
 
 use super::{PageStore, asset, feed::MAX_WATCHED, snapshot};
 
@@ -14,46 +14,32 @@ use super::{PageStore, asset, feed::MAX_WATCHED, snapshot};
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A response.
-pub struct PageAnswer {
-    /// The status.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body.
-    pub body: PageBody,
-}
-
-/// The body of a response.
-pub enum PageBody {
-    /// A complete body.
-    Complete(Bytes),
-    /// A stream of updates.
-    Updates(Receiver<Bytes>),
-}
-
-impl PageStore {
-    /// Answers a request for the page or its data. Returns `None` for any other path.
-    pub fn answer<B>(&self, request: &Request<B>) -> Option<PageAnswer> {
-        let path = request.uri().path();
-        if !matches!(path, "/" | "/api/overview" | "/api/run" | "/events") {
-            return None;
-        }
-        let takes_gzip = takes_gzip(request.headers());
-        let query = Query::of(request.uri().query());
-        Some(match path {
-            "/" => PageAnswer::page(takes_gzip),
-            "/api/overview" => PageAnswer::json(self.overview(self.is_live()), takes_gzip),
-            "/api/run" => self.run_answer(&query, takes_gzip),
-            _ => self.events_answer(&query),
-        })
+impl Routes for PageStore {
+    fn has(&self, path: &str) -> bool {
+        matches!(path, "/" | "/api/overview" | "/api/run" | "/events")
     }
 
-    /// Returns whether a response takes so long to write and compress that it needs the blocking pool.
-    pub fn takes_long(path: &str) -> bool {
+    fn is_slow(&self, path: &str) -> bool {
         matches!(path, "/api/overview" | "/api/run")
     }
 
+    fn answer(&self, request: &Request<()>) -> Response<ResponseBody> {
+        let takes_gzip = takes_gzip(request.headers());
+        let query = Query::of(request.uri().query());
+        match request.uri().path() {
+            "/" => html(takes_gzip),
+            "/api/overview" => json(self.overview(self.is_live()), takes_gzip),
+            "/api/run" => self.run_answer(&query, takes_gzip),
+            _ => self.events_answer(&query),
+        }
+    }
+
+    fn run(&self, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(self.clone().stream(stop))
+    }
+}
+
+impl PageStore {
     /// Returns the list of runs, GPUs and sinks as JSON.
     fn overview(&self, is_live: bool) -> String {
         let sinks = self.sinks();
@@ -73,25 +59,29 @@ impl PageStore {
         ))
     }
 
-    fn run_answer(&self, query: &Query, takes_gzip: bool) -> PageAnswer {
+    fn run_answer(&self, query: &Query, takes_gzip: bool) -> Response<ResponseBody> {
         let history = self.history();
         let wanted = query.first("id").unwrap_or_default();
         match history.runs.get(wanted) {
             Some(run) => {
-                let json = snapshot::run(run, &history.catalogue);
+                let text = snapshot::run(run, &history.catalogue);
                 drop(history);
-                PageAnswer::json(json, takes_gzip)
+                json(text, takes_gzip)
             }
-            None => PageAnswer::plain(StatusCode::NOT_FOUND, "there is no such run; see /api/overview\n"),
+            None => plain(StatusCode::NOT_FOUND, "there is no such run; see /api/overview\n"),
         }
     }
 
-    fn events_answer(&self, query: &Query) -> PageAnswer {
+    fn events_answer(&self, query: &Query) -> Response<ResponseBody> {
         let runs: BTreeSet<&str> = query.all("run").collect();
         let watched = runs.into_iter().take(MAX_WATCHED).map(str::to_owned);
         match self.subscribe(watched.collect()) {
-            Some(updates) => PageAnswer::updates(updates),
-            None => PageAnswer::plain(
+            Some(updates) => answer(
+                StatusCode::OK,
+                "text/event-stream",
+                ResponseBody::updates(updates),
+            ),
+            None => plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many browsers watch already; close one and reload\n",
             ),
@@ -99,62 +89,50 @@ impl PageStore {
     }
 }
 
-impl PageAnswer {
-    fn page(takes_gzip: bool) -> Self {
-        let (plain, gzip) = &*asset::PAGE;
-        let body = if takes_gzip { gzip } else { plain };
-        let mut answer = Self::new(StatusCode::OK, "text/html; charset=utf-8", body.clone());
-        answer.set(header::CONTENT_SECURITY_POLICY, POLICY);
-        answer.set(header::REFERRER_POLICY, "no-referrer");
-        answer.compressed(takes_gzip)
-    }
+fn html(takes_gzip: bool) -> Response<ResponseBody> {
+    let (plain, gzip) = &*asset::PAGE;
+    let body = if takes_gzip { gzip } else { plain };
+    let body = ResponseBody::complete(body.clone());
+    let mut answer = answer(StatusCode::OK, "text/html; charset=utf-8", body);
+    set(&mut answer, header::CONTENT_SECURITY_POLICY, POLICY);
+    set(&mut answer, header::REFERRER_POLICY, "no-referrer");
+    compressed(answer, takes_gzip)
+}
 
-    fn json(text: String, takes_gzip: bool) -> Self {
-        let body = if takes_gzip {
-            asset::gzip_fast(text.as_bytes()).into()
-        } else {
-            text.into()
-        };
-        Self::new(StatusCode::OK, "application/json", body).compressed(takes_gzip)
-    }
+fn json(text: String, takes_gzip: bool) -> Response<ResponseBody> {
+    let body = if takes_gzip {
+        asset::gzip_fast(text.as_bytes()).into()
+    } else {
+        text.into()
+    };
+    let body = ResponseBody::complete(body);
+    compressed(answer(StatusCode::OK, "application/json", body), takes_gzip)
+}
 
-    fn updates(updates: Receiver<Bytes>) -> Self {
-        let mut answer = Self::new(StatusCode::OK, "text/event-stream", Bytes::new());
-        answer.body = PageBody::Updates(updates);
-        answer
-    }
+fn plain(status: StatusCode, text: &'static str) -> Response<ResponseBody> {
+    let body = ResponseBody::complete(Bytes::from_static(text.as_bytes()));
+    answer(status, "text/plain; charset=utf-8", body)
+}
 
-    fn plain(status: StatusCode, text: &'static str) -> Self {
-        Self::new(
-            status,
-            "text/plain; charset=utf-8",
-            Bytes::from_static(text.as_bytes()),
-        )
-    }
+fn answer(status: StatusCode, content_type: &'static str, body: ResponseBody) -> Response<ResponseBody> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    set(&mut answer, header::CONTENT_TYPE, content_type);
+    set(&mut answer, header::CACHE_CONTROL, "no-store");
+    set(&mut answer, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    answer
+}
 
-    fn new(status: StatusCode, content_type: &'static str, body: Bytes) -> Self {
-        let mut answer = Self {
-            status,
-            headers: HeaderMap::new(),
-            body: PageBody::Complete(body),
-        };
-        answer.set(header::CONTENT_TYPE, content_type);
-        answer.set(header::CACHE_CONTROL, "no-store");
-        answer.set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-        answer
+fn compressed(mut answer: Response<ResponseBody>, is_gzip: bool) -> Response<ResponseBody> {
+    set(&mut answer, header::VARY, "accept-encoding");
+    if is_gzip {
+        set(&mut answer, header::CONTENT_ENCODING, "gzip");
     }
+    answer
+}
 
-    fn compressed(mut self, is_gzip: bool) -> Self {
-        self.set(header::VARY, "accept-encoding");
-        if is_gzip {
-            self.set(header::CONTENT_ENCODING, "gzip");
-        }
-        self
-    }
-
-    fn set(&mut self, name: header::HeaderName, value: &'static str) {
-        self.headers.insert(name, HeaderValue::from_static(value));
-    }
+fn set(answer: &mut Response<ResponseBody>, name: header::HeaderName, value: &'static str) {
+    answer.headers_mut().insert(name, HeaderValue::from_static(value));
 }
 
 /// The parameters of a request.

@@ -18,8 +18,8 @@ mod unfinished_file;
 pub use self::prometheus::RegistryBridge;
 pub use self::prometheus::{
     ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, HistoryError, HistorySummary,
-    OpenMetricsHistory, OpenMetricsSink, PrometheusConfig, PrometheusCounts, PrometheusServer,
-    PrometheusSink, PrometheusStore, Rejection, RemoteWriteSink, Translation,
+    OpenMetricsHistory, OpenMetricsSink, PrometheusConfig, PrometheusCounts, PrometheusSink, PrometheusStore,
+    Rejection, RemoteWriteSink, Translation,
 };
 pub use attributes::{AttributesSink, sha256_hex};
 pub use blocking::{WriterStopped, blocking};

@@ -1,13 +1,14 @@
 //! The Prometheus endpoint: exposes the last value of each series to a scraper.
 //!
-//! `sink` accepts batches, and `ingest` writes their points to `store`. `server` answers a scrape with chunks
-//! that `render` writes from the store, in the format that `accept` negotiates. `names`, `labels` and
+//! `sink` accepts batches, and `ingest` writes their points to `store`. `routes` answers a scrape with pieces
+//! that `render` writes from the store, in the format that `accept` negotiates, and `compress` compresses. `names`, `labels` and
 //! `escape` build names and labels; `family_names` lists the sample names of a family. `extra` and `bridge`
 //! add families of other origin. `history` writes all points to a file, and `remote_write` sends them.
 
 mod accept;
 #[cfg(feature = "prometheus-bridge")]
 mod bridge;
+mod compress;
 mod config;
 mod escape;
 mod extra;
@@ -19,8 +20,8 @@ mod names;
 mod points;
 mod remote_write;
 mod render;
+mod routes;
 mod scrapes;
-mod server;
 mod sink;
 mod store;
 
@@ -30,7 +31,6 @@ pub use config::{PrometheusConfig, Translation};
 pub use extra::{ExtraFamilies, ExtraFamily, ExtraMetric, ExtraValue};
 pub use history::{HistoryError, HistorySummary, OpenMetricsHistory, OpenMetricsSink};
 pub use remote_write::RemoteWriteSink;
-pub use server::PrometheusServer;
 pub use sink::PrometheusSink;
 pub use store::family::Kind as ExtraKind;
 pub use store::{PrometheusCounts, PrometheusStore, Rejection};

@@ -1,10 +1,10 @@
 //! The Prometheus endpoint with its live page.
 
-use std::fmt::Display;
+use std::{fmt::Display, sync::Arc};
 
 use pulsetrain_page::{PageConfig, PageSink, PageStore};
-use pulsetrain_pipeline::{CancellationToken, Sink};
-use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink, SinkError};
+use pulsetrain_pipeline::{CancellationToken, Sink, ThrottledLog};
+use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, SinkError};
 
 use super::{BuiltSink, RetainedStores};
 use crate::log::{self, Subject};
@@ -28,19 +28,18 @@ pub(super) async fn open(
     let (name, address) = (name.to_owned(), config.listen);
     let warning = config.exposure.cleartext_warning(address);
     let warned = name.clone();
-    let report = move |event: &dyn Display| {
+    let log = ThrottledLog::new(move |event: &dyn Display| {
         log::warn(Subject::Sink(&name), format_args!("{address}: {event}"));
-    };
-    let mut server = PrometheusServer::bind(config, series.clone(), Vec::new())
-        .await?
-        .with_log(report);
+    });
+    let report = Arc::new(move |kind: &str, event: &dyn Display| log.report(kind, event));
+    let mut server = config.bind(series.clone(), Vec::new())?.with_report(report);
     if let Some(warning) = warning {
         log::warn(Subject::Sink(&warned), warning);
     }
     let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(sink)];
     let page = has_page.then(|| kept.page.unwrap_or_else(|| PageStore::new(PageConfig::default())));
     if let Some(page) = &page {
-        server = server.with_page(page.clone());
+        server = server.with_routes(page.clone());
         sinks.push(Box::new(PageSink::new(page.clone())));
     }
     Ok(BuiltSink {

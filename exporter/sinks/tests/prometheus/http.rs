@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink, SinkError};
+use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, SinkError};
 
 use crate::site::{Site, free_port};
 
@@ -65,10 +65,7 @@ async fn head_requests_unknown_paths_and_post_requests_are_answered() {
 async fn port_in_use_open_address_and_bad_path_are_reported() {
     let message = |config: PrometheusConfig| async move {
         let store = PrometheusSink::new(&config).store();
-        let error: SinkError = PrometheusServer::bind(&config, store, Vec::new())
-            .await
-            .err()
-            .expect("an error");
+        let error: SinkError = config.bind(store, Vec::new()).err().expect("an error");
         error.to_string()
     };
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -98,7 +95,7 @@ async fn port_in_use_open_address_and_bad_path_are_reported() {
         ..open
     };
     let store = PrometheusSink::new(&allowed).store();
-    assert!(PrometheusServer::bind(&allowed, store, Vec::new()).await.is_ok());
+    assert!(allowed.bind(store, Vec::new()).is_ok());
 
     let path = message(PrometheusConfig {
         path: "metrics".into(),

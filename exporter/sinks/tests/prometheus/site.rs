@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
-use pulsetrain_sinks::{ExtraFamilies, PrometheusConfig, PrometheusServer, PrometheusSink};
+use pulsetrain_sinks::{ExtraFamilies, PrometheusConfig, PrometheusSink};
 use tokio::task::JoinHandle;
 
 /// A server on a free port, with its sink.
@@ -39,9 +39,7 @@ impl Site {
     pub(crate) async fn open(extra: Vec<Box<dyn ExtraFamilies>>) -> Self {
         let config = free_port();
         let sink = PrometheusSink::new(&config);
-        let server = PrometheusServer::bind(&config, sink.store(), extra)
-            .await
-            .expect("a free port");
+        let server = config.bind(sink.store(), extra).expect("a free port");
         let stop = CancellationToken::new();
         Self {
             sink,

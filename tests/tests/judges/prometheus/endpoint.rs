@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
-use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
+use pulsetrain_sinks::{PrometheusConfig, PrometheusSink};
 use pulsetrain_tests::http::request;
 use tokio::runtime::Runtime;
 
@@ -32,8 +32,8 @@ impl Endpoint {
         };
         let runtime = Runtime::new().expect("a runtime can be made");
         let (sink, stop) = (PrometheusSink::new(&config), CancellationToken::new());
-        let server = runtime
-            .block_on(PrometheusServer::bind(&config, sink.store(), Vec::new()))
+        let server = config
+            .bind(sink.store(), Vec::new())
             .expect("a free port can be bound");
         let address = server.local_addr();
         runtime.spawn(server.run(stop.clone()));

@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_net::ConnectionSlots;
-use pulsetrain_pipeline::clock::{self, Instant};
+use tokio::time::Instant;
+
+use crate::ConnectionSlots;
 
 /// The time for the first request of a new connection.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
@@ -17,6 +18,9 @@ const FIRST_REQUEST: Duration = Duration::from_secs(10);
 const HURRIED_FIRST_REQUEST: Duration = Duration::from_secs(1);
 /// The idle timeout at the limit of connections.
 const HURRIED: Duration = Duration::from_secs(10);
+
+/// The longest wait. The clock cannot represent the longest `Duration`.
+const LONGEST_WAIT: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// The time of a connection's last progress. Clones share it.
 #[derive(Clone, Debug)]
@@ -28,15 +32,15 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new() -> Self {
         Self {
-            began: clock::now(),
+            began: Instant::now(),
             moved_millis: Arc::default(),
         }
     }
 
     /// Records progress.
-    pub(super) fn note(&self) {
+    pub(super) fn record(&self) {
         // At least 1, because 0 means that there was no request.
-        let since = clock::now()
+        let since = Instant::now()
             .saturating_duration_since(self.began)
             .as_millis()
             .max(1);
@@ -48,7 +52,7 @@ impl Progress {
     pub(super) async fn stalled(&self, limit: Duration) {
         loop {
             let end = self.end(limit.min(FIRST_REQUEST), limit);
-            if clock::now() >= end {
+            if Instant::now() >= end {
                 return;
             }
             tokio::time::sleep_until(end).await;
@@ -59,7 +63,7 @@ impl Progress {
     pub(super) async fn wait_until_slot_needed(&self, slots: &ConnectionSlots) {
         loop {
             slots.exhausted().await;
-            if clock::now() >= self.end(HURRIED_FIRST_REQUEST, HURRIED) {
+            if Instant::now() >= self.end(HURRIED_FIRST_REQUEST, HURRIED) {
                 return;
             }
         }
@@ -68,10 +72,11 @@ impl Progress {
     /// Returns the deadline of an idle connection: `first` after its start without a request, else `limit`
     /// after its last progress.
     fn end(&self, first: Duration, limit: Duration) -> Instant {
-        match self.moved_millis.load(Ordering::Relaxed) {
-            0 => clock::later(self.began, first),
-            millis => clock::later(self.began, limit.saturating_add(Duration::from_millis(millis))),
-        }
+        let wait = match self.moved_millis.load(Ordering::Relaxed) {
+            0 => first,
+            millis => limit.saturating_add(Duration::from_millis(millis)),
+        };
+        self.began + wait.min(LONGEST_WAIT)
     }
 }
 
@@ -84,8 +89,8 @@ mod tests {
         let progress = Progress::new();
         for _ in 0..2 {
             let end = progress.end(Duration::MAX, Duration::MAX);
-            assert!(end > clock::now() + Duration::from_secs(60));
-            progress.note();
+            assert!(end > Instant::now() + Duration::from_secs(60));
+            progress.record();
         }
     }
 }

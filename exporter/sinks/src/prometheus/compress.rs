@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use flate2::write::GzEncoder;
 
-use super::super::accept::Coding;
+use super::accept::Coding;
 
 /// A streaming compressor.
 pub(super) enum Compressor {
