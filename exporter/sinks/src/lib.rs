@@ -33,7 +33,5 @@ pub use live::{
     FlightRecorder, FlightRecorderConfig, FlightRecorderSink, PerfettoFiles, PerfettoFilesConfig,
     PerfettoFilesSink, TraceSnapshot,
 };
-pub use otlp::{
-    HostAnswer, OtlpConfig, OtlpSettings, OtlpSink, Protocol, SignalConfig, ask_host,
-};
+pub use otlp::{HostAnswer, OtlpConfig, OtlpSettings, OtlpSink, Protocol, SignalConfig, ask_host};
 pub use unfinished_file::UnfinishedFile;

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, error::Error, io, iter, path::PathBuf, time::Duration};
 
 use super::ClientTlsFile;
+use crate::watched_files::Described;
 
 /// Why a client cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +55,15 @@ impl ClientError {
             Self::Pem { content, .. } => Some(format!("give a PEM file with {content}").into()),
             Self::Secret { .. } => Some("write one line with the token or the password".into()),
             _ => None,
+        }
+    }
+}
+
+impl Described for ClientError {
+    fn described(&self) -> String {
+        match self.remedy() {
+            Some(remedy) => format!("{self}; {remedy}"),
+            None => self.to_string(),
         }
     }
 }

@@ -3,14 +3,11 @@
 use std::{error::Error, io};
 
 use http::StatusCode;
-use pulsetrain_net::client::causes;
+use pulsetrain_net::client::{ThroughProxyError, causes};
 use rustls::{AlertDescription, CertificateError};
 use tonic::Code;
 
-use super::{
-    config::{Protocol, SignalConfig},
-    proxy::ProxyError,
-};
+use super::config::{Protocol, SignalConfig};
 
 /// Advice that follows the failure in a message, or `None`.
 pub(crate) type Advice = Option<&'static str>;
@@ -145,7 +142,7 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol, encry
         return tls(error, encryption);
     }
     let text = chain(error);
-    if find::<ProxyError>(error).is_some() {
+    if find::<ThroughProxyError>(error).is_some() {
         // The words of hyper-util.
         return Some(if text.contains("authorization required") {
             PROXY_CREDENTIALS
@@ -228,6 +225,4 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
 /// Returns the first cause of one type.
 pub(super) fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     causes(error).find_map(|error| error.downcast_ref())
-}
-
 }
