@@ -9,6 +9,7 @@ mod convert_memory;
 mod convert_mutated;
 mod convert_open;
 mod large;
+mod metric_forms;
 mod nsight;
 mod perfetto_convert;
 mod perfetto_exceptions;

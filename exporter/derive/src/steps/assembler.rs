@@ -28,14 +28,21 @@ const MAX_RUNS: usize = 4096;
 /// The number of resources for each possible rank, because a rank may have several.
 const RESOURCES_OF_A_RANK: usize = 4;
 
+/// The facts of an encoded resource, which most batches repeat.
+#[derive(Clone, Debug)]
+struct KnownResource {
+    /// The rank, or `None` for a resource without one.
+    rank: Option<RankId>,
+    origin: Arc<RunOrigin>,
+}
+
 /// Assembles the steps of all ranks.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     config: SignalsConfig,
     pub(crate) interests: Interests,
     ranks: HashMap<RankId, RankSteps>,
-    /// The rank of an encoded resource, or `None` for one without a rank.
-    by_resource: HashMap<Box<[u8]>, Option<RankId>>,
+    by_resource: HashMap<Box<[u8]>, KnownResource>,
     by_key: HashMap<(Arc<str>, i64, i64), RankId>,
     constants: HashMap<Arc<str>, Constants>,
     /// The deadlines of open steps, the earliest first. Entries of closed steps are skipped.
@@ -149,22 +156,27 @@ impl Assembler {
         }
     }
 
-    /// Returns the rank of an encoded resource, or `None` if it names no run.
-    fn rank_of(&mut self, resource: &[u8], now: Instant) -> Option<RankId> {
-        if let Some(rank) = self.by_resource.get(resource) {
-            return *rank;
+    /// Returns the rank and the origin of an encoded resource.
+    fn known_resource(&mut self, resource: &[u8], now: Instant) -> KnownResource {
+        if let Some(known) = self.by_resource.get(resource) {
+            return known.clone();
         }
-        let rank = self.find_or_add(resource, now);
+        let attributes = Resource::decode(resource).map(|resource| resource.attributes);
+        let origin = RunOrigin::from_attributes(attributes.unwrap_or_default());
+        let known = KnownResource {
+            rank: self.find_or_add(resource, &origin, now),
+            origin: Arc::new(origin),
+        };
         if self.by_resource.len() >= RESOURCES_OF_A_RANK * self.config.max_ranks {
             self.by_resource.clear();
         }
-        self.by_resource.insert(resource.into(), rank);
-        rank
+        self.by_resource.insert(resource.into(), known.clone());
+        known
     }
 
-    fn find_or_add(&mut self, resource: &[u8], now: Instant) -> Option<RankId> {
-        let origin = RunOrigin::from_attributes(Resource::decode(resource).ok()?.attributes);
-        let run = origin.run_id?;
+    /// Returns the rank of a resource, or `None` if it names no run.
+    fn find_or_add(&mut self, resource: &[u8], origin: &RunOrigin, now: Instant) -> Option<RankId> {
+        let run = Arc::clone(origin.run_id.as_ref()?);
         if origin.rank.is_none() && origin.instance.as_ref() == Some(&run) {
             // The resource of a run, not of a rank.
             return None;
@@ -188,7 +200,7 @@ impl Assembler {
             attempt,
             rank,
             world_size: origin.world_size,
-            host: origin.host,
+            host: origin.host.clone(),
             resource: resource.into(),
         };
         let learning_until = clock::later(now, self.config.wait);
@@ -212,7 +224,7 @@ impl Assembler {
             self.open -= rank.len();
         }
         self.by_key.retain(|_, of| *of != id);
-        self.by_resource.retain(|_, of| *of != Some(id));
+        self.by_resource.retain(|_, known| known.rank != Some(id));
         self.evicted.push(id);
     }
 

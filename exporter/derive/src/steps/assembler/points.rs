@@ -2,12 +2,13 @@
 
 use pulsetrain_otlp::{
     WireError,
+    view::Metric,
     walk::{self, AnyPoint, InResource, PointKind, PointValue},
 };
 use pulsetrain_pipeline::{Batch, clock::Instant};
-use pulsetrain_run::{IncreaseKind, RunOrigin, SeriesKey, SeriesPoint};
+use pulsetrain_run::{Increase, IncreaseKind, SeriesKey, SeriesPoint};
 
-use super::{Assembler, resource_bytes, series};
+use super::{Assembler, KnownResource, resource_bytes, series};
 use crate::{
     signals::PointFacts,
     steps::{
@@ -24,8 +25,6 @@ pub(crate) type OnPoint<'a> = &'a mut dyn FnMut(u32, &PointFacts<'_>);
 /// Called when a resource sends a derived metric itself.
 pub(crate) type OnSuppressed<'a> = &'a mut dyn FnMut(&[u8], &'static pulsetrain_semconv::Metric);
 
-type Metric<'a> = pulsetrain_otlp::view::Metric<'a>;
-
 impl Assembler {
     /// Decodes a batch of metrics.
     ///
@@ -40,9 +39,9 @@ impl Assembler {
     ) -> Result<(), WireError> {
         for resource in walk::metrics(batch.bytes()) {
             let resource = resource?;
-            let rank = self.rank_of(resource_bytes(resource.bytes), now);
-            let read = self.read_resource(&resource, rank, on_point, on_suppressed);
-            if let Some(rank) = rank {
+            let known = self.known_resource(resource_bytes(resource.bytes), now);
+            let read = self.read_resource(&resource, &known, on_point, on_suppressed);
+            if let Some(rank) = known.rank {
                 self.add_groups(rank, batch, now);
             }
             read?;
@@ -53,13 +52,11 @@ impl Assembler {
     fn read_resource<'a>(
         &mut self,
         of_resource: &InResource<'a, Metric<'a>>,
-        rank: Option<RankId>,
+        known: &KnownResource,
         on_point: OnPoint<'_>,
         on_suppressed: OnSuppressed<'_>,
     ) -> Result<(), WireError> {
-        let resource = resource_bytes(of_resource.bytes);
-        // Decoded for the first point that needs it, because most batches have none.
-        let mut origin = None;
+        let (resource, rank) = (resource_bytes(of_resource.bytes), known.rank);
         for metric in of_resource.items() {
             let metric = metric?;
             let Some(interest) = self.interests.find(metric.name) else {
@@ -89,8 +86,7 @@ impl Assembler {
                     let rank = rank.and_then(|rank| self.ranks.get(&rank));
                     let facts = PointFacts {
                         metric: interest.metric,
-                        origin: origin
-                            .get_or_insert_with(|| RunOrigin::from_attributes(of_resource.attributes())),
+                        origin: &known.origin,
                         resource,
                         rank: rank.map(|rank| &rank.info),
                         attributes: point.attributes(),
@@ -167,7 +163,7 @@ fn add_to_group(
     match (role, point.count) {
         (Role::Duration | Role::Phase(_), Some(count)) => {
             let increase = rank.series.observe(key, point);
-            let increase = increase.filter(pulsetrain_run::Increase::is_recent);
+            let increase = increase.filter(Increase::is_recent);
             let Some(secs) = increase.and_then(|increase| increase.mean()) else {
                 return;
             };

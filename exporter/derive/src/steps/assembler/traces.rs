@@ -31,7 +31,7 @@ impl Assembler {
     ) -> Result<(), WireError> {
         for resource in walk::spans(batch.bytes()) {
             let resource = resource?;
-            let Some(rank) = self.rank_of(resource_bytes(resource.bytes), now) else {
+            let Some(rank) = self.known_resource(resource_bytes(resource.bytes), now).rank else {
                 continue;
             };
             for span in resource.items() {
