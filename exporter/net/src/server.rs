@@ -62,7 +62,7 @@ pub struct HttpServer {
     site: Site,
 }
 
-/// What is served, to whom.
+/// The routes, and the checks of their clients.
 struct Site {
     guard: Guard,
     routes: Vec<Arc<dyn Routes>>,
