@@ -20,4 +20,5 @@ mod progress;
 mod ranks;
 mod semconv_command;
 mod structure;
+mod test_runs;
 mod timezones;

@@ -282,7 +282,7 @@ fn workspace(imports: &[(&str, &str, Option<&str>)]) -> Value {
     json!({"packages": packages.collect::<Vec<_>>()})
 }
 
-fn workspace_root() -> &'static Path {
+pub(crate) fn workspace_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the tests are in a folder of the workspace")
@@ -306,7 +306,7 @@ fn line_count(path: &Path) -> usize {
         .count()
 }
 
-fn rust_sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn rust_sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.expect("a folder can be read").path();
