@@ -28,8 +28,6 @@ pub enum Judge {
     Prometheus,
     /// A Python with the OpenTelemetry SDK's protobuf classes.
     PythonSdk,
-    /// Grafana Tempo.
-    Tempo,
     /// A script that prints the results of queries by Perfetto's trace_processor.
     TraceProcessor,
 }
@@ -47,7 +45,6 @@ impl Judge {
             Self::Perses => "perses",
             Self::Prometheus => "prometheus",
             Self::PythonSdk => "python-sdk",
-            Self::Tempo => "tempo",
             Self::TraceProcessor => "trace_processor",
         }
     }

@@ -28,6 +28,7 @@ mod ports;
 mod process;
 mod prometheus;
 mod pulsetrain;
+mod recorded_tempo;
 mod small_disk;
 mod surogate_log;
 mod surogate_run;
@@ -59,6 +60,9 @@ pub use ports::free_port;
 pub use process::Process;
 pub use prometheus::{Prometheus, promtool, promtool_check};
 pub use pulsetrain::{Finished, Import, command, convert, semconv, send_traces, with_default_signals};
+pub use recorded_tempo::{
+    RecordedTempo, query_parameter, recorded_tempo_answer, recorded_tempo_body, recorded_tempo_requests,
+};
 pub use small_disk::SmallDisk;
 pub use surogate_log::{Record, SurogateLog};
 pub use surogate_run::SurogateRun;

@@ -1,6 +1,15 @@
 //! A real Grafana Tempo with a folder as its storage: accepts OTLP, and returns traces by id and by TraceQL.
+//!
+//! No set-up builds a Tempo, because its license is the AGPL. `PULSETRAIN_TEMPO` names the program of the tester; without it, the
+//! recorded answers of `tests/corpus/tempo` are the only check.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    env, fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Once,
+};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -41,6 +50,30 @@ impl Ports {
 }
 
 impl Tempo {
+    /// Returns the program that `PULSETRAIN_TEMPO` names, or `None`: then the test must return. A line that the test runner does
+    /// not capture reports this once in a program; it is no skipped judge.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such program.
+    pub fn program() -> Option<PathBuf> {
+        static REPORTED: Once = Once::new();
+        let Some(program) = env::var_os("PULSETRAIN_TEMPO").filter(|path| !path.is_empty()) else {
+            REPORTED.call_once(|| {
+                let line = "No live Tempo: PULSETRAIN_TEMPO names none; its recorded answers are tested";
+                writeln!(io::stderr(), "{line}").expect("standard error can be written");
+            });
+            return None;
+        };
+        let program = PathBuf::from(program);
+        assert!(
+            program.is_file(),
+            "PULSETRAIN_TEMPO: there is no {}",
+            program.display()
+        );
+        Some(program)
+    }
+
     /// Starts `program` and waits until it is ready.
     pub fn start(program: &Path) -> Self {
         Self::start_with(program, None, "")

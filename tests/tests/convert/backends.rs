@@ -5,6 +5,7 @@ mod few_traces;
 mod jaeger;
 mod prometheus;
 mod proxy;
+mod recorded;
 mod secure;
 mod tempo;
 mod world;

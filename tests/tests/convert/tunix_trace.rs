@@ -202,7 +202,7 @@ fn jaeger_has_the_trace_of_every_step() {
 
 #[test]
 fn tempo_stores_every_step_trace_and_finds_it_by_step_role_and_duration() {
-    let program = some_or_return!(Judge::Tempo.require_or_skip());
+    let program = some_or_return!(Tempo::program());
     let tempo = Tempo::start(&program);
     for name in [TRACES[2], TRACES[3]] {
         let sent = send_traces(&sample(name), &tempo.otlp());

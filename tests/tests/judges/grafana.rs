@@ -13,4 +13,5 @@ mod history;
 mod jobs;
 mod lint;
 mod queries;
+mod recorded_traces;
 mod traces;

@@ -1,4 +1,4 @@
-//! Checks of our output with third-party programs: Prometheus, the Collector, Tempo, Jaeger, Grafana and SDKs of OpenTelemetry.
+//! Checks of our output with third-party programs: Prometheus, the Collector, Jaeger, Grafana and SDKs of OpenTelemetry.
 //! `proofs` tests the programs themselves.
 
 mod collector;

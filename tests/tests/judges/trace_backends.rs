@@ -57,7 +57,7 @@ fn jaeger_returns_the_spans_that_the_sink_sent() {
 
 #[test]
 fn tempo_returns_the_spans_that_the_sink_sent() {
-    let program = some_or_return!(Judge::Tempo.require_or_skip());
+    let program = some_or_return!(Tempo::program());
     let tempo = Tempo::start(&program);
     let sent = send(&tempo.otlp());
     let ids = ids(&sent);

@@ -12,5 +12,6 @@ mod grpc;
 mod http;
 mod proxy;
 mod receiver;
+mod tempo;
 mod tls;
 mod unreachable;

@@ -87,7 +87,7 @@ fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
 
 #[test]
 fn tempo_behind_mutual_tls_returns_every_step() {
-    let program = some_or_return!(Judge::Tempo.require_or_skip());
+    let program = some_or_return!(Tempo::program());
     let tempo = Tempo::start(&program);
     let steps = Steps::new("trainer", 40);
     tempo.push(&steps.otlp());

@@ -1,6 +1,6 @@
-//! Conversions from a real Tempo, by TraceQL and by id.
+//! Conversions from a live Tempo, by TraceQL and by id, if `PULSETRAIN_TEMPO` names one; `recorded` needs none.
 
-use pulsetrain_tests::{Judge, Tempo, TraceProcessor, some_or_return, wait_until};
+use pulsetrain_tests::{Tempo, TraceProcessor, some_or_return, wait_until};
 use serde_json::json;
 
 use crate::backends::world::{Conversion, RANKS, SPANS, Steps, problems, trace_id};
@@ -13,7 +13,7 @@ const ALL: &str = "{ name = \"train.step\" }";
 
 /// Starts a Tempo with these steps, and waits until a search finds this number of them.
 fn tempo_with(steps: &Steps, count: usize) -> Option<Tempo> {
-    let tempo = Tempo::start(&Judge::Tempo.require_or_skip()?);
+    let tempo = Tempo::start(&Tempo::program()?);
     tempo.push(&steps.otlp());
     wait_until("Tempo finds every step", || tempo.search(ALL).len() == count);
     Some(tempo)
@@ -107,7 +107,7 @@ fn traces_excluded_by_a_limit_or_window_are_reported() {
 /// traces than the complete window.
 #[test]
 fn late_traces_that_only_the_complete_window_returns_are_fetched() {
-    let program = some_or_return!(Judge::Tempo.require_or_skip());
+    let program = some_or_return!(Tempo::program());
     let tempo = Tempo::start(&program);
     let late = Steps::new("trainer", LATE);
     tempo.push(&late.otlp());
@@ -129,7 +129,7 @@ fn late_traces_that_only_the_complete_window_returns_are_fetched() {
 
 #[test]
 fn invalid_traceql_query_reports_the_error_of_tempo() {
-    let program = some_or_return!(Judge::Tempo.require_or_skip());
+    let program = some_or_return!(Tempo::program());
     let tempo = Tempo::start(&program);
     let url = tempo.url();
     Conversion::of(&["--tempo", &url, "--query", "{ name = "])
@@ -140,7 +140,7 @@ fn invalid_traceql_query_reports_the_error_of_tempo() {
 
 #[test]
 fn tenant_sees_only_its_own_traces() {
-    let program = some_or_return!(Judge::Tempo.require_or_skip());
+    let program = some_or_return!(Tempo::program());
     let tempo = Tempo::start_for_tenant(&program, "team-a");
     let steps = Steps::new("trainer", 2);
     tempo.push(&steps.otlp());

@@ -62,9 +62,7 @@ impl Fleet {
     pub(crate) fn start() -> Option<Self> {
         let prometheus = Judge::Prometheus.require_or_skip()?;
         let collector = Judge::Collector.require_or_skip()?;
-        let tempo = Judge::Tempo
-            .require_or_skip()
-            .map(|program| Tempo::start(&program));
+        let tempo = Tempo::program().map(|program| Tempo::start(&program));
         let folder = Folder::new();
         let pages = [(); 4].map(|()| format!("127.0.0.1:{}", free_port()));
         let scraped = Prometheus::start_on(
