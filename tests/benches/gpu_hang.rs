@@ -163,7 +163,7 @@ fn watch(config: GpuConfig, page: u16, stop: &CancellationToken) {
         .build();
     runtime.expect("a runtime can be had").block_on(async {
         let page = PrometheusConfig {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, page)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, page)).into(),
             ..PrometheusConfig::default()
         };
         let sink = PrometheusSink::new(&page);

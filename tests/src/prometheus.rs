@@ -51,6 +51,20 @@ impl Prometheus {
         Self::start_with(program, &configuration)
     }
 
+    /// Starts it with a configuration and with the experimental OpenMetrics 2.0.
+    pub fn start_configured(program: &Path, configuration: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let data = folder.path().join("data");
+        Self::start_in(
+            program,
+            &data,
+            configuration,
+            free_port(),
+            &["--enable-feature=openmetrics2"],
+        )
+        .keeping(folder)
+    }
+
     /// Starts it on the blocks in `data`, with additional lines of configuration; it scrapes nothing and keeps old samples.
     pub fn start_on(program: &Path, data: &Path, configuration: &str) -> Self {
         Self::start_in(program, data, configuration, free_port(), &[])

@@ -262,7 +262,7 @@ async fn configured_sinks(
 /// Returns the program that already listens on the port of a sink.
 fn port_owner_of(sink: &SinkConfig) -> Option<String> {
     match sink {
-        SinkConfig::Prometheus(page) => config::port_owner(*page.listen),
+        SinkConfig::Prometheus(page) => page.listen.0.tcp().and_then(config::port_owner),
         _ => None,
     }
 }

@@ -255,7 +255,7 @@ fn write_text(page: &PageStore) -> Result<(), Failure> {
 /// Serves the page until an interrupt.
 async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure> {
     let config = PrometheusConfig {
-        listen: arguments.listen,
+        listen: arguments.listen.into(),
         ..PrometheusConfig::default()
     };
     // The server also serves `/metrics`, from a store without history.
@@ -264,7 +264,7 @@ async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure
         .bind(store, Vec::new())
         .map_err(|error| cannot_listen(&error))?
         .with_routes(page);
-    let address = server.local_addr();
+    let address = server.local_addr().unwrap_or(arguments.listen);
     let stop = CancellationToken::new();
     let served = tokio::spawn(server.run(stop.clone()));
     open(arguments, address);

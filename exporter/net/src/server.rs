@@ -25,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 pub use self::body::ResponseBody;
 use self::{body::TrackedBody, progress::Progress};
 use crate::{
-    Admission, Alpn, ConnectionSlots, Exposure, Guard, Listener, NetError, Report, ServerStream, accept,
+    Admission, Alpn, ConnectionSlots, Exposure, Guard, ListenAddress, Listener, NetError, Report,
+    ServerStream, accept,
 };
 
 /// The maximum number of connections. A process has 1,024 file descriptors by default, which logs need too.
@@ -57,7 +58,6 @@ pub trait Routes: Send + Sync + 'static {
 /// Serves routes over HTTP/1.1, with or without TLS.
 pub struct HttpServer {
     listener: Listener,
-    address: SocketAddr,
     idle_timeout: Duration,
     site: Site,
 }
@@ -70,20 +70,25 @@ struct Site {
 }
 
 impl HttpServer {
-    /// Opens an address. Port 0 selects a free one, which [`local_addr`](Self::local_addr) returns. A connection without
-    /// progress is closed after `idle_timeout`.
+    /// Opens an address, or a Unix socket with the permissions `socket_mode`. Port 0 selects a free port, which
+    /// [`local_addr`](Self::local_addr) returns. A connection without progress is closed after `idle_timeout`.
     ///
     /// # Errors
     /// A file that cannot be used, or an address in use.
-    pub fn bind(listen: SocketAddr, exposure: &Exposure, idle_timeout: Duration) -> Result<Self, NetError> {
+    pub fn bind(
+        listen: &ListenAddress,
+        socket_mode: u32,
+        exposure: &Exposure,
+        idle_timeout: Duration,
+    ) -> Result<Self, NetError> {
         let guard = Guard::open(exposure, Alpn::Http1, Arc::new(|_, _| {}))?;
-        let listener = Listener::bind(&listen.into(), 0)?;
+        // A web page in a browser cannot reach a Unix socket.
+        let is_loopback = listen.tcp().is_some_and(|address| address.ip().is_loopback());
         Ok(Self {
-            address: listener.local_addr().unwrap_or(listen),
-            listener,
+            listener: Listener::bind(listen, socket_mode)?,
             idle_timeout,
             site: Site {
-                guard: guard.checking_host(listen.ip().is_loopback()),
+                guard: guard.checking_host(is_loopback),
                 routes: Vec::new(),
                 not_found: "nothing here\n".to_owned(),
             },
@@ -111,9 +116,9 @@ impl HttpServer {
         self
     }
 
-    /// Returns the listen address.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.address
+    /// Returns the TCP address, or `None` for a Unix socket.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.listener.local_addr()
     }
 
     /// Answers requests until `stop` is cancelled. Responses in progress then have five seconds to end.

@@ -11,6 +11,7 @@ mod odd_labels;
 mod odd_metrics;
 mod otlp;
 mod pages;
+mod protocols;
 mod samples;
 mod scrape;
 mod stalled;

@@ -379,10 +379,10 @@ fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Location>> {
     let mut listens: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (_, sink) in config.sinks.iter() {
         if let SinkConfig::Prometheus(prometheus) = sink {
-            listens
-                .entry(*prometheus.listen)
-                .or_default()
-                .push(prometheus.listen.location);
+            let listen = &prometheus.listen;
+            if let Some(address) = listen.0.tcp() {
+                listens.entry(address).or_default().push(listen.location);
+            }
         }
     }
     for (_, source) in config.sources.iter() {

@@ -16,6 +16,7 @@ use super::{
     section::{Key, Section, Setting, Shown, section},
     signals::SignalList,
     source_list::{SourceList, sources_doc},
+    sources::{Listen, Mode},
 };
 use crate::log::{self, Subject};
 
@@ -40,15 +41,18 @@ pub(crate) enum SinkConfig {
 section! {
     /// The last value of every series, on a page that Prometheus scrapes.
     pub(crate) struct PrometheusSection {
-        /// The address of the page. Only this machine can reach a loopback address.
-        listen: Spanned<SocketAddr> = Spanned::without_location(PrometheusConfig::default().listen),
+        /// The address of the page. Only this machine can reach a loopback address. unix:/run/pulsetrain/metrics.sock is a Unix
+        /// socket, which Prometheus 3.16 scrapes by the label __unix_socket__.
+        listen: Spanned<Listen> = Spanned::without_location(Listen(PrometheusConfig::default().listen)),
         /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca). Then any
         /// client that can connect can read every metric.
         allow_remote: bool = false,
-        /// TLS of the connections; scrape it with scheme: https.
+        /// TLS of the TCP connections; scrape it with scheme: https.
         tls: Option<Spanned<ServerTlsSection>> = None,
         /// The credentials that every request must have.
         auth: Option<Spanned<AuthSection>> = None,
+        /// The permissions of a Unix socket, in octal. A scraper needs write permission.
+        socket_mode: Mode = Mode(PrometheusConfig::default().socket_mode),
         #[doc = sources_doc!()]
         sources: Option<Spanned<SourceList>> = None,
         /// The path of the page.
@@ -187,6 +191,14 @@ impl SinkConfig {
 }
 
 impl PrometheusSection {
+    /// Returns the default page at this address.
+    pub(crate) fn with_address(address: SocketAddr) -> Self {
+        Self {
+            listen: Spanned::without_location(Listen(address.into())),
+            ..Self::default()
+        }
+    }
+
     /// Returns the keys of the exposure.
     pub(crate) fn exposure(&self) -> ExposureKeys<'_> {
         ExposureKeys {
@@ -199,13 +211,19 @@ impl PrometheusSection {
     /// Returns whether the section has a live page.
     pub(crate) fn has_page(&self) -> bool {
         self.page
-            .unwrap_or_else(|| self.listen.ip().is_loopback() || self.exposure().settings().authenticates())
+            .unwrap_or_else(|| self.is_on_loopback() || self.exposure().settings().authenticates())
+    }
+
+    fn is_on_loopback(&self) -> bool {
+        let address = self.listen.value.0.tcp();
+        address.is_some_and(|address| address.ip().is_loopback())
     }
 
     /// Returns the settings of the sink.
     pub(crate) fn settings(&self) -> PrometheusConfig {
         PrometheusConfig {
-            listen: *self.listen,
+            listen: self.listen.value.0.clone(),
+            socket_mode: self.socket_mode.0,
             exposure: self.exposure().settings(),
             path: self.path.clone(),
             resource_labels: self.resource_labels.clone(),

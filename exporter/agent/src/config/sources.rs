@@ -142,7 +142,7 @@ impl ReceiverSection {
     }
 }
 
-/// An address of a receiver: TCP or a Unix socket.
+/// A listen address: TCP or a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Listen(pub(crate) ListenAddress);
@@ -154,6 +154,12 @@ impl TryFrom<String> for Listen {
         text.parse().map(Self).map_err(|error: ListenAddressError| {
             ValueError(Problem::new(error.to_string()).with_remedy(error.remedy()))
         })
+    }
+}
+
+impl Setting for Listen {
+    fn shown(&self) -> Shown {
+        Shown::Scalar(self.0.to_string())
     }
 }
 

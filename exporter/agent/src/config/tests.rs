@@ -146,7 +146,7 @@ fn environment_variables_are_substituted_in_values_only() {
     let Some(SinkConfig::Prometheus(page)) = config.sinks.0.get("page") else {
         panic!("no page in {config:?}");
     };
-    assert_eq!(page.listen.port(), 9999);
+    assert_eq!(page.listen.0.to_string(), "127.0.0.1:9999");
     assert_eq!(page.path, "/metrics/$x");
     assert_eq!(page.resource_labels, ["a: b # c"]);
 }

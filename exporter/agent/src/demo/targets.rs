@@ -108,10 +108,7 @@ impl Targets {
         address: SocketAddr,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
-        let page = PrometheusSection {
-            listen: Spanned::without_location(address),
-            ..PrometheusSection::default()
-        };
+        let page = PrometheusSection::with_address(address);
         self.series = self
             .add(
                 "page",
@@ -155,7 +152,8 @@ impl Targets {
 
 /// Returns the address of the page: the requested one, or the default one, or the default one with a free port.
 fn page_address(asked: Option<SocketAddr>) -> Result<SocketAddr, Failure> {
-    let usual = *PrometheusSection::default().listen;
+    let usual = PrometheusSection::default().listen.0.tcp();
+    let usual = usual.expect("invariant: the default is a TCP address");
     let address = asked.unwrap_or(usual);
     match free(address) {
         Ok(address) => Ok(address),

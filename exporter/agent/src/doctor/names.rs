@@ -47,7 +47,10 @@ pub(super) async fn of_receiver(target: &Target, timeout: Duration, findings: &m
 pub(super) fn of_pages(config: Option<&Config>, findings: &mut Findings) {
     for (_, sink) in config.iter().flat_map(|config| config.sinks.iter()) {
         if let SinkConfig::Prometheus(page) = sink {
-            let place = Subject::Names(format!("http://{}{}", page.listen.value, page.path));
+            let place = Subject::Names(match page.listen.0.tcp() {
+                Some(address) => format!("http://{address}{}", page.path),
+                None => format!("{}{}", page.listen.0, page.path),
+            });
             report(place, strategy(page.translation), findings);
         }
     }

@@ -52,10 +52,8 @@ pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, P
     let address = TcpListener::bind(address)
         .and_then(|listener| listener.local_addr())
         .map_err(in_use)?;
-    let section = SinkConfig::Prometheus(Box::new(Spanned::without_location(PrometheusSection {
-        listen: Spanned::without_location(address),
-        ..PrometheusSection::default()
-    })));
+    let page = PrometheusSection::with_address(address);
+    let section = SinkConfig::Prometheus(Box::new(Spanned::without_location(page)));
     let built = topology::build_sink(
         "page",
         &section,

@@ -25,8 +25,10 @@ pub(super) async fn open(
         .filter(|store| store.config().has_same_series_settings(config));
     let sink = series.map_or_else(|| PrometheusSink::new(config), PrometheusSink::filling);
     let series = sink.store();
-    let (name, address) = (name.to_owned(), config.listen);
-    let warning = config.exposure.cleartext_warning(address);
+    let (name, address) = (name.to_owned(), config.listen.clone());
+    let warning = address
+        .tcp()
+        .and_then(|tcp| config.exposure.cleartext_warning(tcp));
     let warned = name.clone();
     let log = ThrottledLog::new(move |event: &dyn Display| {
         log::warn(Subject::Sink(&name), format_args!("{address}: {event}"));

@@ -5,15 +5,17 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_net::Exposure;
+use pulsetrain_net::{Exposure, ListenAddress};
 
 use crate::SinkError;
 
 /// The settings of the Prometheus endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrometheusConfig {
-    /// The listen address. Default `127.0.0.1:9464`, the port that OpenTelemetry reserves for it.
-    pub listen: SocketAddr,
+    /// The listen address: TCP or a Unix socket. Default `127.0.0.1:9464`, the port that OpenTelemetry reserves for it.
+    pub listen: ListenAddress,
+    /// The permissions of a Unix socket. A scraper needs write permission.
+    pub socket_mode: u32,
     /// Access control: remote clients, TLS and credentials. Default: this machine only, without TLS and
     /// credentials.
     pub exposure: Exposure,
@@ -74,7 +76,8 @@ impl Default for PrometheusConfig {
             "train.attempt",
         ];
         Self {
-            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464),
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464).into(),
+            socket_mode: 0o660,
             exposure: Exposure::default(),
             path: "/metrics".to_owned(),
             resource_labels: labels.map(str::to_owned).to_vec(),
@@ -95,6 +98,7 @@ impl PrometheusConfig {
     pub fn has_same_series_settings(&self, other: &Self) -> bool {
         let Self {
             listen,
+            socket_mode,
             exposure,
             path,
             idle_timeout,
@@ -102,6 +106,7 @@ impl PrometheusConfig {
         } = other.clone();
         let served_alike = Self {
             listen,
+            socket_mode,
             exposure,
             path,
             idle_timeout,
@@ -129,7 +134,10 @@ impl PrometheusConfig {
                 expected: "no scraper is as fast as that: give 1s or more",
             });
         }
-        Ok(self.exposure.check_address(self.listen)?)
+        if let Some(address) = self.listen.tcp() {
+            self.exposure.check_address(address)?;
+        }
+        Ok(())
     }
 }
 
@@ -148,7 +156,7 @@ mod tests {
     fn changed_address_or_path_keeps_the_series_and_a_changed_limit_does_not() {
         let kept = PrometheusConfig::default();
         let moved = PrometheusConfig {
-            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465),
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465).into(),
             path: "/other".to_owned(),
             ..PrometheusConfig::default()
         };

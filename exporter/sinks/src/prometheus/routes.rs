@@ -54,7 +54,7 @@ impl PrometheusConfig {
     ) -> Result<HttpServer, SinkError> {
         self.check()?;
         let path = self.path.clone();
-        let server = HttpServer::bind(self.listen, &self.exposure, self.idle_timeout)?;
+        let server = HttpServer::bind(&self.listen, self.socket_mode, &self.exposure, self.idle_timeout)?;
         Ok(server
             .with_not_found(format!("nothing here; the metrics are at {path}\n"))
             .with_routes(PrometheusRoutes { path, store, extra }))

@@ -27,6 +27,15 @@ async fn page_has_the_requested_format_and_compression() {
     );
     assert_eq!(answer.text(), format!("{}# EOF\n", plain.text()));
 
+    // As Prometheus 3.16 requests OpenMetrics 2.0 alone, which the page does not have: it is text by name and by content.
+    let newer = "Accept: application/openmetrics-text;version=2.0.0;escaping=allow-utf-8;q=0.7,*/*;q=0.6\r\n";
+    let answer = site.get("/metrics", newer).await;
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
+    );
+    assert_eq!(answer.text(), plain.text());
+
     let gzip = site.get("/metrics", "Accept-Encoding: gzip\r\n").await;
     assert_eq!(gzip.header("content-encoding"), Some("gzip"));
     let mut inflated = String::new();
@@ -71,7 +80,7 @@ async fn port_in_use_open_address_and_bad_path_are_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let listen = taken.local_addr().expect("an address");
     let in_use = message(PrometheusConfig {
-        listen,
+        listen: listen.into(),
         ..free_port()
     })
     .await;

@@ -43,7 +43,7 @@ impl Site {
         let stop = CancellationToken::new();
         Self {
             sink,
-            address: server.local_addr(),
+            address: server.local_addr().expect("a TCP address"),
             server: tokio::spawn(server.run(stop.clone())),
             stop,
         }

@@ -1,7 +1,8 @@
 //! Our endpoint, running in this process on a free port.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::Path};
 
+use pulsetrain_net::ListenAddress;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusSink};
@@ -12,7 +13,7 @@ use tokio::runtime::Runtime;
 pub(crate) struct Endpoint {
     runtime: Runtime,
     sink: PrometheusSink,
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     stop: CancellationToken,
 }
 
@@ -26,10 +27,21 @@ impl Endpoint {
 
     /// Starts an endpoint with these settings, except for the port.
     pub(crate) fn start_with(config: PrometheusConfig) -> Self {
-        let config = PrometheusConfig {
+        Self::serve(PrometheusConfig {
             listen: "127.0.0.1:0".parse().expect("an address"),
             ..config
-        };
+        })
+    }
+
+    /// Starts an endpoint on a Unix socket.
+    pub(crate) fn start_on(socket: &Path) -> Self {
+        Self::serve(PrometheusConfig {
+            listen: ListenAddress::Unix(socket.to_owned()),
+            ..PrometheusConfig::default()
+        })
+    }
+
+    fn serve(config: PrometheusConfig) -> Self {
         let runtime = Runtime::new().expect("a runtime can be made");
         let (sink, stop) = (PrometheusSink::new(&config), CancellationToken::new());
         let server = config
@@ -46,11 +58,15 @@ impl Endpoint {
     }
 
     pub(crate) fn address(&self) -> String {
-        self.address.to_string()
+        self.tcp().to_string()
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.address.port()
+        self.tcp().port()
+    }
+
+    fn tcp(&self) -> SocketAddr {
+        self.address.expect("the endpoint is on TCP")
     }
 
     /// Returns the sink of the endpoint.
