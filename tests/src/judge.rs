@@ -30,6 +30,8 @@ pub enum Judge {
     PythonSdk,
     /// A script that prints the results of queries by Perfetto's trace_processor.
     TraceProcessor,
+    /// VictoriaMetrics, single node.
+    VictoriaMetrics,
 }
 
 impl Judge {
@@ -46,6 +48,7 @@ impl Judge {
             Self::Prometheus => "prometheus",
             Self::PythonSdk => "python-sdk",
             Self::TraceProcessor => "trace_processor",
+            Self::VictoriaMetrics => "victoria-metrics",
         }
     }
 

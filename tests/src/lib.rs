@@ -38,6 +38,7 @@ mod terminal;
 mod tls_front;
 mod trace_processor;
 mod unprivileged;
+mod victoria_metrics;
 mod wait;
 
 pub use alertmanager::Alertmanager;
@@ -72,4 +73,5 @@ pub use terminal::{Terminal, on_terminal};
 pub use tls_front::TlsFront;
 pub use trace_processor::TraceProcessor;
 pub use unprivileged::as_unprivileged;
+pub use victoria_metrics::VictoriaMetrics;
 pub use wait::{repeat_for, wait_at_most, wait_until};

@@ -1,4 +1,4 @@
-//! Checks of our output with third-party programs: Prometheus, the Collector, Jaeger, Grafana and SDKs of OpenTelemetry.
+//! Checks of our output with third-party programs: Prometheus, VictoriaMetrics, the Collector, Jaeger, Grafana and SDKs of OpenTelemetry.
 //! `proofs` tests the programs themselves.
 
 mod collector;
@@ -12,3 +12,4 @@ mod python_sdk;
 mod rust_sdk;
 mod signals;
 mod trace_backends;
+mod victoria_metrics;
