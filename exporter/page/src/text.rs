@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use pulsetrain_run::sparkline;
 use pulsetrain_semconv::Metric;
 
-use super::sparkline::sparkline;
 use super::{
     PageStore,
     history::History,

@@ -7,6 +7,7 @@
 //! | the identity of a series | [`SeriesKey`] |
 //! | the growth of a series with each point: cumulative, delta, reset, repeated | [`SeriesTracker`], [`SeriesTrackers`] |
 //! | the step in force at a time | [`StepTimes`] |
+//! | a curve in one line of text | [`sparkline`] |
 //!
 //! Derivations, sinks and converters ask here, so that they agree. This crate keeps no metric's name but that of the step.
 //!
@@ -44,6 +45,7 @@ mod recent_deltas;
 mod run_origin;
 mod series_key;
 mod series_trackers;
+mod sparkline;
 mod step_times;
 
 pub use attribute_value::{integer, label, text};
@@ -52,4 +54,5 @@ pub use recent_deltas::RecentDeltas;
 pub use run_origin::RunOrigin;
 pub use series_key::SeriesKey;
 pub use series_trackers::SeriesTrackers;
+pub use sparkline::sparkline;
 pub use step_times::StepTimes;

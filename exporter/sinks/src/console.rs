@@ -13,7 +13,7 @@ mod verdicts;
 
 use std::collections::BTreeMap;
 
-use pulsetrain_otlp::{Signal, WireError, view};
+use pulsetrain_otlp::{Signal, WireError};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
 pub use self::screen::ConsoleStyle;
@@ -70,8 +70,17 @@ impl ConsoleSink {
     }
 
     fn show(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        let data = view::Message::decode(bytes)?;
-        for step in steps(&data) {
+        for (run, line) in self.lines(bytes)? {
+            self.screen.draw(&run, &line);
+        }
+        self.screen.flush();
+        Ok(())
+    }
+
+    /// Returns the runs that a batch advances, with their lines.
+    fn lines(&mut self, bytes: &[u8]) -> Result<Vec<(String, String)>, WireError> {
+        let mut lines = Vec::new();
+        for step in steps(bytes)? {
             if self.runs.len() >= MAX_RUNS && !self.runs.contains_key(&step.run) {
                 continue;
             }
@@ -84,11 +93,10 @@ impl ConsoleSink {
             }
             if let Some(line) = run.line.advance(&step) {
                 let verdict = self.verdicts.of(&step.run);
-                self.screen.draw(&step.run, &format!("{line}{verdict}"));
+                lines.push((step.run, format!("{line}{verdict}")));
             }
         }
-        self.screen.flush();
-        Ok(())
+        Ok(lines)
     }
 }
 
@@ -127,3 +135,6 @@ impl Sink for ConsoleSink {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,12 +3,12 @@
 use std::{collections::VecDeque, fmt::Write};
 
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_run::{Increase, IncreaseKind, SeriesTrackers, sparkline};
 
 use super::{
     columns::{COLUMNS, SOL, Show, column_with_format},
     steps::Step,
 };
-use pulsetrain_page::sparkline;
 
 /// The line of a run, with the earlier values that it needs.
 #[derive(Debug, Default)]
@@ -18,7 +18,10 @@ pub(super) struct RunLine {
     before: [Option<f64>; COLUMNS.len()],
     /// The time of each value.
     times: [UnixNanos; COLUMNS.len()],
-    /// Whether the last step was the first of its counters, so that their sums are the increments.
+    series: Option<SeriesTrackers>,
+    /// The last increase of each column of a sum or a distribution.
+    increases: [Option<Increase>; COLUMNS.len()],
+    /// Whether the last step was the first of its cumulative series, so that their values are increases.
     is_first: bool,
     norms: Average,
     first: Option<(UnixNanos, f64)>,
@@ -42,6 +45,9 @@ const NEWEST: f64 = 0.1;
 const LOSSES: usize = 24;
 const MIN_LOSSES: usize = 8;
 
+/// The maximum number of series of sums and distributions.
+const MAX_SERIES: usize = 256;
+
 /// A value is a spike at this multiple of the average, itself included (Surogate's rule).
 const SPIKE: f64 = 5.0;
 /// The number of values before spikes are detected.
@@ -58,24 +64,63 @@ impl RunLine {
 
     /// Adds the values of a step. Returns the line if it has changed to a new step.
     pub(super) fn advance(&mut self, step: &Step) -> Option<String> {
+        let values = self.observe(step);
         for column in 0..COLUMNS.len() {
-            if let Some(value) = step.values[column] {
+            if let Some(value) = values[column] {
                 self.before[column] = self.now[column].replace(value);
                 self.times[column] = step.unix_nanos;
             }
         }
-        if let Some(norm) = column_with_format(Show::Spike("norm")).and_then(|column| step.values[column]) {
+        if let Some(norm) = column_with_format(Show::Spike("norm")).and_then(|column| values[column]) {
             self.norms.add(norm);
         }
-        if let Some(loss) = column_with_format(Show::Trend("loss")).and_then(|column| step.values[column]) {
+        if let Some(loss) = column_with_format(Show::Trend("loss")).and_then(|column| values[column]) {
             if self.losses.len() == LOSSES {
                 self.losses.pop_front();
             }
             self.losses.push_back(loss);
         }
-        self.is_first = step.is_first;
-        let is_step = column_with_format(Show::Step).is_some_and(|column| step.values[column].is_some());
+        let is_step = column_with_format(Show::Step).is_some_and(|column| values[column].is_some());
         is_step.then(|| self.draw(step.unix_nanos))
+    }
+
+    /// Returns the values of a step. That of a distribution is the mean of its new observations, that of a sum its increase.
+    fn observe(&mut self, step: &Step) -> [Option<f64>; COLUMNS.len()] {
+        let series = self.series.get_or_insert_with(|| SeriesTrackers::new(MAX_SERIES));
+        let mut increases = [None::<Increase>; COLUMNS.len()];
+        self.is_first = false;
+        for (column, key, point) in &step.points {
+            let increase = series.observe(*key, point);
+            // A distribution without a new observation has no increase.
+            let Some(increase) = increase.filter(|new| point.count.is_none() || new.count > 0) else {
+                continue;
+            };
+            self.is_first |= increase.kind == IncreaseKind::First && increase.count == 1;
+            match &mut increases[*column] {
+                Some(total) => {
+                    total.count += increase.count;
+                    total.sum += increase.sum;
+                }
+                first => *first = Some(increase),
+            }
+        }
+        let mut values = step.values;
+        for (column, increase) in increases.into_iter().enumerate() {
+            let Some(increase) = increase else { continue };
+            self.increases[column] = Some(increase);
+            let value = if increase.count > 0 {
+                increase.mean()
+            } else {
+                Some(increase.sum)
+            };
+            values[column] = value.filter(|_| self.is_known(&increase));
+        }
+        values
+    }
+
+    /// Returns whether an increase belongs to its step, and has no unknown past.
+    fn is_known(&self, increase: &Increase) -> bool {
+        (increase.is_recent() || self.is_first) && increase.sum >= 0.0
     }
 
     fn draw(&mut self, unix_nanos: UnixNanos) -> String {
@@ -135,7 +180,6 @@ impl RunLine {
         let present = last.filter(|_| self.times[column] == unix_nanos);
         match COLUMNS[column].show {
             Show::Epoch if self.last_of(Show::Progress).is_some() => None,
-            Show::Millis => self.growth(Show::Millis),
             Show::PerSecond(_) => present.or_else(|| self.rate()).or(last),
             SOL => present.or_else(|| self.speed_of_light()).or(last),
             Show::Eta => present.or_else(|| self.eta(unix_nanos)).or(last),
@@ -155,15 +199,14 @@ impl RunLine {
 
     /// Returns the throughput of the step per second.
     fn rate(&self) -> Option<f64> {
-        let rate = self.growth(Show::Sum)? / self.growth(Show::Millis)?;
+        let rate = self.increase_of(Show::Sum)? / self.increase_of(Show::Millis)?;
         rate.is_finite().then_some(rate)
     }
 
-    /// Returns the increase of a sum since its previous report.
-    fn growth(&self, show: Show) -> Option<f64> {
-        let column = column_with_format(show)?;
-        let before = self.before[column].or(self.is_first.then_some(0.0))?;
-        Some(self.now[column]? - before).filter(|growth| *growth >= 0.0)
+    /// Returns the last increase of a sum.
+    fn increase_of(&self, show: Show) -> Option<f64> {
+        let increase = self.increases[column_with_format(show)?]?;
+        self.is_known(&increase).then_some(increase.sum)
     }
 
     /// Returns the remaining seconds, extrapolated from the first observed progress.

@@ -1,14 +1,12 @@
 //! Tracks the open verdicts, which are shown at the end of a run's line.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use pulsetrain_otlp::{
-    WireError,
-    view::{LogRecord, LogsData, Message},
-};
+use pulsetrain_otlp::{WireError, view::LogRecord, walk};
+use pulsetrain_run::{RunOrigin, text};
 use pulsetrain_semconv::{attribute, event};
 
-use super::steps::{run_id, text};
+use super::steps::run_id;
 
 /// The maximum number of open verdicts of one run.
 const MOST: usize = 64;
@@ -29,11 +27,10 @@ struct Verdict {
 impl Verdicts {
     /// Adds the verdicts in a batch of log records.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        let data = LogsData::decode(bytes)?;
-        for resource in data.resource_logs.into_iter().flatten() {
-            let run = run_id(resource.resource.map(|resource| resource.attributes));
-            let scopes = resource.scope_logs.into_iter().flatten();
-            for record in scopes.flat_map(|scope| scope.log_records).flatten() {
+        for resource in walk::records(bytes) {
+            let resource = resource?;
+            let run = run_id(&RunOrigin::from_attributes(resource.attributes()));
+            for record in resource.items().flatten() {
                 self.note(&run, &record);
             }
         }
@@ -45,7 +42,12 @@ impl Verdicts {
         if !is_verdict || (self.0.len() >= MAX_RUNS && !self.0.contains_key(run)) {
             return;
         }
-        let of = |name: &str| text(Some(record.attributes), name);
+        let of = |name: &str| {
+            let mut attributes = record.attributes.into_iter().flatten();
+            let attribute = attributes.find(|attribute| attribute.key == *name);
+            let value = attribute.and_then(|attribute| text(attribute.value?).map(Cow::into_owned));
+            value.unwrap_or_default()
+        };
         let verdict = Verdict {
             kind: of(attribute::TRAIN_VERDICT_KIND.name),
             subject: of(attribute::TRAIN_VERDICT_SUBJECT.name),

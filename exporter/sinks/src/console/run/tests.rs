@@ -1,5 +1,7 @@
 //! Formatted lines, step by step.
 
+use pulsetrain_run::{SeriesKey, SeriesPoint};
+
 use super::*;
 
 /// Returns a step with values by column format.
@@ -9,9 +11,27 @@ fn step(secs: u64, values: &[(Show, f64)]) -> Step {
         ..Step::default()
     };
     for (show, value) in values {
-        step.values[column_with_format(*show).unwrap()] = Some(*value);
+        let column = column_with_format(*show).unwrap();
+        match show {
+            Show::Sum | Show::Millis => {
+                let key = SeriesKey::new(COLUMNS[column].metric.name.as_bytes());
+                step.points.push((column, key, total(step.unix_nanos, *value)));
+            }
+            _ => step.values[column] = Some(*value),
+        }
     }
     step
+}
+
+/// Returns a cumulative point.
+fn total(time: UnixNanos, sum: f64) -> SeriesPoint {
+    SeriesPoint {
+        start: UnixNanos::UNKNOWN,
+        time,
+        is_delta: false,
+        count: None,
+        sum,
+    }
 }
 
 #[test]
@@ -59,7 +79,9 @@ fn missing_columns_are_computed_from_reported_ones() {
                 (Show::Millis, duration),
             ],
         );
-        step.is_first = number == 0.0;
+        let durations = column_with_format(Show::Millis);
+        let durations = step.points.iter_mut().find(|point| Some(point.0) == durations);
+        durations.unwrap().2.count = Some(number as u64 + 1);
         step
     };
     assert_eq!(
