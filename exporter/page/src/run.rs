@@ -1,15 +1,16 @@
 //! The history of one run: its ranks with their series, its last steps and its events.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_run::{SeriesPoint, StepTimes};
 
 use super::{
     PageConfig, PageRejection,
     curve::CurveOwners,
     events::EventLog,
     metrics::{Definition, Kind, MetricId},
-    series::{Base, Bucket, Capacity, NO_STEP, Series},
+    series::{Bucket, Capacity, NO_STEP, Series},
     steps::StepWindow,
 };
 
@@ -90,37 +91,33 @@ pub(super) struct RunPoint<'a> {
 pub(super) enum Observed {
     /// A value at a time.
     Value(f64),
-    /// The increase since the last point, and its duration in seconds.
-    Delta { sum: f64, count: u64, seconds: f64 },
-    /// A sum since a start, with the number of observations if they are counted.
-    Cumulative {
-        sum: f64,
-        count: u64,
-        start_nanos: UnixNanos,
-    },
+    /// A point of a sum or a distribution, which counts as an increase.
+    Point(SeriesPoint),
     /// The end of its series.
     End,
 }
 
-/// The end times of steps.
-#[derive(Debug, Default)]
-pub(super) struct StepClock(VecDeque<(UnixNanos, i64)>);
+/// The end times of the steps of all ranks.
+#[derive(Debug)]
+pub(super) struct StepClock(StepTimes);
+
+impl Default for StepClock {
+    fn default() -> Self {
+        Self(StepTimes::new(REMEMBERED_STEPS))
+    }
+}
 
 impl StepClock {
-    pub(super) fn note(&mut self, time_nanos: UnixNanos, step: i64) {
-        if self.0.back().is_some_and(|(time, _)| *time >= time_nanos) {
-            return;
+    /// Records the end of a step on a rank. Other ranks end it at nearly the same time, which adds nothing.
+    pub(super) fn record(&mut self, time_nanos: UnixNanos, step: i64) {
+        if self.at(time_nanos) != Some(step) {
+            self.0.record(time_nanos, step);
         }
-        if self.0.len() >= REMEMBERED_STEPS {
-            self.0.pop_front();
-        }
-        self.0.push_back((time_nanos, step));
     }
 
     /// Returns the last step that had ended by a time.
-    pub(super) fn step_at(&self, time_nanos: UnixNanos) -> Option<i64> {
-        let after = self.0.partition_point(|(time, _)| *time <= time_nanos);
-        self.0.get(after.checked_sub(1)?).map(|(_, step)| *step)
+    pub(super) fn at(&self, time_nanos: UnixNanos) -> Option<i64> {
+        self.0.at(time_nanos)
     }
 }
 
@@ -149,7 +146,7 @@ impl RunHistory {
     ) -> Result<Option<f64>, PageRejection> {
         let attempt = point.attempt.unwrap_or(self.about.attempt);
         let attempt = attempt.clamp(0, i64::from(u16::MAX)) as u16;
-        let step = point.step.or_else(|| self.clock.step_at(point.time_nanos));
+        let step = point.step.or_else(|| self.clock.at(point.time_nanos));
         let Some(series) = self.series(point, definition, config) else {
             return if point.value == Observed::End {
                 Ok(None)
@@ -329,70 +326,5 @@ impl RunHistory {
             config.points
         };
         Capacity::of((points >> self.thinned).max(RANK_POINTS))
-    }
-}
-
-impl Series {
-    /// Returns whether a point is older than the last point of the series.
-    pub(super) fn is_late(&self, time_nanos: UnixNanos, observed: Observed) -> bool {
-        observed != Observed::End && time_nanos.as_millis() < self.latest_nanos.as_millis()
-    }
-
-    /// Returns the value of the curve for a point, or `None` if the point is only a base for the next one.
-    pub(super) fn observe(&mut self, observed: Observed, time_nanos: UnixNanos, kind: Kind) -> Option<f64> {
-        let value = match observed {
-            Observed::End => {
-                self.is_ended = true;
-                return None;
-            }
-            Observed::Value(value) => Some(value),
-            Observed::Delta { sum, count, seconds } => match kind {
-                Kind::Mean => (count > 0).then(|| sum / count as f64),
-                Kind::Rate => (seconds > 0.0).then(|| sum / seconds),
-                Kind::Value | Kind::State => Some(sum),
-            },
-            Observed::Cumulative {
-                sum,
-                count,
-                start_nanos,
-            } => {
-                let base = Base {
-                    start_nanos,
-                    time_nanos,
-                    sum,
-                    count,
-                };
-                base.since(self.base.replace(base), kind)
-            }
-        };
-        self.latest_nanos = time_nanos;
-        self.latest = match (kind, observed, value) {
-            (Kind::Rate, Observed::Cumulative { sum, .. }, _) => sum,
-            (Kind::Rate, Observed::Delta { sum, .. }, _) if self.latest.is_nan() => sum,
-            (Kind::Rate, Observed::Delta { sum, .. }, _) => self.latest + sum,
-            (_, _, Some(value)) => value,
-            (_, _, None) => self.latest,
-        };
-        value
-    }
-}
-
-impl Base {
-    /// Returns the value of the sums since the last point.
-    fn since(&self, last: Option<Self>, kind: Kind) -> Option<f64> {
-        let is_reset = |last: &Self| last.count > self.count || (kind == Kind::Rate && last.sum > self.sum);
-        let last = last.filter(|last| !is_reset(last));
-        match kind {
-            Kind::Mean => {
-                let (sum, count) = last.map_or((0.0, 0), |last| (last.sum, last.count));
-                (self.count > count).then(|| (self.sum - sum) / (self.count - count) as f64)
-            }
-            Kind::Rate => {
-                let last = last?;
-                let seconds = self.time_nanos.nanos_since(last.time_nanos) as f64 / 1e9;
-                (seconds > 0.0).then(|| (self.sum - last.sum) / seconds)
-            }
-            Kind::Value | Kind::State => Some(self.sum),
-        }
     }
 }

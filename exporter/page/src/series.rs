@@ -7,6 +7,9 @@
 use std::{collections::VecDeque, mem::size_of};
 
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_run::{IncreaseKind, SeriesPoint, SeriesTracker};
+
+use super::{metrics::Kind, run::Observed};
 
 /// One point, or several merged points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +53,7 @@ pub(super) struct Series {
     pub(super) streamed: u64,
     /// Whether its resource ended it.
     pub(super) is_ended: bool,
-    pub(super) base: Option<Base>,
+    tracker: SeriesTracker,
     capacity: Capacity,
     buckets: Vec<Bucket>,
     newest: VecDeque<Bucket>,
@@ -58,15 +61,6 @@ pub(super) struct Series {
     points_per_bucket: u32,
     /// The number of points of the last, incomplete bucket.
     open: u32,
-}
-
-/// The cumulative point that the next one is compared with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Base {
-    pub(super) start_nanos: UnixNanos,
-    pub(super) time_nanos: UnixNanos,
-    pub(super) sum: f64,
-    pub(super) count: u64,
 }
 
 impl Bucket {
@@ -124,12 +118,52 @@ impl Series {
             count: 0,
             streamed: 0,
             is_ended: false,
-            base: None,
+            tracker: SeriesTracker::default(),
             capacity,
             buckets: Vec::new(),
             newest: VecDeque::new(),
             points_per_bucket: 1,
             open: 0,
+        }
+    }
+
+    /// Returns whether a point is older than the last point of the series.
+    pub(super) fn is_late(&self, time_nanos: UnixNanos, observed: Observed) -> bool {
+        observed != Observed::End && time_nanos.as_millis() < self.latest_nanos.as_millis()
+    }
+
+    /// Returns the value of the curve for a point, or `None` if the point is only a base for the next one or adds nothing.
+    pub(super) fn observe(&mut self, observed: Observed, time_nanos: UnixNanos, kind: Kind) -> Option<f64> {
+        let value = match observed {
+            Observed::End => {
+                self.is_ended = true;
+                return None;
+            }
+            Observed::Value(value) => Some(value),
+            Observed::Point(point) => self.observe_point(&point, kind),
+        };
+        self.latest_nanos = time_nanos;
+        let is_total = kind == Kind::Rate && matches!(observed, Observed::Point(_));
+        if let Some(value) = value.filter(|_| !is_total) {
+            self.latest = value;
+        }
+        value
+    }
+
+    /// Returns the value of the curve for a point of a sum or a distribution, and updates the total of a counter.
+    fn observe_point(&mut self, point: &SeriesPoint, kind: Kind) -> Option<f64> {
+        let increase = self.tracker.observe(point)?;
+        match kind {
+            Kind::Mean => (increase.count > 0).then(|| increase.sum / increase.count as f64),
+            Kind::Rate => {
+                let is_first = !point.is_delta || self.latest.is_nan();
+                self.latest = point.sum + if is_first { 0.0 } else { self.latest };
+                let has_interval = matches!(increase.kind, IncreaseKind::Growth | IncreaseKind::Delta)
+                    && increase.since.is_known();
+                let seconds = point.time.nanos_since(increase.since) as f64 / 1e9;
+                (has_interval && seconds > 0.0).then(|| increase.sum / seconds)
+            }
+            Kind::Value | Kind::State => Some(point.sum),
         }
     }
 
@@ -351,6 +385,37 @@ mod tests {
         assert!(!series.push(Bucket::of(UnixNanos(50_000_000), 0, 9.0, 0)));
         assert!(series.push(Bucket::of(UnixNanos(100_000_000), 1, 2.0, 0)));
         assert_eq!((series.count, series.points().1.last().unwrap().last), (2, 2.0));
+    }
+
+    /// Returns the values of a counter of 10 and 20 a second, and its total.
+    fn counted(points: &[(u64, u64, f64)], is_delta: bool) -> (Vec<Option<f64>>, f64) {
+        let mut series = Series::new(0, "", Capacity::of(16));
+        let values = points.iter().map(|(start, time, sum)| {
+            let time = UnixNanos(time * 1_000_000_000);
+            let point = SeriesPoint {
+                start: UnixNanos(start * 1_000_000_000),
+                time,
+                is_delta,
+                count: None,
+                sum: *sum,
+            };
+            series.observe(Observed::Point(point), time, Kind::Rate)
+        });
+        (values.collect(), series.latest)
+    }
+
+    #[test]
+    fn rates_of_deltas_and_totals_are_equal_and_repeated_deltas_count_once() {
+        let totals = counted(&[(1, 2, 10.0), (1, 3, 20.0), (1, 5, 60.0)], false);
+        assert_eq!(totals, (vec![None, Some(10.0), Some(20.0)], 60.0));
+        let deltas = counted(&[(1, 2, 10.0), (2, 3, 10.0), (2, 3, 10.0), (3, 5, 40.0)], true);
+        assert_eq!(deltas, (vec![Some(10.0), Some(10.0), None, Some(20.0)], 60.0));
+    }
+
+    #[test]
+    fn counter_that_restarted_beyond_its_last_total_did_not_grow_by_the_difference() {
+        let counts = counted(&[(1, 2, 10.0), (1, 3, 20.0), (4, 8, 70.0), (4, 9, 80.0)], false);
+        assert_eq!(counts, (vec![None, Some(10.0), None, Some(10.0)], 80.0));
     }
 
     #[test]

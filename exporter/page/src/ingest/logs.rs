@@ -1,9 +1,7 @@
 //! Adds log records: verdicts, errors of GPUs, warnings.
 
-use pulsetrain_otlp::{
-    UnixNanos, WireError,
-    view::{LogRecord, LogsData, Message},
-};
+use pulsetrain_otlp::{UnixNanos, WireError, json::value_text, view::LogRecord, walk};
+use pulsetrain_run::integer;
 use pulsetrain_semconv::{Attribute, attribute};
 
 use super::{
@@ -14,7 +12,7 @@ use super::{
         layout,
         run::RunHistory,
     },
-    origin::{Origin, find, integer, text},
+    origin::{Origin, find},
 };
 
 /// The lowest severity that is listed (OpenTelemetry logs data model, "SeverityNumber": WARN).
@@ -22,13 +20,11 @@ const WARN: i32 = 13;
 
 /// Adds a batch of log records.
 pub(crate) fn logs(history: &mut History, bytes: &[u8], now_millis: i64) -> Result<(), WireError> {
-    for resource in LogsData::decode(bytes)?.resource_logs.iter() {
+    for resource in walk::records(bytes) {
         let resource = resource?;
-        let origin = Origin::of(resource.resource)?;
-        for scope in resource.scope_logs.iter() {
-            for record in scope?.log_records.iter() {
-                add(history, &origin, &record?, now_millis)?;
-            }
+        let origin = Origin::from_attributes(resource.attributes())?;
+        for record in resource.items() {
+            add(history, &origin, &record?, now_millis)?;
         }
     }
     Ok(())
@@ -48,11 +44,14 @@ fn add(
     }
     let string = |wanted: &Attribute| -> Result<Box<str>, WireError> {
         let value = find(&record.attributes, wanted)?;
-        Ok(value.map(|value| bounded(&text(value))).unwrap_or_default())
+        Ok(value.map(|value| bounded(&value_text(value))).unwrap_or_default())
     };
     let gpu = Some(string(&attribute::GPU_ID)?).filter(|gpu| !gpu.is_empty());
     let code = string(&attribute::GPU_XID_CODE)?;
-    let body = record.body.map(|body| bounded(&text(body))).unwrap_or_default();
+    let body = record
+        .body
+        .map(|body| bounded(&value_text(body)))
+        .unwrap_or_default();
     let verdict = if is_verdict {
         Some(Verdict {
             kind: string(&attribute::TRAIN_VERDICT_KIND)?,
@@ -111,7 +110,7 @@ fn add(
 
 fn push(run: &mut RunHistory, event: RunEvent, config: &PageConfig) {
     run.revision += 1;
-    let step = event.step.or_else(|| run.clock.step_at(event.time_nanos));
+    let step = event.step.or_else(|| run.clock.at(event.time_nanos));
     run.events
         .push(RunEvent { step, ..event }, run.max_events(config));
 }

@@ -1,12 +1,13 @@
-//! The origin of telemetry: run, rank and host, from the attributes of the resource.
+//! The run, rank and host of a resource, with bounded texts.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use pulsetrain_otlp::{
     WireError,
-    view::{AnyValue, KeyValue, Repeated, Resource},
+    view::{AnyValue, KeyValue, Repeated},
 };
-use pulsetrain_semconv::{Attribute, attribute};
+use pulsetrain_run::RunOrigin;
+use pulsetrain_semconv::Attribute;
 
 use super::super::{
     PageRejection,
@@ -17,12 +18,11 @@ use super::super::{
 };
 
 /// The description of a resource.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Origin {
-    /// The id of the run, or an empty string.
-    run: String,
-    /// The id used instead, for a program that reports no run id.
-    fallback_run_id: String,
+    /// The id of the run, or of a program that reports no run id. It may be empty.
+    id: Box<str>,
+    has_run_id: bool,
     pub(super) rank: Option<i64>,
     pub(super) host: Box<str>,
     local_rank: Option<i64>,
@@ -31,39 +31,25 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn of(resource: Option<Resource<'_>>) -> Result<Self, WireError> {
-        let mut origin = Self::default();
-        let (mut instance, mut service) = (String::new(), String::new());
-        for pair in resource.unwrap_or_default().attributes.iter() {
-            let pair = pair?;
-            let key = pair.key.to_str_lossy();
-            let is = |attribute: &Attribute| key == attribute.name;
-            let value = pair.value.unwrap_or_default();
-            if is(&attribute::TRAIN_RUN_ID) {
-                origin.run = bounded(&text(value)).into();
-            } else if is(&attribute::TRAIN_RUN_NAME) {
-                origin.about.name = bounded(&text(value));
-            } else if is(&attribute::TRAIN_RANK) {
-                origin.rank = integer(value);
-            } else if is(&attribute::TRAIN_LOCAL_RANK) {
-                origin.local_rank = integer(value);
-            } else if is(&attribute::TRAIN_ATTEMPT) {
-                origin.attempt = integer(value);
-            } else if is(&attribute::TRAIN_WORLD_SIZE) {
-                origin.about.world_size = integer(value);
-            } else if is(&attribute::TRAIN_FRAMEWORK) {
-                origin.about.framework = bounded(&text(value));
-            } else if is(&attribute::HOST_NAME) {
-                origin.host = bounded(&text(value));
-            } else if is(&attribute::SERVICE_INSTANCE_ID) {
-                instance = bounded(&text(value)).into();
-            } else if is(&attribute::SERVICE_NAME) {
-                service = bounded(&text(value)).into();
-            }
-        }
-        origin.about.service = service.as_str().into();
-        origin.fallback_run_id = if instance.is_empty() { service } else { instance };
-        Ok(origin)
+    pub(super) fn from_attributes(attributes: Repeated<'_, KeyValue<'_>>) -> Result<Self, WireError> {
+        let mut origin = RunOrigin::default();
+        origin.read(attributes)?;
+        let text = |text: Option<&Arc<str>>| text.map(|text| bounded(text)).unwrap_or_default();
+        Ok(Self {
+            id: text(origin.id()),
+            has_run_id: origin.run_id.is_some(),
+            rank: origin.rank,
+            host: text(origin.host.as_ref()),
+            local_rank: origin.local_rank,
+            attempt: origin.attempt,
+            about: RunDescription {
+                name: text(origin.run_name.as_ref()),
+                service: text(origin.service.as_ref()),
+                framework: text(origin.framework.as_ref()),
+                world_size: origin.world_size,
+                ..RunDescription::default()
+            },
+        })
     }
 
     /// Returns the run, or `None` if the telemetry belongs to no run. A resource without a run id is a run if
@@ -78,7 +64,7 @@ impl Origin {
         now_millis: i64,
     ) -> Result<Option<&'h mut RunHistory>, PageRejection> {
         let id = self.run_id();
-        if id.is_empty() || (self.run.is_empty() && !is_training && !history.runs.contains_key(id)) {
+        if id.is_empty() || (!self.has_run_id && !is_training && !history.runs.contains_key(id)) {
             return Ok(None);
         }
         let run = history.run(id, now_millis)?;
@@ -106,37 +92,18 @@ impl Origin {
         Ok(Some(run))
     }
 
-    /// Returns the id of the run, or the id used instead.
+    /// Returns the id of the run, or of a program that reports no run id. It may be empty.
     pub(super) fn run_id(&self) -> &str {
-        if self.run.is_empty() {
-            &self.fallback_run_id
-        } else {
-            &self.run
-        }
+        &self.id
     }
 
     /// Returns whether the resource has a run id.
     pub(super) fn has_run_id(&self) -> bool {
-        !self.run.is_empty()
+        self.has_run_id
     }
 
     pub(super) fn attempt(&self) -> i64 {
         self.attempt.unwrap_or(0)
-    }
-}
-
-/// Returns the text of a value.
-pub(super) fn text(value: AnyValue<'_>) -> Cow<'_, str> {
-    pulsetrain_otlp::json::value_text(value)
-}
-
-/// Returns the integer of a value, also if it is a string.
-pub(super) fn integer(value: AnyValue<'_>) -> Option<i64> {
-    match value {
-        AnyValue::Int(value) => Some(value),
-        AnyValue::String(text) => text.to_str().ok()?.parse().ok(),
-        AnyValue::Double(value) if value.fract() == 0.0 => Some(value as i64),
-        _ => None,
     }
 }
 

@@ -1,9 +1,7 @@
 //! Adds spans: steps with their phases, and marks such as checkpoints.
 
-use pulsetrain_otlp::{
-    UnixNanos, WireError,
-    view::{Message, Span, TracesData},
-};
+use pulsetrain_otlp::{UnixNanos, WireError, view::Span, walk};
+use pulsetrain_run::integer;
 use pulsetrain_semconv::attribute;
 
 use super::{
@@ -13,7 +11,7 @@ use super::{
         layout,
         steps::{SpanIds, StepKey},
     },
-    origin::{Origin, find, integer},
+    origin::{Origin, find},
 };
 
 /// The status of a failed span (OpenTelemetry trace API, "Set Status").
@@ -25,13 +23,11 @@ const ERROR: i32 = 17;
 
 /// Adds a batch of spans.
 pub(crate) fn spans(history: &mut History, bytes: &[u8], now_millis: i64) -> Result<(), WireError> {
-    for resource in TracesData::decode(bytes)?.resource_spans.iter() {
+    for resource in walk::spans(bytes) {
         let resource = resource?;
-        let origin = Origin::of(resource.resource)?;
-        for scope in resource.scope_spans.iter() {
-            for span in scope?.spans.iter() {
-                add(history, &origin, &span?, now_millis)?;
-            }
+        let origin = Origin::from_attributes(resource.attributes())?;
+        for span in resource.items() {
+            add(history, &origin, &span?, now_millis)?;
         }
     }
     Ok(())
@@ -93,7 +89,7 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
     };
     if is_step {
         run.steps.step(key, ids, start, end, max_steps);
-        run.clock.note(end, number);
+        run.clock.record(end, number);
         if end >= run.last_step_nanos {
             run.last_step_nanos = end;
             run.step = Some(number);
