@@ -3,7 +3,8 @@
 
 use pulsetrain_otlp::{
     WireError,
-    view::{AnyValue, ExponentialHistogramPoint, HistogramPoint, NumberPoint, NumberValue, SummaryPoint},
+    view::{AnyValue, NumberPoint, NumberValue, SummaryPoint},
+    walk::{AnyPoint, Distribution, PointData},
 };
 use pulsetrain_perfetto::CounterValue;
 
@@ -27,36 +28,30 @@ fn percent(quantile: f64) -> f64 {
     (quantile * 100.0 * DIGITS).round() / DIGITS
 }
 
-/// A point of a distribution.
-struct Distribution {
-    time: u64,
-    labels: LabelText,
-    count: u64,
-    sum: Option<f64>,
-    min: Option<f64>,
-    max: Option<f64>,
-    limits: Limits,
-    buckets: Vec<Bucket>,
-}
-
-/// Creates the distribution from a point of any of the three kinds: their common fields have the same names.
-macro_rules! distribution {
-    ($point:expr, $sum:expr, ($min:expr, $max:expr), $buckets:expr) => {
-        Distribution {
-            time: $point.time_unix_nano,
-            labels: LabelText::of($point.attributes)?,
-            count: $point.count,
-            sum: $sum,
-            min: $min,
-            max: $max,
-            limits: Limits::of($point.count, $sum, $min, $max),
-            buckets: $buckets,
-        }
-    };
-}
-
 impl Points {
-    pub(super) fn number(
+    /// Draws a point.
+    pub(super) fn draw(
+        &mut self,
+        around: &MetricContext<'_>,
+        point: &AnyPoint<'_, '_>,
+        carried: Option<EncodedPoint<'_>>,
+    ) -> Result<(), PerfettoError> {
+        match point.data {
+            PointData::Number(number) => self.number(around, number, carried),
+            PointData::Histogram(histogram) => {
+                self.distribution(around, point, &quantiles::explicit(histogram)?, carried)
+            }
+            PointData::ExponentialHistogram(histogram) => {
+                self.distribution(around, point, &quantiles::exponential(histogram)?, carried)
+            }
+            PointData::Summary(summary) => {
+                self.distribution(around, point, &[], carried)?;
+                self.quantiles(around, summary)
+            }
+        }
+    }
+
+    fn number(
         &mut self,
         around: &MetricContext<'_>,
         point: &NumberPoint<'_>,
@@ -80,56 +75,17 @@ impl Points {
         self.push(around, "", &labels, time, value, carried)
     }
 
-    pub(super) fn histogram(
-        &mut self,
-        around: &MetricContext<'_>,
-        point: &HistogramPoint<'_>,
-        carried: Option<EncodedPoint<'_>>,
-    ) -> Result<(), PerfettoError> {
-        let distribution = distribution!(
-            point,
-            point.sum,
-            (point.min, point.max),
-            quantiles::explicit(point)?
-        );
-        self.distribution(around, &distribution, carried)
-    }
-
-    pub(super) fn exponential(
-        &mut self,
-        around: &MetricContext<'_>,
-        point: &ExponentialHistogramPoint<'_>,
-        carried: Option<EncodedPoint<'_>>,
-    ) -> Result<(), PerfettoError> {
-        let distribution = distribution!(
-            point,
-            point.sum,
-            (point.min, point.max),
-            quantiles::exponential(point)?
-        );
-        self.distribution(around, &distribution, carried)
-    }
-
-    pub(super) fn summary(
+    fn quantiles(
         &mut self,
         around: &MetricContext<'_>,
         point: &SummaryPoint<'_>,
-        carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let distribution = distribution!(point, Some(point.sum), (None, None), Vec::new());
-        self.distribution(around, &distribution, carried)?;
+        let labels = LabelText::of(point.attributes)?;
         for quantile in point.quantile_values {
             let quantile = quantile?;
             let statistic = format!(".p{}", percent(quantile.quantile));
             let value = CounterValue::Double(quantile.value);
-            self.push(
-                around,
-                &statistic,
-                &distribution.labels,
-                point.time_unix_nano,
-                value,
-                None,
-            )?;
+            self.push(around, &statistic, &labels, point.time_unix_nano, value, None)?;
         }
         Ok(())
     }
@@ -137,51 +93,63 @@ impl Points {
     fn distribution(
         &mut self,
         around: &MetricContext<'_>,
-        point: &Distribution,
+        point: &AnyPoint<'_, '_>,
+        buckets: &[Bucket],
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
+        let (labels, time) = (LabelText::of(point.attributes())?, point.time().0);
+        let Some(Distribution { count, sum, min, max }) = point.distribution() else {
+            return Ok(());
+        };
+        let limits = Limits::of(count, sum, min, max);
         let settled = MetricContext {
             is_delta: false,
             ..*around
         };
         let mut push = |around: &MetricContext<'_>, statistic: &str, value, carried| {
-            self.push(around, statistic, &point.labels, point.time, value, carried)
+            self.push(around, statistic, &labels, time, value, carried)
         };
         // The deltas of count and sum are added up; the other statistics apply to one interval.
-        push(around, ".count", CounterValue::Int(point.count as i64), carried)?;
-        if let Some(sum) = point.sum {
+        push(around, ".count", CounterValue::Int(count as i64), carried)?;
+        if let Some(sum) = sum {
             push(around, ".sum", CounterValue::Double(sum), None)?;
         }
-        for (statistic, value) in [(".min", point.min), (".max", point.max)] {
+        for (statistic, value) in [(".min", min), (".max", max)] {
             if let Some(value) = value {
                 push(&settled, statistic, CounterValue::Double(value), None)?;
             }
         }
         for (quantile, statistic) in QUANTILES {
-            if let Some(value) = quantiles::estimate(&point.buckets, point.limits, quantile) {
+            if let Some(value) = quantiles::estimate(buckets, limits, quantile) {
                 push(&settled, statistic, CounterValue::Double(value), None)?;
             }
         }
         if !self.draws_buckets {
             return Ok(());
         }
-        self.buckets(&settled, point)
+        self.buckets(&settled, &labels, time, buckets)
     }
 
     /// Draws the number of values at or below each bound. Besides the bounds of the point's own buckets, it includes those of
     /// earlier points of the series, whose counters would otherwise keep outdated values.
-    fn buckets(&mut self, around: &MetricContext<'_>, point: &Distribution) -> Result<(), PerfettoError> {
-        let filled = point.buckets.iter().filter(|bucket| bucket.count > 0);
-        let bounds = self.bounds(around, &point.labels, filled.map(|bucket| bucket.to));
-        let mut buckets = point.buckets.iter().peekable();
+    fn buckets(
+        &mut self,
+        around: &MetricContext<'_>,
+        labels: &LabelText,
+        time: u64,
+        buckets: &[Bucket],
+    ) -> Result<(), PerfettoError> {
+        let filled = buckets.iter().filter(|bucket| bucket.count > 0);
+        let bounds = self.bounds(around, labels, filled.map(|bucket| bucket.to));
+        let mut rest = buckets.iter().peekable();
         let mut total: u64 = 0;
-        for bound in bounds.iter().filter(|_| !point.buckets.is_empty()) {
-            while let Some(bucket) = buckets.next_if(|bucket| bucket.to <= *bound) {
+        for bound in bounds.iter().filter(|_| !buckets.is_empty()) {
+            while let Some(bucket) = rest.next_if(|bucket| bucket.to <= *bound) {
                 total = total.saturating_add(bucket.count);
             }
             let statistic = format!(".le_{bound}");
             let value = CounterValue::Int(total as i64);
-            self.push(around, &statistic, &point.labels, point.time, value, None)?;
+            self.push(around, &statistic, labels, time, value, None)?;
         }
         Ok(())
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use indexmap::{IndexMap, IndexSet};
-use pulsetrain_otlp::view::{
-    ExponentialHistogramPoint, HistogramPoint, Message, Metric, MetricData, NumberPoint, Repeated,
-    SummaryPoint, Temporality,
+use pulsetrain_otlp::{
+    view::{Message, Metric},
+    walk::{AnyPoint, PointKind},
 };
 use pulsetrain_perfetto::CounterValue;
 use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
@@ -75,33 +75,6 @@ pub(super) struct MetricContext<'a> {
     pub(super) head: Option<u32>,
 }
 
-/// The common fields of every kind of point.
-trait Point<'a>: Message<'a> {
-    fn time(&self) -> u64;
-    fn flags(&self) -> u32;
-}
-
-macro_rules! point {
-    ($($name:ident),*) => {$(
-        impl<'a> Point<'a> for $name<'a> {
-            fn time(&self) -> u64 {
-                self.time_unix_nano
-            }
-
-            fn flags(&self) -> u32 {
-                self.flags
-            }
-        }
-    )*};
-}
-
-point!(
-    NumberPoint,
-    HistogramPoint,
-    ExponentialHistogramPoint,
-    SummaryPoint
-);
-
 impl Points {
     pub(super) fn new(room: MemoryBudget, draws_buckets: bool) -> Self {
         Self {
@@ -140,16 +113,14 @@ impl Points {
         let Some(data) = metric.data() else {
             return Ok(());
         };
-        let (kind, temporality) = match &data {
-            MetricData::Gauge(_) => ("gauge", 0),
-            MetricData::Sum(sum) => ("sum", sum.aggregation_temporality),
-            MetricData::Histogram(histogram) => ("histogram", histogram.aggregation_temporality),
-            MetricData::ExponentialHistogram(histogram) => {
-                ("exponential histogram", histogram.aggregation_temporality)
-            }
-            MetricData::Summary(_) => ("summary", 0),
+        let is_delta = data.kind().is_delta();
+        let kind = match data.kind() {
+            PointKind::Gauge => "gauge",
+            PointKind::Sum { .. } => "sum",
+            PointKind::Histogram { .. } => "histogram",
+            PointKind::ExponentialHistogram { .. } => "exponential histogram",
+            PointKind::Summary => "summary",
         };
-        let is_delta = Temporality::from(temporality) == Temporality::Delta;
         let name = metric.name.to_str_lossy().into_owned();
         let family = self.families.entry(NameKey { resource, name });
         let family_number = family.index() as u32;
@@ -173,17 +144,7 @@ impl Points {
             config,
             summary,
         };
-        match data {
-            MetricData::Gauge(gauge) => point_filter.take(around, &gauge.data_points, Points::number),
-            MetricData::Sum(sum) => point_filter.take(around, &sum.data_points, Points::number),
-            MetricData::Histogram(histogram) => {
-                point_filter.take(around, &histogram.data_points, Points::histogram)
-            }
-            MetricData::ExponentialHistogram(histogram) => {
-                point_filter.take(around, &histogram.data_points, Points::exponential)
-            }
-            MetricData::Summary(points) => point_filter.take(around, &points.data_points, Points::summary),
-        }
+        data.try_each_point(|point| point_filter.add(&around, &point))
     }
 
     /// Returns a series by its number.
@@ -308,29 +269,20 @@ struct PointFilter<'a> {
 }
 
 impl PointFilter<'_> {
-    fn take<'a, P: Point<'a>>(
-        &mut self,
-        around: MetricContext<'_>,
-        points: &Repeated<'a, P>,
-        draw: impl Fn(&mut Points, &MetricContext<'_>, &P, Option<EncodedPoint<'a>>) -> Result<(), PerfettoError>,
-    ) -> Result<(), PerfettoError> {
-        let mut each = points.iter();
-        while let Some(bytes) = each.next_bytes() {
-            let bytes = bytes?;
-            let point = P::decode(bytes)?;
-            let carried = around.head.map(|metric| EncodedPoint { metric, bytes });
-            let (time, summary) = (point.time(), &mut *self.summary);
-            if !self.config.shows_time(time, time) {
-                summary.filtered += 1;
-            } else if point.flags() & NumberPoint::NO_RECORDED_VALUE != 0 {
-                summary.without_value += 1;
-                self.points.carry(&around, time, carried)?;
-            } else {
-                summary.points += 1;
-                summary.without_time += u64::from(time == 0);
-                summary.beyond_range += u64::from(time > LATEST);
-                draw(self.points, &around, &point, carried)?;
-            }
+    fn add(&mut self, around: &MetricContext<'_>, point: &AnyPoint<'_, '_>) -> Result<(), PerfettoError> {
+        let bytes = point.bytes;
+        let carried = around.head.map(|metric| EncodedPoint { metric, bytes });
+        let (time, summary) = (point.time().0, &mut *self.summary);
+        if !self.config.shows_time(time, time) {
+            summary.filtered += 1;
+        } else if point.is_end() {
+            summary.without_value += 1;
+            self.points.carry(around, time, carried)?;
+        } else {
+            summary.points += 1;
+            summary.without_time += u64::from(time == 0);
+            summary.beyond_range += u64::from(time > LATEST);
+            self.points.draw(around, point, carried)?;
         }
         Ok(())
     }

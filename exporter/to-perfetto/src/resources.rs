@@ -7,14 +7,15 @@ use std::{
 
 use pulsetrain_otlp::{
     WireError,
-    view::{AnyValue, KeyValue, Message, Repeated, Resource},
+    json::value_text,
+    view::{KeyValue, Message, Repeated, Resource},
     wire::Reader,
 };
+use pulsetrain_run::integer;
 use pulsetrain_semconv::attribute;
 
 use super::PerfettoConfig;
 use crate::vocabulary::TRACES;
-use pulsetrain_otlp::json::value_text;
 
 /// The first number for processes without a number, or with one that is not unique. Linux has numbers up to 4,194,304.
 const FIRST_SYNTHETIC_PID: i32 = 10_000_000;
@@ -218,10 +219,7 @@ impl ResourceEntry {
             );
         }
         let text = |key: &str| values.get(key).map(|value| value_text(*value).into_owned());
-        let int = |key: &str| match values.get(key) {
-            Some(AnyValue::Int(value)) => Some(*value),
-            _ => None,
-        };
+        let int = |key: &str| values.get(key).and_then(|value| integer(*value));
         let named = config.process_names.iter().find_map(|key| text(key));
         let is_named = named.is_some();
         let service = named.or_else(|| text(attribute::SERVICE_NAME.name));
@@ -238,5 +236,44 @@ impl ResourceEntry {
             scopes: BTreeSet::new(),
             own_pid: own_pid.filter(|pid| (1..FIRST_SYNTHETIC_PID).contains(pid)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_proto::tonic::{
+        common::v1::{AnyValue, KeyValue, any_value::Value},
+        resource::v1::Resource,
+    };
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn rank_of_every_type_names_its_process_and_selects_it() {
+        let config = PerfettoConfig::default();
+        let values = [
+            Value::IntValue(1),
+            Value::StringValue("1".to_owned()),
+            Value::DoubleValue(1.0),
+        ];
+        for value in values {
+            let resource = Resource {
+                attributes: vec![KeyValue {
+                    key: attribute::TRAIN_RANK.name.to_owned(),
+                    value: Some(AnyValue {
+                        value: Some(value.clone()),
+                    }),
+                    ..KeyValue::default()
+                }],
+                ..Resource::default()
+            };
+            let entry = ResourceEntry::read(&resource.encode_to_vec(), &config).unwrap();
+            assert_eq!(
+                (entry.rank, &*entry.name),
+                (Some(1), "rank 1 unknown_service"),
+                "{value:?}"
+            );
+        }
     }
 }

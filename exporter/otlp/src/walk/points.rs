@@ -40,6 +40,8 @@ pub enum PointKind {
 pub struct AnyPoint<'p, 'a> {
     /// The kind, equal for all points of a metric.
     pub kind: PointKind,
+    /// The encoded point.
+    pub bytes: &'a [u8],
     /// The decoded point.
     pub data: PointData<'p, 'a>,
 }
@@ -317,10 +319,12 @@ fn each<'a, M: PointMessage<'a>, E: From<WireError>>(
     points: Repeated<'a, M>,
     mut visit: impl FnMut(AnyPoint<'_, 'a>) -> Result<(), E>,
 ) -> Result<(), E> {
-    for point in points {
-        let point = point?;
+    let mut points = points.iter();
+    while let Some(bytes) = points.next_bytes() {
+        let bytes = bytes?;
+        let point = M::decode(bytes)?;
         let data = point.data();
-        visit(AnyPoint { kind, data })?;
+        visit(AnyPoint { kind, bytes, data })?;
     }
     Ok(())
 }
