@@ -1,7 +1,7 @@
-//! Sinks: files, OTLP endpoints, a Prometheus endpoint with a live page, Perfetto traces, and the console.
+//! Sinks: files, OTLP endpoints, a Prometheus endpoint, Perfetto traces, and the console.
 //!
 //! A sink receives batches of encoded OTLP and returns the result of each delivery. The pipeline retries and
-//! counts. Sinks know no particular metric or span.
+//! counts. Only the console selects metrics, by the constants of the registry.
 
 mod attributes;
 mod blocking;
