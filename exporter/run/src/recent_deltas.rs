@@ -19,6 +19,11 @@ struct Ring {
 }
 
 impl RecentDeltas {
+    /// Returns the memory of its own.
+    pub fn heap_bytes(&self) -> usize {
+        self.0.as_deref().map_or(0, size_of_val)
+    }
+
     /// Records a delta. Returns `false` if a recent one has its start, its time and its value: it was delivered twice.
     ///
     /// A delta without a time is always new.

@@ -25,7 +25,7 @@ derive: record run pipeline otlp semconv
 to-perfetto: perfetto run pipeline otlp semconv
 trace-inputs: to-perfetto tail formats perfetto backends record run net pipeline otlp semconv
 page: run net pipeline otlp semconv
-sinks: page to-perfetto run net pipeline otlp semconv
+sinks: to-perfetto run net pipeline otlp semconv
 record: run otlp semconv
 run: otlp semconv
 pipeline: otlp

@@ -65,8 +65,8 @@ impl RunLine {
     /// Adds the values of a step. Returns the line if it has changed to a new step.
     pub(super) fn advance(&mut self, step: &Step) -> Option<String> {
         let values = self.observe(step);
-        for column in 0..COLUMNS.len() {
-            if let Some(value) = values[column] {
+        for (column, value) in values.into_iter().enumerate() {
+            if let Some(value) = value {
                 self.before[column] = self.now[column].replace(value);
                 self.times[column] = step.unix_nanos;
             }

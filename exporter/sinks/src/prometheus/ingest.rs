@@ -12,10 +12,8 @@ use std::{sync::Arc, time::Duration};
 
 use pulsetrain_otlp::{
     UnixNanos, WireError,
-    view::{
-        Exemplar, KeyValue, Message, Metric, MetricData, MetricsData, NumberPoint, Repeated, Resource,
-        ResourceMetrics, ScopeMetrics, Temporality,
-    },
+    view::{Metric, Temporality},
+    walk::{self, AnyPoint, InResource, InScope, PointData},
 };
 use pulsetrain_pipeline::clock;
 
@@ -114,28 +112,6 @@ pub(super) struct PointContext<'a> {
     is_internal: bool,
 }
 
-/// The fields that the four kinds of points share.
-struct Parts<'a> {
-    attributes: Repeated<'a, KeyValue<'a>>,
-    exemplars: Repeated<'a, Exemplar<'a>>,
-    start_unix_nanos: UnixNanos,
-    time_unix_nanos: UnixNanos,
-    flags: u32,
-}
-
-/// Decodes the fields that points of every kind share.
-macro_rules! parts {
-    ($point:expr, $exemplars:expr) => {
-        Parts {
-            attributes: $point.attributes,
-            exemplars: $exemplars,
-            start_unix_nanos: UnixNanos($point.start_time_unix_nano),
-            time_unix_nanos: UnixNanos($point.time_unix_nano),
-            flags: $point.flags,
-        }
-    };
-}
-
 impl Ingest {
     /// Returns a decoder that records the last value of every series in `store`.
     pub(super) fn new(store: PrometheusStore) -> Self {
@@ -187,7 +163,7 @@ impl<R: PointReceiver> Ingest<R> {
     }
 
     fn resources(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        for resource in MetricsData::decode(bytes)?.resource_metrics.iter() {
+        for resource in walk::metrics(bytes) {
             let resource = resource?;
             let target = match self.target(&resource) {
                 Ok(target) => target,
@@ -197,16 +173,16 @@ impl<R: PointReceiver> Ingest<R> {
                 }
                 Err(PointError::Wire(error)) => return Err(error),
             };
-            for scope in resource.scope_metrics.iter() {
+            for scope in resource.scopes() {
                 self.scope(&scope?, &target)?;
             }
         }
         Ok(())
     }
 
-    fn target(&mut self, resource: &ResourceMetrics<'_>) -> Result<Arc<Target>, PointError> {
+    fn target<'a>(&mut self, resource: &InResource<'a, Metric<'a>>) -> Result<Arc<Target>, PointError> {
         let promoted = &self.store.config().resource_labels;
-        let resource: Resource<'_> = resource.resource.unwrap_or_default();
+        let resource = resource.resource.unwrap_or_default();
         let now = self.store.now_millis();
         self.store.targets().enter(
             &resource,
@@ -217,13 +193,17 @@ impl<R: PointReceiver> Ingest<R> {
         )
     }
 
-    fn scope(&mut self, metrics: &ScopeMetrics<'_>, target: &Arc<Target>) -> Result<(), WireError> {
+    fn scope<'a>(
+        &mut self,
+        metrics: &InScope<'a, Metric<'a>>,
+        target: &Arc<Target>,
+    ) -> Result<(), WireError> {
         let scope = if self.store.config().scope_labels {
             series::of_scope(metrics)
         } else {
             ScopeLabels::new()
         };
-        for metric in metrics.metrics.iter() {
+        for metric in metrics.items.iter() {
             self.metric(&metric?, target, &scope)?;
         }
         Ok(())
@@ -241,7 +221,7 @@ impl<R: PointReceiver> Ingest<R> {
         let (family, source) = match self.families.of(metric, &data, &self.store) {
             Ok(found) => found,
             Err(rejection) => {
-                self.rejected[rejection as usize] += point_count(&data) as u64;
+                self.rejected[rejection as usize] += data.point_count() as u64;
                 return Ok(());
             }
         };
@@ -253,98 +233,47 @@ impl<R: PointReceiver> Ingest<R> {
             scope,
             is_internal: families::is_internal(metric),
         };
-        let walked = self.data(&data, &place);
+        let walked = data.try_each_point(|point| self.add(&place, &point));
         self.flush(&place);
         walked
     }
 
-    fn data(&mut self, data: &MetricData<'_>, place: &PointContext<'_>) -> Result<(), WireError> {
-        match data {
-            MetricData::Gauge(gauge) => self.each(&gauge.data_points, |ingest, point| {
-                ingest.point(place, &parts!(point, point.exemplars), None, || {
-                    points::number(point)
-                })
-            }),
-            MetricData::Sum(sum) => {
-                let temporality = sum.aggregation_temporality.into();
-                self.each(&sum.data_points, |ingest, point| {
-                    ingest.point(place, &parts!(point, point.exemplars), Some(temporality), || {
-                        points::number(point)
-                    })
-                })
+    /// Adds a point. A rejected point is counted and does not stop the others.
+    #[inline]
+    fn add(&mut self, place: &PointContext<'_>, point: &AnyPoint<'_, '_>) -> Result<(), WireError> {
+        match self.point(place, point) {
+            Ok(()) => Ok(()),
+            Err(PointError::Rejected(rejection)) => {
+                self.rejected[rejection as usize] += 1;
+                Ok(())
             }
-            MetricData::Histogram(histogram) => {
-                let temporality = histogram.aggregation_temporality.into();
-                self.each(&histogram.data_points, |ingest, point| {
-                    let mut known = std::mem::take(&mut ingest.bounds);
-                    let budget = Arc::clone(ingest.store.limit().budget());
-                    let value = || points::histogram(point, |bounds| shared(&mut known, bounds, &budget));
-                    let taken =
-                        ingest.point(place, &parts!(point, point.exemplars), Some(temporality), value);
-                    ingest.bounds = known;
-                    taken
-                })
-            }
-            MetricData::ExponentialHistogram(histogram) => {
-                let temporality = histogram.aggregation_temporality.into();
-                self.each(&histogram.data_points, |ingest, point| {
-                    ingest.point(place, &parts!(point, point.exemplars), Some(temporality), || {
-                        points::native(point)
-                    })
-                })
-            }
-            MetricData::Summary(summary) => self.each(&summary.data_points, |ingest, point| {
-                ingest.point(place, &parts!(point, Repeated::default()), None, || {
-                    points::summary(point)
-                })
-            }),
+            Err(PointError::Wire(error)) => Err(error),
         }
     }
 
-    /// Adds each point. A rejected point is counted and does not stop the others.
-    fn each<'a, P: Message<'a>>(
-        &mut self,
-        points: &Repeated<'a, P>,
-        mut take: impl FnMut(&mut Self, &P) -> Result<(), PointError>,
-    ) -> Result<(), WireError> {
-        for point in points.iter() {
-            match take(self, &point?) {
-                Ok(()) => {}
-                Err(PointError::Rejected(rejection)) => self.rejected[rejection as usize] += 1,
-                Err(PointError::Wire(error)) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a point. A kind without temporality passes `None`.
-    fn point(
-        &mut self,
-        place: &PointContext<'_>,
-        parts: &Parts<'_>,
-        temporality: Option<Temporality>,
-        value: impl FnOnce() -> Result<Value, PointError>,
-    ) -> Result<(), PointError> {
+    #[inline]
+    fn point(&mut self, place: &PointContext<'_>, point: &AnyPoint<'_, '_>) -> Result<(), PointError> {
         let kind = place.family.head.kind;
-        let (change, exemplars) = if parts.flags & NumberPoint::NO_RECORDED_VALUE != 0 {
+        let temporality = point.kind.temporality();
+        let (change, exemplars) = if point.is_end() {
             (Change::End, Vec::new())
         } else {
-            let value = value()?;
+            let value = self.value(point)?;
             if kind == Kind::Counter && !matches!(value, Value::Number(count) if count >= 0.0) {
                 // OpenMetrics 1.0, "Counter": neither NaN nor negative.
                 return Err(PointError::Rejected(Rejection::Malformed));
             }
             let exemplars = match kind {
-                Kind::Counter | Kind::Histogram => points::exemplars(&parts.exemplars, &value)?,
+                Kind::Counter | Kind::Histogram => points::exemplars(&point.exemplars(), &value)?,
                 _ => Vec::new(),
             };
             (change(value, temporality)?, exemplars)
         };
-        series::write_labels(place, &parts.attributes, &mut self.labeller, &mut self.labels)?;
+        series::write_labels(place, &point.attributes(), &mut self.labeller, &mut self.labels)?;
         let point = PendingPoint {
             // The start time of a gauge has no meaning, so it marks no reset.
-            start_unix_nanos: temporality.map_or(UnixNanos::UNKNOWN, |_| parts.start_unix_nanos),
-            time_unix_nanos: self.credible(parts.time_unix_nanos),
+            start_unix_nanos: temporality.map_or(UnixNanos::UNKNOWN, |_| point.start()),
+            time_unix_nanos: self.credible(point.time()),
             change,
             exemplars,
         };
@@ -352,6 +281,18 @@ impl<R: PointReceiver> Ingest<R> {
             self.flush(place);
         }
         Ok(())
+    }
+
+    #[inline]
+    fn value(&mut self, point: &AnyPoint<'_, '_>) -> Result<Value, PointError> {
+        match point.data {
+            PointData::Number(point) => points::number(point),
+            PointData::Histogram(point) => points::histogram(point, |bounds| {
+                shared(&mut self.bounds, bounds, self.store.limit().budget())
+            }),
+            PointData::ExponentialHistogram(point) => points::native(point),
+            PointData::Summary(point) => points::summary(point),
+        }
     }
 
     fn flush(&mut self, place: &PointContext<'_>) {
@@ -400,22 +341,10 @@ fn shared(
     Ok(bounds)
 }
 
-fn points_of(resource: &ResourceMetrics<'_>) -> Result<u64, WireError> {
+fn points_of<'a>(resource: &InResource<'a, Metric<'a>>) -> Result<u64, WireError> {
     let mut points = 0;
-    for scope in resource.scope_metrics.iter() {
-        for metric in scope?.metrics.iter() {
-            points += metric?.data().map_or(0, |data| point_count(&data) as u64);
-        }
+    for metric in resource.items() {
+        points += metric?.data().map_or(0, |data| data.point_count() as u64);
     }
     Ok(points)
-}
-
-fn point_count(data: &MetricData<'_>) -> usize {
-    match data {
-        MetricData::Gauge(gauge) => gauge.data_points.len(),
-        MetricData::Sum(sum) => sum.data_points.len(),
-        MetricData::Histogram(histogram) => histogram.data_points.len(),
-        MetricData::ExponentialHistogram(histogram) => histogram.data_points.len(),
-        MetricData::Summary(summary) => summary.data_points.len(),
-    }
 }

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use pulsetrain_otlp::view::{KeyValue, Repeated, ScopeMetrics};
+use pulsetrain_otlp::{
+    view::{KeyValue, Metric, Repeated},
+    walk::InScope,
+};
 
 use super::{
     super::{
@@ -19,7 +22,7 @@ use super::{
 pub(super) type ScopeLabels = Vec<(Arc<str>, String)>;
 
 /// Returns the labels of a scope.
-pub(super) fn of_scope(metrics: &ScopeMetrics<'_>) -> ScopeLabels {
+pub(super) fn of_scope<'a>(metrics: &InScope<'a, Metric<'a>>) -> ScopeLabels {
     let scope = metrics.scope.unwrap_or_default();
     let labels = [
         ("otel_scope_name", scope.name),

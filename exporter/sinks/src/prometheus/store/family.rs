@@ -8,6 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::{Mutex, MutexGuard};
 
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_run::{RecentDeltas, SeriesPoint};
 
 use super::{
     Rejection, SeriesLimit,
@@ -65,6 +66,7 @@ pub(crate) struct Series {
     /// The creation number in the store. A scrape skips series created after its start.
     pub(crate) creation_number: u64,
     time_unix_nanos: UnixNanos,
+    deltas: RecentDeltas,
     /// The arrival time of the last point, in seconds since the store's creation.
     seen_seconds: u32,
     /// The bytes charged to the budget.
@@ -110,6 +112,26 @@ pub(crate) enum Change {
     End,
 }
 
+impl Point<'_> {
+    /// Returns the delta of a point that is added.
+    fn delta(&self) -> Option<SeriesPoint> {
+        let (count, sum) = match &self.change {
+            Change::Add(Value::Number(sum)) => (None, *sum),
+            Change::Add(Value::Histogram(histogram)) => {
+                (Some(histogram.count), histogram.sum.unwrap_or(f64::NAN))
+            }
+            _ => return None,
+        };
+        Some(SeriesPoint {
+            start: self.start_unix_nanos,
+            time: self.time_unix_nanos,
+            is_delta: true,
+            count,
+            sum,
+        })
+    }
+}
+
 impl Family {
     pub(crate) fn new(head: Head, charge: Charge) -> Self {
         Self {
@@ -141,10 +163,14 @@ impl Table {
 
     /// Records the first point of a series.
     fn begin(&mut self, point: Point<'_>, limit: &SeriesLimit) -> Result<(), Rejection> {
+        let mut deltas = RecentDeltas::default();
+        if let Some(delta) = point.delta() {
+            deltas.record(&delta);
+        }
         let (Change::Set(value) | Change::Add(value)) = point.change else {
             return Ok(());
         };
-        let bytes = Series::size(point.labels, &value, None);
+        let bytes = Series::size(point.labels, &value, None, &deltas);
         let series = Series {
             labels: point.labels.into(),
             value,
@@ -153,6 +179,7 @@ impl Table {
             target: Arc::clone(point.target),
             creation_number: limit.enter(bytes as usize, point.is_internal)?,
             time_unix_nanos: point.time_unix_nanos,
+            deltas,
             seen_seconds: point.seen_seconds,
             bytes,
             source: point.source,
@@ -187,12 +214,16 @@ impl Table {
             // The two values may be added, and the result uses at most the memory of the larger.
             let larger = value.heap_bytes() > series.value.heap_bytes();
             if larger {
-                let bytes = Series::size(&series.labels, value, series.exemplars.as_deref());
+                let bytes = Series::size(&series.labels, value, series.exemplars.as_deref(), &series.deltas);
                 limit.resize(series.bytes as usize, bytes as usize, point.is_internal)?;
                 series.bytes = bytes;
             }
         }
         series.target = Arc::clone(point.target);
+        if point.delta().is_some_and(|delta| !series.deltas.record(&delta)) {
+            // It was delivered twice: a client repeats a request whose answer was lost.
+            return Ok(());
+        }
         series.change(point.change, point.start_unix_nanos, kind);
         series.time_unix_nanos = series.time_unix_nanos.max(point.time_unix_nanos);
         series.keep(point.exemplars, limit, point.is_internal);
@@ -350,7 +381,8 @@ impl Series {
             return;
         }
         self.exemplars.get_or_insert_default().keep(exemplars);
-        let bytes = Self::size(&self.labels, &self.value, self.exemplars.as_deref()).max(self.bytes);
+        let bytes =
+            Self::size(&self.labels, &self.value, self.exemplars.as_deref(), &self.deltas).max(self.bytes);
         match limit.resize(self.bytes as usize, bytes as usize, is_internal) {
             Ok(()) => self.bytes = bytes,
             Err(_) => self.exemplars = None,
@@ -358,10 +390,10 @@ impl Series {
     }
 
     /// Returns the size of a series: itself, its index entry, and its heap data.
-    fn size(labels: &str, value: &Value, exemplars: Option<&Exemplars>) -> u32 {
+    fn size(labels: &str, value: &Value, exemplars: Option<&Exemplars>, deltas: &RecentDeltas) -> u32 {
         let fixed = size_of::<Option<Self>>() + 2 * size_of::<u32>();
         let exemplars = exemplars.map_or(0, Exemplars::heap_bytes);
-        let bytes = fixed + labels.len() + value.heap_bytes() + exemplars;
+        let bytes = fixed + labels.len() + value.heap_bytes() + exemplars + deltas.heap_bytes();
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }

@@ -88,6 +88,20 @@ fn deltas_are_added_in_any_order() {
 }
 
 #[test]
+fn delta_that_is_delivered_twice_counts_once() {
+    let mut world = World::new();
+    for time in [1, 2, 1, 2] {
+        world.take(counter(DELTA, T0 + (time - 1) * SECOND, T0 + time * SECOND, 5.0));
+        world.take(durations(DELTA, T0 + time * SECOND, &[1.0], &[1, 2]));
+    }
+    assert_eq!(world.samples("x_total"), ["x_total{train_run_id=\"r\"} 10"]);
+    assert_eq!(
+        world.samples("d_seconds_count"),
+        ["d_seconds_count{train_run_id=\"r\"} 6"]
+    );
+}
+
+#[test]
 fn histogram_deltas_are_added_and_new_bounds_reset_the_counts() {
     let mut world = World::new();
     world.take(durations(DELTA, T0 + 1, &[1.0, 2.0], &[1, 2, 3]));
