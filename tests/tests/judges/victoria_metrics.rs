@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Folder, Judge, VictoriaMetrics, some_or_return};
+use pulsetrain_tests::{Folder, Judge, VictoriaMetrics, some_or_return, wait_until};
 use serde_json::Value;
 
 use crate::demo::world::{run, same_in_file, series};
@@ -47,7 +47,9 @@ fn expect_every_point(store: &VictoriaMetrics, target: &str) {
     let (_, items) = same_in_file(&finished, &file);
     for (family, expected) in series(&items) {
         let name = family.sample_name();
-        assert_eq!(stored(store, &name), expected, "{name}");
+        wait_until(&format!("VictoriaMetrics has {name}"), || {
+            stored(store, &name) == expected
+        });
     }
 }
 
@@ -66,8 +68,9 @@ fn otlp_without_prometheus_names_keeps_the_dots() {
     let store = VictoriaMetrics::start(&program, &[]);
     let target = format!("metrics={}/opentelemetry", store.url());
     run(["--steps", "10", "--to", &target]).expect_code(0);
-    let losses = store.export("{__name__=\"train.loss\"}");
-    assert_eq!(labels(&losses[0]), DOTTED_LABELS);
+    let losses = || store.export("{__name__=\"train.loss\"}");
+    wait_until("VictoriaMetrics has the loss", || !losses().is_empty());
+    assert_eq!(labels(&losses()[0]), DOTTED_LABELS);
 }
 
 #[test]
