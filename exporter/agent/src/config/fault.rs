@@ -79,8 +79,11 @@ fn words(error: &Error, given: &str) -> Problem {
             Problem::new("invalid value").with_remedy("write a number in digits, like 1000")
         }
         other => {
-            let text = without_place(&other.to_string());
-            ValueError::parse(&text).unwrap_or_else(|| plainer(text))
+            let of_value = match other {
+                Error::Message { msg, .. } => ValueError::parse(msg),
+                _ => None,
+            };
+            of_value.unwrap_or_else(|| plainer(without_place(&other.to_string())))
         }
     }
 }
