@@ -238,7 +238,7 @@ fn receiver_clock_skew_is_detected_from_the_date_header() {
     let found = doctor(|command| {
         command.args(["--to", &url]);
     });
-    found.assert_finding("wrong", "endpoint", "behind ours");
+    found.assert_finding("wrong", "endpoint", "slow against ours");
 }
 
 #[test]

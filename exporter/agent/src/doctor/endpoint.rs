@@ -299,8 +299,11 @@ fn check_clock(place: Subject, answer: &HostAnswer, now: Duration, findings: &mu
     } else {
         (theirs - latest).max(0.0)
     };
-    let behind_or_ahead = if skew < 0.0 { "behind" } else { "ahead of" };
-    let what = format!("its clock is at least {:.0} s {behind_or_ahead} ours", skew.abs());
+    let direction = if skew < 0.0 { "slow" } else { "fast" };
+    let what = format!(
+        "its clock is at least {:.0} s {direction} against ours",
+        skew.abs()
+    );
     if skew.abs() > SKEW.as_secs_f64() {
         findings.wrong(
             place,

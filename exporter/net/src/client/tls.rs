@@ -179,6 +179,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::watched_files::Described;
 
     #[test]
     fn unusable_client_tls_file_is_reported_with_its_expected_content() {
@@ -202,7 +203,7 @@ mod tests {
                 ..ClientTls::default()
             };
             assert_eq!(files.files(), [path(authority), path(certificate), path(key)]);
-            files.read(true).map(drop).map_err(|error| error.to_string())
+            files.read(true).map(drop).map_err(|error| error.described())
         };
         assert_eq!(read("client.pem", "client.pem", "client.key"), Ok(()));
         for (authority, certificate, key, file, content) in [

@@ -112,7 +112,7 @@ fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
     vec(points.prop_map(|points| Attempt { points }), 1..5)
 }
 
-/// Returns the points of the attempts, each of which has its own start.
+/// Returns the points of the attempts. Each attempt has its own start.
 fn points(attempts: &[Attempt], is_delta: bool, is_distribution: bool) -> Vec<SeriesPoint> {
     let mut points = Vec::new();
     let mut time = 100;

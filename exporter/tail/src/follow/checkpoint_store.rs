@@ -59,7 +59,7 @@ pub(super) struct FileCheckpoint {
     #[serde(default)]
     pub(super) modified_unix_nanos: u64,
     /// The parser's record of items that were emitted, for a file that its writer rewrites.
-    #[serde(default, rename = "told", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) emitted: Option<serde_json::Value>,
 }
 

@@ -284,7 +284,7 @@ fn checkpoint_without_emitted_history_is_reported_and_loses_nothing() {
         let file = kept["files"]
             .as_object_mut()
             .and_then(|files| files.values_mut().next());
-        spoil(&mut file.expect("there is a position")["told"]);
+        spoil(&mut file.expect("there is a position")["emitted"]);
         fs::write(saved.world.positions(), kept.to_string()).expect("positions can be spoilt");
         saved.save(&state(5, same), false);
         let follower = saved.world.follow();

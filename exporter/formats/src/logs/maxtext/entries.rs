@@ -38,7 +38,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 };
 
 /// The key of the recorded ids in the saved state.
-const SEEN_KEY: &str = "said";
+const SEEN_KEY: &str = "seen";
 
 fn detect(head: &[u8]) -> Option<&'static str> {
     let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();

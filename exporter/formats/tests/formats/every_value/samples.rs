@@ -163,6 +163,7 @@ pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
     ("nvidia-smi/", 13, "the output of nvidia-smi for a GPU"),
     ("otlp/", 9, "OTLP, or how it was made"),
     ("perfetto/", 1, "what a trace is written from"),
+    ("tempo/", 64, "answers of a Tempo, and how they were made"),
     (
         "tunix/colocated/perf_metrics_export_v1.json",
         1,

@@ -288,7 +288,7 @@ fn invalid_endpoint_is_an_error_that_hides_its_query() {
         let message = error(&[(name, value)]);
         let shown = value.replace("api_key=s3cret", "...");
         assert!(
-            message.starts_with(&format!("OTEL_EXPORTER_OTLP_{name} is {shown:?}: ")),
+            message.starts_with(&format!("OTEL_EXPORTER_OTLP_{name} is {shown:?}; ")),
             "{message}"
         );
         assert!(message.contains(way_out), "{message}");
@@ -300,7 +300,7 @@ fn client_certificate_without_its_key_file_is_an_error_that_names_the_missing_va
     let message = error(&[("TRACES_CLIENT_KEY", "/key.pem")]);
     assert_eq!(
         message,
-        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY is set but OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE is not: \
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY is set but OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE is not; \
          a client certificate needs both files"
     );
 }
