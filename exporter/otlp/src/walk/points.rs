@@ -274,11 +274,11 @@ impl<'a> MetricData<'a> {
     ) -> Result<(), E> {
         let kind = self.kind();
         match self {
-            Self::Gauge(gauge) => each(kind, gauge.data_points, visit),
-            Self::Sum(sum) => each(kind, sum.data_points, visit),
-            Self::Histogram(histogram) => each(kind, histogram.data_points, visit),
-            Self::ExponentialHistogram(histogram) => each(kind, histogram.data_points, visit),
-            Self::Summary(summary) => each(kind, summary.data_points, visit),
+            Self::Gauge(gauge) => each(kind, &gauge.data_points, visit),
+            Self::Sum(sum) => each(kind, &sum.data_points, visit),
+            Self::Histogram(histogram) => each(kind, &histogram.data_points, visit),
+            Self::ExponentialHistogram(histogram) => each(kind, &histogram.data_points, visit),
+            Self::Summary(summary) => each(kind, &summary.data_points, visit),
         }
     }
 }
@@ -316,7 +316,7 @@ impl<'a> Metric<'a> {
 #[inline]
 fn each<'a, M: PointMessage<'a>, E: From<WireError>>(
     kind: PointKind,
-    points: Repeated<'a, M>,
+    points: &Repeated<'a, M>,
     mut visit: impl FnMut(AnyPoint<'_, 'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut points = points.iter();

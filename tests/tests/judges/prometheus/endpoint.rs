@@ -27,7 +27,7 @@ impl Endpoint {
 
     /// Starts an endpoint with these settings, except for the port.
     pub(crate) fn start_with(config: PrometheusConfig) -> Self {
-        Self::serve(PrometheusConfig {
+        Self::serve(&PrometheusConfig {
             listen: "127.0.0.1:0".parse().expect("an address"),
             ..config
         })
@@ -35,15 +35,15 @@ impl Endpoint {
 
     /// Starts an endpoint on a Unix socket.
     pub(crate) fn start_on(socket: &Path) -> Self {
-        Self::serve(PrometheusConfig {
+        Self::serve(&PrometheusConfig {
             listen: ListenAddress::Unix(socket.to_owned()),
             ..PrometheusConfig::default()
         })
     }
 
-    fn serve(config: PrometheusConfig) -> Self {
+    fn serve(config: &PrometheusConfig) -> Self {
         let runtime = Runtime::new().expect("a runtime can be made");
-        let (sink, stop) = (PrometheusSink::new(&config), CancellationToken::new());
+        let (sink, stop) = (PrometheusSink::new(config), CancellationToken::new());
         let server = config
             .bind(sink.store(), Vec::new())
             .expect("a free port can be bound");
