@@ -189,7 +189,7 @@ fn deltas_that_are_sent_twice_derive_the_same_signals() {
 #[test]
 fn shown_run_is_equal_in_every_form_of_the_metrics() {
     let expected = shown(Form::default());
-    for words in ["2 ranks", "2000 token/s"] {
+    for words in ["2 ranks", "1000 token/s", "Step time 1 s", "Data wait 25.0 %"] {
         assert!(expected.contains(words), "{expected}");
     }
     for form in forms() {
