@@ -29,7 +29,7 @@ section! {
         required: bool = true,
         /// When the file is rotated, such as {max_bytes: 256MiB, max_age: 24h, keep: 10, compression: zstd}. Rotation
         /// renames out.jsonl to out-20261122T215500Z-0000.jsonl, by the time of the rotation in UTC. max_age is never by
-        /// default, and is checked before each record. keep is the number of rotated files; 0 keeps all. compression is
+        /// default, and is checked before each record. keep is the number of rotated files; 0 keeps all. compression can be
         /// none, gzip or zstd. Without this key, the file grows until another program rotates it.
         rotation: Option<Spanned<RotationSection>> = None,
         /// The permissions of the file and of rotated files, in octal digits such as "0640". Default: from the umask.

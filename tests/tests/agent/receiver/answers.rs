@@ -213,7 +213,7 @@ fn remote_listen_address_requires_allow_remote() {
     let Err(error) = ReceiverSource::bind(remote(), |_| {}) else {
         panic!("it listens");
     };
-    assert!(error.to_string().contains("allow_remote"), "{error}");
+    assert!(error.remedy().contains("allow_remote"), "{error}");
     let allowed = ReceiverConfig {
         exposure: Exposure {
             allow_remote: true,
