@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Folder, Judge, otlp::list};
+use pulsetrain_tests::{Folder, Judge, RecordedTempo, otlp::list};
 use serde_json::{Value, json};
 
 use crate::grafana::{alerts::grafana, fleet::Fleet, queries::text};
@@ -28,10 +28,6 @@ pub(crate) fn check(fleet: &mut Fleet) -> Vec<String> {
     let times = (fleet.start, fleet.end());
     let mut looks = Vec::new();
     for path in dashboards() {
-        let path = match fleet.tempo {
-            Some(_) => path,
-            None => without_trace_panels(&folder, &path),
-        };
         if env::var_os("PULSETRAIN_PICTURES").is_some() {
             let upper = upper_panels(&folder, &path);
             for theme in ["light", "dark"] {
@@ -45,10 +41,13 @@ pub(crate) fn check(fleet: &mut Fleet) -> Vec<String> {
             looks.push(look);
         }
     }
-    let mut wanted = json!({"prometheus": fleet.scraped.url(), "looks": looks});
-    if let Some(tempo) = &fleet.tempo {
-        wanted["tempo"] = tempo.url().into();
-    }
+    // Without a live Tempo, panels of traces show what one answered: `recorded_traces` checks their queries.
+    let recorded = RecordedTempo::start_with_any_search();
+    let tempo = fleet
+        .tempo
+        .as_ref()
+        .map_or_else(|| recorded.url(), pulsetrain_tests::Tempo::url);
+    let wanted = json!({"prometheus": fleet.scraped.url(), "tempo": tempo, "looks": looks});
     let output = Command::new(judge).arg(wanted.to_string()).output();
     let output = output.expect("the judge can be started");
     let problems = String::from_utf8_lossy(&output.stderr);
@@ -79,25 +78,6 @@ fn look((start, end): (u64, u64), dashboard: &Path, theme: &str) -> Value {
         "end": end * 1_000,
         "theme": theme,
     })
-}
-
-/// Writes a copy of a dashboard without the panels that only a live Tempo can fill. `recorded_traces` checks their queries.
-fn without_trace_panels(folder: &Folder, path: &Path) -> PathBuf {
-    let bytes = fs::read(path).expect("a dashboard can be read");
-    let mut dashboard: Value = serde_json::from_slice(&bytes).expect("a dashboard is JSON");
-    let panels = dashboard["spec"]["panels"].clone();
-    let asks_tempo = |item: &Value| {
-        let reference = item["content"]["$ref"].as_str().unwrap_or_default();
-        let panel = reference.rsplit('/').next().unwrap_or_default();
-        panels[panel].to_string().contains("TempoTraceQuery")
-    };
-    let layouts = dashboard["spec"]["layouts"].as_array_mut().expect("rows");
-    for layout in &mut *layouts {
-        let items = layout["spec"]["items"].as_array_mut().expect("places of panels");
-        items.retain(|item| !asks_tempo(item));
-    }
-    layouts.retain(|layout| !list(&layout["spec"]["items"]).is_empty());
-    folder.file(&format!("{}.json", name(path)), dashboard.to_string())
 }
 
 /// Writes a copy of a dashboard with only the rows of the grid that fit into a picture.
