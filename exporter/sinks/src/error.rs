@@ -2,7 +2,7 @@
 //!
 //! Later errors are a `Delivery`. No message contains a header value or credentials.
 
-use std::{fmt, io, path::PathBuf};
+use std::{borrow::Cow, fmt, io, path::PathBuf};
 
 use pulsetrain_net::{NetError, client::ClientTlsFile};
 use pulsetrain_pipeline::Problem;
@@ -141,95 +141,86 @@ pub enum HeaderFault {
 impl SinkError {
     /// Returns the cause and the remedy.
     pub fn problem(&self) -> Problem {
-        let (what, remedy) = match self {
-            Self::OpenFile { path, remedy, source } => {
-                let what = format!("cannot write {}: {source}", path.display());
-                return Problem::new(what).with_remedy(*remedy);
-            }
-            Self::FileInUse { path } => (
-                format!(
-                    "cannot write {}: another program writes to it and holds its lock",
-                    path.display()
-                ),
-                "end that program or name another file",
+        Problem {
+            remedy: self.remedy(),
+            ..Problem::new(self.cause())
+        }
+    }
+
+    fn cause(&self) -> String {
+        match self {
+            Self::OpenFile { path, source, .. } => format!("cannot write {}: {source}", path.display()),
+            Self::FileInUse { path } => format!(
+                "cannot write {}: another program writes to it and holds its lock",
+                path.display()
             ),
             Self::RecoverFile {
                 path,
                 journal,
                 source,
-            } => (
-                format!(
-                    "cannot continue to write {}, whose journal is {}: {source}",
-                    path.display(),
-                    journal.display()
-                ),
-                "free disk space and make both files writable, or name another file",
+            } => format!(
+                "cannot continue to write {}, whose journal is {}: {source}",
+                path.display(),
+                journal.display()
             ),
             Self::ReopenFile { sink, source } => {
-                return Problem::new(format!(
-                    "{sink}: cannot open it again: {source}; continues to write to the moved file"
-                ));
+                format!("{sink}: cannot open it again: {source}; continues to write to the moved file")
             }
-            Self::FileFormat { path } => (
-                format!("cannot write {}", path.display()),
-                "name it .jsonl for JSON lines, .binpb for length-prefixed protobuf",
+            Self::FileFormat { path } => format!("cannot write {}", path.display()),
+            Self::TraceName { path } => format!(
+                "cannot write {}: each file gets its creation time before the extension",
+                path.display()
             ),
-            Self::TraceName { path } => (
-                format!(
-                    "cannot write {}: each file gets its creation time before the extension",
-                    path.display()
-                ),
-                "name it .pftrace",
-            ),
-            Self::Setting {
-                name,
-                value,
-                expected,
-            } => return Problem::new(format!("{name} is {value:?}")).with_remedy(*expected),
-            Self::Credentials { name } => (
-                format!("{name} holds a user or a password before the host"),
-                "put them in OTEL_EXPORTER_OTLP_HEADERS instead",
-            ),
+            Self::Setting { name, value, .. } => format!("{name} is {value:?}"),
+            Self::Credentials { name } => format!("{name} holds a user or a password before the host"),
             Self::Header {
                 variable,
                 position,
                 fault,
-            } => (format!("{variable}: entry {position} {fault}"), fault.remedy()),
-            Self::HalfIdentity { given, missing } => (
-                format!("{given} is set but {missing} is not"),
-                "a client certificate needs both files",
-            ),
+            } => format!("{variable}: entry {position} {fault}"),
+            Self::HalfIdentity { given, missing } => format!("{given} is set but {missing} is not"),
             Self::Pem {
                 variable,
                 path,
-                content,
                 source,
-            } => {
-                let what = format!("{variable}: cannot use {}: {source}", path.display());
-                return Problem::new(what).with_remedy(format!("give a PEM file with {content}"));
+                ..
+            } => format!("{variable}: cannot use {}: {source}", path.display()),
+            Self::ServerName { name } => format!("tls.server_name is {name:?}"),
+            Self::Secret { name, path, source } => {
+                format!("{name}: cannot use {}: {source}", path.display())
             }
-            Self::ServerName { name } => (
-                format!("tls.server_name is {name:?}"),
-                "write a host name or an address, without scheme and port",
-            ),
-            Self::Secret { name, path, source } => (
-                format!("{name}: cannot use {}: {source}", path.display()),
-                "write one line with the token or the password",
-            ),
-            Self::Tls { endpoint, source } => (
-                format!("cannot set up TLS for {endpoint}: {source}"),
+            Self::Tls { endpoint, source } => format!("cannot set up TLS for {endpoint}: {source}"),
+            Self::NoAuthorities { endpoint } => {
+                format!("no certificate authorities on this system for {endpoint}")
+            }
+            Self::Net(error) => error.to_string(),
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Self::OpenFile { remedy, .. } => remedy,
+            Self::FileInUse { .. } => "end that program or name another file",
+            Self::RecoverFile { .. } => "free disk space and make both files writable, or name another file",
+            Self::ReopenFile { .. } => return None,
+            Self::FileFormat { .. } => "name it .jsonl for JSON lines, .binpb for length-prefixed protobuf",
+            Self::TraceName { .. } => "name it .pftrace",
+            Self::Setting { expected, .. } => expected,
+            Self::Credentials { .. } => "put them in OTEL_EXPORTER_OTLP_HEADERS instead",
+            Self::Header { fault, .. } => fault.remedy(),
+            Self::HalfIdentity { .. } => "a client certificate needs both files",
+            Self::Pem { content, .. } => return Some(format!("give a PEM file with {content}").into()),
+            Self::ServerName { .. } => "write a host name or an address, without scheme and port",
+            Self::Secret { .. } => "write one line with the token or the password",
+            Self::Tls { .. } => {
                 "check that the client's certificate and key belong together (tls.certificate and tls.key of the sink, or \
-                 OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY)",
-            ),
-            Self::NoAuthorities { endpoint } => (
-                format!("no certificate authorities on this system for {endpoint}"),
-                "set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, to a PEM file",
-            ),
-            Self::Net(error) => {
-                return Problem::new(error.to_string()).with_remedy(error.remedy());
+                 OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY)"
             }
-        };
-        Problem::new(what).with_remedy(remedy)
+            Self::NoAuthorities { .. } => {
+                "set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, to a PEM file"
+            }
+            Self::Net(error) => return Some(error.remedy()),
+        }))
     }
 }
 

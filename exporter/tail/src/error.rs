@@ -1,6 +1,6 @@
 //! Errors of an import and of a follower; [`ParseReport`](pulsetrain_record::ParseReport) has those of single records.
 
-use std::{any::Any, fmt, io, path::PathBuf};
+use std::{any::Any, borrow::Cow, fmt, io, path::PathBuf};
 
 use pulsetrain_formats::FormatError;
 use pulsetrain_pipeline::Problem;
@@ -138,100 +138,100 @@ impl TailError {
 
     /// Returns the cause and the remedy.
     pub fn problem(&self) -> Problem {
-        let (what, remedy) = match self {
-            Self::Format(error) => {
-                return Problem::new(error.cause())
-                    .about(error.name())
-                    .with_remedy(error.remedy());
+        let problem = match self {
+            Self::Format(error) => Problem::new(error.cause()).about(error.name()),
+            _ => Problem::new(self.cause()),
+        };
+        Problem {
+            remedy: self.remedy(),
+            ..problem
+        }
+    }
+
+    fn cause(&self) -> String {
+        match self {
+            Self::Format(error) => error.cause().to_string(),
+            Self::Open { path, source, .. } => format!("cannot open {}: {source}", path.display()),
+            Self::Read { name, offset, source } => format!("cannot read {name} at byte {offset}: {source}"),
+            Self::NoLogs { name } => {
+                format!("{name} is a directory, and no file in it is a log that is recognised")
             }
-            Self::Open { path, remedy, source } => {
-                (format!("cannot open {}: {source}", path.display()), *remedy)
-            }
-            Self::Read { name, offset, source } => (
-                format!("cannot read {name} at byte {offset}: {source}"),
-                "the records before it are used",
-            ),
-            Self::NoLogs { name } => (
-                format!("{name} is a directory, and no file in it is a log that is recognised"),
-                "name the log, and its format with --format",
-            ),
             Self::NoRecords {
-                name,
-                format,
-                found,
-                remedy,
+                name, format, found, ..
             } => {
                 let found = found.iter().map(|found| format!("; {found}")).collect::<String>();
-                let what = format!("{name} has no records of the format {format}{found}");
-                return Problem::new(what).with_remedy(remedy.clone());
+                format!("{name} has no records of the format {format}{found}")
             }
-            Self::Empty { name } => (
-                format!("{name} is empty"),
-                "if the run has only just started, try again when it has logged its first step",
-            ),
+            Self::Empty { name } => format!("{name} is empty"),
             Self::Pattern {
                 pattern,
                 place,
                 message,
-            } => (
-                format!("{pattern} is not a valid pattern: {message} at character {place}"),
-                "it is used as the name of a file",
-            ),
-            Self::Checkpoints { folder, source } => (
-                format!("cannot store checkpoints in {}: {source}", folder.display()),
-                "make the folder and its files readable and writable, free disk space, or name another folder",
-            ),
-            Self::Unread { bytes } => (
-                format!("{bytes} bytes of the followed logs were not read: the sinks had no room for them"),
-                "import the logs when the sinks are back",
-            ),
-            Self::RotatedAway { path } => (
-                format!(
-                    "{} was rotated and compressed before it was read, and is not read",
-                    path.display()
-                ),
-                "decompress it and import it by itself",
-            ),
-            Self::NewerCheckpoints { path, version } => (
-                format!(
-                    "{} is of version {version}, which a newer pulsetrain wrote",
-                    path.display()
-                ),
-                "start that one, or move the file away to read every log from its beginning",
-            ),
-            Self::RewrittenUnobserved { path } => (
-                format!(
-                    "{} was rewritten while pulsetrain was not running",
-                    path.display()
-                ),
-                "it is imported again in full, so earlier items may appear twice",
-            ),
-            Self::SharedRank { name, shared } => {
-                let problem = shared.problem();
-                let what = format!("{name} {}", problem.what);
-                return Problem { what, ..problem };
+            } => format!("{pattern} is not a valid pattern: {message} at character {place}"),
+            Self::Checkpoints { folder, source } => {
+                format!("cannot store checkpoints in {}: {source}", folder.display())
             }
-            Self::NoRank { name, pattern } => (
-                format!("{name}: the pattern {pattern} finds no rank in this path"),
-                "correct the pattern, or give the rank itself",
+            Self::Unread { bytes } => {
+                format!("{bytes} bytes of the followed logs were not read: the sinks had no room for them")
+            }
+            Self::RotatedAway { path } => format!(
+                "{} was rotated and compressed before it was read, and is not read",
+                path.display()
             ),
-            Self::Panicked { name, message } => (
-                format!(
-                    "cannot read on in {name}: its parser panicked ({message}), which is a bug of pulsetrain"
-                ),
-                "please report it with the file. The records before it are used, and other inputs are read",
+            Self::NewerCheckpoints { path, version } => format!(
+                "{} is of version {version}, which a newer pulsetrain wrote",
+                path.display()
             ),
-            Self::StateFolderInUse { folder } => (
-                format!("another pulsetrain uses the state folder {}", folder.display()),
-                "end it, or name another folder",
+            Self::RewrittenUnobserved { path } => format!(
+                "{} was rewritten while pulsetrain was not running",
+                path.display()
             ),
+            Self::SharedRank { name, shared } => format!("{name} {}", shared.problem().what),
+            Self::NoRank { name, pattern } => {
+                format!("{name}: the pattern {pattern} finds no rank in this path")
+            }
+            Self::Panicked { name, message } => format!(
+                "cannot read on in {name}: its parser panicked ({message}), which is a bug of pulsetrain"
+            ),
+            Self::StateFolderInUse { folder } => {
+                format!("another pulsetrain uses the state folder {}", folder.display())
+            }
             Self::Stopped { name, offset } => {
-                return Problem::new(format!(
-                    "{name} was not read to its end (stopped at byte {offset})"
-                ));
+                format!("{name} was not read to its end (stopped at byte {offset})")
             }
-        };
-        Problem::new(what).with_remedy(remedy)
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Self::Format(error) => return Some(error.remedy()),
+            Self::Open { remedy, .. } => remedy,
+            Self::Read { .. } => "the records before it are used",
+            Self::NoLogs { .. } => "name the log, and its format with --format",
+            Self::NoRecords { remedy, .. } => return Some(Cow::Owned(remedy.clone())),
+            Self::Empty { .. } => {
+                "if the run has only just started, try again when it has logged its first step"
+            }
+            Self::Pattern { .. } => "it is used as the name of a file",
+            Self::Checkpoints { .. } => {
+                "make the folder and its files readable and writable, free disk space, or name another folder"
+            }
+            Self::Unread { .. } => "import the logs when the sinks are back",
+            Self::RotatedAway { .. } => "decompress it and import it by itself",
+            Self::NewerCheckpoints { .. } => {
+                "start that one, or move the file away to read every log from its beginning"
+            }
+            Self::RewrittenUnobserved { .. } => {
+                "it is imported again in full, so earlier items may appear twice"
+            }
+            Self::SharedRank { shared, .. } => return shared.problem().remedy,
+            Self::NoRank { .. } => "correct the pattern, or give the rank itself",
+            Self::Panicked { .. } => {
+                "please report it with the file. The records before it are used, and other inputs are read"
+            }
+            Self::StateFolderInUse { .. } => "end it, or name another folder",
+            Self::Stopped { .. } => return None,
+        }))
     }
 
     /// Returns the error of reading or writing checkpoints in a folder.
