@@ -250,7 +250,7 @@ fn flatten(message: &Value, items: &mut Vec<Value>) {
     for [resources, scopes, records, kind] in SIGNALS {
         for resource in list(&message[resources]) {
             for scope in list(&resource[scopes]) {
-                let around = Around::of(resource, scope);
+                let around = Around::new(resource, scope);
                 for record in list(&scope[records]) {
                     match kind {
                         "point" => around.push_points(record, items),
@@ -266,7 +266,7 @@ fn flatten(message: &Value, items: &mut Vec<Value>) {
 struct Around([(&'static str, Value); 4]);
 
 impl Around {
-    fn of(resource: &Value, scope: &Value) -> Self {
+    fn new(resource: &Value, scope: &Value) -> Self {
         Self([
             ("resource", canonical(&resource["resource"])),
             ("resourceSchema", resource["schemaUrl"].clone()),

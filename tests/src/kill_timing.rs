@@ -26,14 +26,14 @@ struct Seen {
 
 impl Progress {
     /// Reads the current state of the output file and of the checkpoint file.
-    pub fn of(out: PathBuf, positions: PathBuf) -> Self {
-        let seen = Seen::of(&out, &positions);
+    pub fn new(out: PathBuf, positions: PathBuf) -> Self {
+        let seen = Seen::read(&out, &positions);
         Self { out, positions, seen }
     }
 
     /// Waits for a random event (none, the start, a delivery, a checkpoint), and then for a random time.
     pub fn wait_for_kill_time(&self, follower: &Process, random: &mut Rng) {
-        let now = || Seen::of(&self.out, &self.positions);
+        let now = || Seen::read(&self.out, &self.positions);
         match random.u8(0..4) {
             0 => {}
             1 => wait_until_begun(follower),
@@ -45,7 +45,7 @@ impl Progress {
 }
 
 impl Seen {
-    fn of(out: &Path, positions: &Path) -> Self {
+    fn read(out: &Path, positions: &Path) -> Self {
         Self {
             out_bytes: fs::metadata(out).map_or(0, |file| file.len()),
             saved: fs::metadata(positions).and_then(|file| file.modified()).ok(),

@@ -20,7 +20,7 @@ pub struct Import(Command);
 
 impl Import {
     /// Creates an import of `path` that prints a summary in JSON, without the `OTEL_*` variables of the caller.
-    pub fn of(path: impl AsRef<OsStr>) -> Self {
+    pub fn new(path: impl AsRef<OsStr>) -> Self {
         Self::for_people(path).arg("--json")
     }
 
@@ -50,7 +50,7 @@ impl Import {
 
     /// Runs the import until it exits.
     pub fn run(mut self) -> Finished {
-        Finished::of(&mut self.0)
+        Finished::run(&mut self.0)
     }
 
     /// Runs the import, which must succeed, and returns its items.
@@ -75,7 +75,7 @@ pub fn convert(inputs: &[impl AsRef<Path>], output: &Path, arguments: &[&str]) -
     let mut command = command(["convert", "--json"]);
     command.args(inputs.iter().map(AsRef::as_ref));
     command.arg("-o").arg(output).args(arguments);
-    Finished::of(&mut command)
+    Finished::run(&mut command)
 }
 
 /// The exit code and the output of a program.
@@ -100,11 +100,11 @@ impl Finished {
     }
 
     /// Runs a program until it exits.
-    pub fn of(command: &mut Command) -> Self {
+    pub fn run(command: &mut Command) -> Self {
         Self::new(command.output().expect("the program can be started"))
     }
 
-    /// As [`of`](Self::of), with `input` on standard input, which is closed after it.
+    /// As [`run`](Self::run), with `input` on standard input, which is closed after it.
     pub fn with_input(command: &mut Command, input: &[u8]) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(Stdio::piped());
@@ -160,7 +160,7 @@ impl Finished {
 /// of the log.
 pub fn send_traces(log: &Path, traces: &str) -> Items {
     let others = FakeEndpoint::start([], Answer::Accept);
-    Import::of(log)
+    Import::new(log)
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", others.url())
         .env(
             "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -168,12 +168,12 @@ pub fn send_traces(log: &Path, traces: &str) -> Items {
         )
         .run()
         .expect_code(0);
-    Import::of(log).items()
+    Import::new(log).items()
 }
 
 /// Runs `pulsetrain semconv` with these arguments.
 pub fn semconv<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Finished {
-    Finished::of(command(["semconv"]).args(args))
+    Finished::run(command(["semconv"]).args(args))
 }
 
 /// Creates a `pulsetrain` command without standard input and without variables that configure OpenTelemetry.

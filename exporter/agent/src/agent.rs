@@ -120,12 +120,12 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
             log::configure(&config.log);
             warn(file, &config);
             running.change(config).await;
-            running.note_reload(true);
+            running.record_reload(true);
             log::info(Subject::Program, "reloaded the configuration");
         }
         Err(faults) => {
             report(&faults);
-            running.note_reload(false);
+            running.record_reload(false);
             log::warn(Subject::Program, "continues with the old configuration");
         }
     }

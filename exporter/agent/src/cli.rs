@@ -258,7 +258,7 @@ pub(crate) enum SemconvCommand {
     List {
         /// Only names of this kind
         #[arg(long)]
-        kind: Option<Kind>,
+        kind: Option<DefinitionKind>,
     },
     /// Show the definition of a name, its unit, its attributes and its sources
     Show {
@@ -275,7 +275,7 @@ pub(crate) enum SemconvCommand {
 
 /// The kinds of definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum DefinitionKind {
     Metric,
     Attribute,
     Span,

@@ -18,7 +18,7 @@ use pulsetrain_tail::RunOptions;
 use pulsetrain_trace_inputs::{ClockAlignment, InputReport, ReadOptions, read_input};
 
 pub(crate) use self::arguments::ConvertArguments;
-pub(crate) use self::progress::Progress;
+pub(crate) use self::progress::ConvertProgress;
 use self::{
     arguments::FEW_TRACES,
     backends::{FoundTraces, SpanSummary},
@@ -50,13 +50,13 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         bytes: config.memory_bytes,
         folder: config.temporary.clone(),
     };
-    let mut output = Output::of(&arguments.output, config, arguments.split)?;
+    let mut output = Output::for_path(&arguments.output, config, arguments.split)?;
     if arguments.derive {
         output = output.deriving();
     }
     let found = backends::search(&arguments.backends, arguments.window.as_ref())?;
     let by_trace = draw_few_by_trace(arguments, found.as_ref(), &mut output);
-    let progress = Progress::of(&arguments.inputs, arguments.json);
+    let progress = ConvertProgress::for_inputs(&arguments.inputs, arguments.json);
     let mut reports = read_inputs(arguments, found, &room, &progress, &mut output)?;
     progress.writing();
     let written = match output.is_empty() {
@@ -83,7 +83,7 @@ fn read_inputs(
     arguments: &ConvertArguments,
     found: Option<FoundTraces>,
     room: &MemoryBudget,
-    progress: &Progress,
+    progress: &ConvertProgress,
     output: &mut Output,
 ) -> Result<Vec<InputReport>, Failure> {
     let run = RunOptions {
@@ -103,7 +103,7 @@ fn read_inputs(
     };
     let mut deliver = |signal, bytes: Vec<u8>| {
         if arguments.backends.asks_for_metrics() {
-            seen.note(signal, &bytes);
+            seen.record(signal, &bytes);
         }
         take(signal, bytes)
     };

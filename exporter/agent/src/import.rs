@@ -22,7 +22,7 @@ use pulsetrain_tail::{Claims, ImportReport, LogInput, LogSource, Member, RankSou
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::{progress::Progress, summary::Summary};
+use self::{progress::ImportProgress, summary::Summary};
 use crate::{cli::ImportArguments, failure::Failure, runtime, topology};
 
 /// The reports of the inputs so far.
@@ -89,7 +89,7 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     let stop = CancellationToken::new();
     let interrupted = tokio::spawn(raise_on_interrupt(stop.clone()));
     let reports = Reports::default();
-    let progress = Progress::of(&read, arguments.json || arguments.follow);
+    let progress = ImportProgress::for_inputs(&read, arguments.json || arguments.follow);
     let mut sources: Vec<_> = read
         .into_iter()
         .map(|input| source(input, &options, &reports, &progress))
@@ -144,7 +144,7 @@ fn queue(arguments: &ImportArguments) -> QueueConfig {
 
 fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
     let (service, resource) = resource::from_env(|name| std::env::var(name).ok())?;
-    let (format, mapping) = mapping::of(arguments.format, arguments.mapping.as_deref())?;
+    let (format, mapping) = mapping::read(arguments.format, arguments.mapping.as_deref())?;
     Ok(RunOptions {
         format,
         mapping,
@@ -167,7 +167,12 @@ fn rank(arguments: &ImportArguments) -> RankSource {
         .unwrap_or_default()
 }
 
-fn source(input: LogInput, options: &RunOptions, reports: &Reports, progress: &Progress) -> Box<dyn Source> {
+fn source(
+    input: LogInput,
+    options: &RunOptions,
+    reports: &Reports,
+    progress: &ImportProgress,
+) -> Box<dyn Source> {
     let reports = Arc::clone(reports);
     let on_end = move |report| add(&reports, report);
     let options = topology::options_of(&input, options);

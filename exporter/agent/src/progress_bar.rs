@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 const LONG_BYTES: u64 = 16 << 20;
 
 /// Returns a bar for inputs of these sizes, or `None` if it would not be visible.
-pub(crate) fn of(sizes: impl Iterator<Item = Option<u64>>, quiet: bool) -> Option<ProgressBar> {
+pub(crate) fn for_sizes(sizes: impl Iterator<Item = Option<u64>>, quiet: bool) -> Option<ProgressBar> {
     let bytes = sizes.sum::<Option<u64>>()?;
     let is_shown = !quiet && bytes >= LONG_BYTES && std::io::stderr().is_terminal();
     is_shown.then(|| ProgressBar::new(bytes).with_style(style()))

@@ -272,7 +272,7 @@ fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
         log::warn(Subject::Program, message);
     }));
     let (service, resource) = resource::in_slurm_job(resource, variable);
-    let (format, mapping) = mapping::of(arguments.format, arguments.mapping.as_deref())?;
+    let (format, mapping) = mapping::read(arguments.format, arguments.mapping.as_deref())?;
     Ok(RunOptions {
         format,
         mapping,

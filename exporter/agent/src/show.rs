@@ -162,7 +162,7 @@ async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
 fn ordered(inputs: Vec<Input>) -> Vec<Step> {
     let options = RunOptions::default();
     let run_of_log = |path: &PathBuf| topology::options_of(&LogInput::Path(path.clone()), &options).run_id;
-    plan::order(inputs, run_of_log, |path| Contents::of(path))
+    plan::order(inputs, run_of_log, |path| Contents::from_path(path))
 }
 
 /// Prints the notices about the logs, and returns whether all of them were understood.

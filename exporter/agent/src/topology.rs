@@ -122,8 +122,8 @@ pub(crate) fn sinks_of_trainer(
 }
 
 /// Parses every target before the first file is opened.
-fn parsed(targets: &[String]) -> Result<Vec<Target>, Failure> {
-    targets.iter().map(|target| Target::parse(target)).collect()
+fn parsed(targets: &[String]) -> Result<Vec<SinkTarget>, Failure> {
+    targets.iter().map(|target| SinkTarget::parse(target)).collect()
 }
 
 /// Checks a sink of the configuration without side effects.
@@ -138,7 +138,7 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, Problem)> {
             file.settings()?;
             (
                 file.path.location,
-                pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
+                pulsetrain_sinks::FileFormat::from_path(Path::new(&file.path.value)).map(drop),
             )
         }
         SinkConfig::Console(console) => (console.location, Ok(())),
@@ -448,7 +448,7 @@ pub(crate) fn step_line() -> Box<dyn Sink> {
 }
 
 /// A target, and the signals that it receives.
-struct Target {
+struct SinkTarget {
     signals: Option<Signals>,
     place: Destination,
 }
@@ -465,7 +465,7 @@ enum Destination {
     Otlp(Box<OtlpConfig>),
 }
 
-impl Target {
+impl SinkTarget {
     fn parse(target: &str) -> Result<Self, Failure> {
         let (signals, place) = signal_selection::split(target)?;
         let place = if place == "-" {
@@ -480,7 +480,7 @@ impl Target {
         } else if trace::is_name(Path::new(place)) {
             Destination::Trace(place.into())
         } else {
-            pulsetrain_sinks::FileFormat::of(Path::new(place)).map_err(|_| {
+            pulsetrain_sinks::FileFormat::from_path(Path::new(place)).map_err(|_| {
                 Failure::usage(format!(
                     "cannot write {place}: name it .jsonl or .binpb for OTLP, .pftrace or .pftrace.gz for Perfetto, or write \
                      openmetrics:{place} for `promtool tsdb create-blocks-from openmetrics`"

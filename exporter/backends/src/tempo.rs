@@ -5,7 +5,7 @@
 use pulsetrain_otlp::{
     Signal,
     limits::{Limits, check},
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
 };
 use serde::Deserialize;
 
@@ -144,9 +144,9 @@ fn unwrapped(response: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
     for field in Reader::new(response) {
         let field = field.map_err(|error| format!("{error} in {:?}", excerpt(response)))?;
         match (field.number, field.value) {
-            (1, Value::Bytes(bytes)) => trace.extend_from_slice(bytes),
-            (3, Value::Varint(status)) => is_partial = status == PARTIAL,
-            (4, Value::Bytes(bytes)) => message = excerpt(bytes),
+            (1, WireValue::Bytes(bytes)) => trace.extend_from_slice(bytes),
+            (3, WireValue::Varint(status)) => is_partial = status == PARTIAL,
+            (4, WireValue::Bytes(bytes)) => message = excerpt(bytes),
             _ => {}
         }
     }

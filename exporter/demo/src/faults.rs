@@ -182,7 +182,7 @@ pub struct Fault {
 
 impl Fault {
     /// Returns the fault with the step of the table and a rank that is drawn from the seed.
-    pub fn of(row: &'static FaultRow) -> Self {
+    pub fn from_row(row: &'static FaultRow) -> Self {
         Self {
             row,
             step: None,

@@ -171,7 +171,7 @@ impl Job {
         self.take(steps, 0.08, Activity::Save { step });
         if is_slow {
             self.schedule
-                .note_slow_checkpoint(step, start, self.now_unix_nanos);
+                .record_slow_checkpoint(step, start, self.now_unix_nanos);
         }
     }
 

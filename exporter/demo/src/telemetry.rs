@@ -11,7 +11,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Value},
+    write::{Attribute, AttributeValue},
 };
 use pulsetrain_pipeline::Batch;
 use pulsetrain_record::series::REPEAT_AFTER;
@@ -118,13 +118,13 @@ impl Telemetry {
     }
 
     fn record_init(&mut self, segment: &Segment) {
-        let command: Vec<Value<'_>> = self
+        let command: Vec<AttributeValue<'_>> = self
             .constants
             .command
             .iter()
-            .map(|part| Value::Text(part))
+            .map(|part| AttributeValue::Text(part))
             .collect();
-        let attributes = [(&attribute::RUN_COMMAND, Value::List(&command))];
+        let attributes = [(&attribute::RUN_COMMAND, AttributeValue::List(&command))];
         let start = segment.start_unix_nanos;
         self.ranks[0]
             .recorder()
@@ -144,7 +144,7 @@ impl Telemetry {
         gauge(&metric::RUN_DEVICES, devices);
         gauge(&metric::RUN_PARAMETERS, PARAMETERS);
         for (part, flops) in FLOPS_PER_TOKEN {
-            let attributes = [(&attribute::TRAIN_FLOPS_PART, Value::Text(part))];
+            let attributes = [(&attribute::TRAIN_FLOPS_PART, AttributeValue::Text(part))];
             recorder.record(
                 &metric::TRAIN_FLOPS_PER_TOKEN,
                 time_unix_nanos,
@@ -155,9 +155,9 @@ impl Telemetry {
         for (rank, id) in ranks.iter_mut().zip(&constants.gpu_ids) {
             let index = rank.local_rank();
             let attributes = [
-                (&attribute::GPU_ID, Value::Text(id)),
-                (&attribute::GPU_INDEX, Value::Int(index)),
-                (&attribute::GPU_PRECISION, Value::Text(PRECISION)),
+                (&attribute::GPU_ID, AttributeValue::Text(id)),
+                (&attribute::GPU_INDEX, AttributeValue::Int(index)),
+                (&attribute::GPU_PRECISION, AttributeValue::Text(PRECISION)),
             ];
             rank.recorder()
                 .record(&metric::GPU_PEAK_FLOPS, time_unix_nanos, PEAK_FLOPS, &attributes);
@@ -187,7 +187,10 @@ impl Telemetry {
             let seconds = seconds(segment.start_unix_nanos, end);
             recorder.record(&metric::EVAL_DURATION, end, seconds, &[]);
         }
-        let attributes = [step_attribute(step), (&attribute::EVAL_LOSS, Value::Double(loss))];
+        let attributes = [
+            step_attribute(step),
+            (&attribute::EVAL_LOSS, AttributeValue::Double(loss)),
+        ];
         self.record_spans(segment, &span::EVAL_RUN, &attributes);
     }
 
@@ -216,11 +219,11 @@ impl Telemetry {
 }
 
 fn framework() -> [Attribute<'static>; 1] {
-    [(&attribute::TRAIN_FRAMEWORK, Value::Text(rank::FRAMEWORK))]
+    [(&attribute::TRAIN_FRAMEWORK, AttributeValue::Text(rank::FRAMEWORK))]
 }
 
 fn step_attribute(step: u64) -> Attribute<'static> {
-    (&attribute::TRAIN_STEP, Value::Int(step as i64))
+    (&attribute::TRAIN_STEP, AttributeValue::Int(step as i64))
 }
 
 /// Returns the seconds from one time to another.

@@ -159,10 +159,14 @@ impl EnergyStage {
     pub fn load_readings(&mut self, batch: &Batch) -> usize {
         let mut readings = 0;
         let gpus = &mut self.gpus;
-        let _ = points::for_each(batch.bytes(), Quantity::of, |quantity, origin, _, point| {
-            gpus.observe(quantity, origin, point);
-            readings += usize::from(quantity == Quantity::Energy);
-        });
+        let _ = points::for_each(
+            batch.bytes(),
+            Quantity::from_metric_name,
+            |quantity, origin, _, point| {
+                gpus.observe(quantity, origin, point);
+                readings += usize::from(quantity == Quantity::Energy);
+            },
+        );
         readings
     }
 
@@ -179,7 +183,7 @@ impl EnergyStage {
         let wanted = |name: pulsetrain_otlp::view::Text<'_>| {
             let is_step = name == metric::TRAIN_STEP_DURATION.name;
             let step = is_step.then_some(Interest::StepDuration);
-            step.or_else(|| Quantity::of(name).map(Interest::Gpu))
+            step.or_else(|| Quantity::from_metric_name(name).map(Interest::Gpu))
         };
         let _ = points::for_each(
             batch.bytes(),
@@ -193,7 +197,7 @@ impl EnergyStage {
                 Interest::StepDuration => {
                     let point = SeriesPoint::from_point(point).filter(|point| point.count.is_some());
                     if let Some(point) = point
-                        && let Some(duration) = reporters.note_point(origin, now, &point)
+                        && let Some(duration) = reporters.observe_point(origin, now, &point)
                     {
                         let deadline = clock::later(now, config.wait);
                         let envelope = (resource_bytes(resource).to_vec(), handle(batch));
@@ -213,7 +217,8 @@ impl EnergyStage {
     /// Writes the readings of a batch that is not replayed to the reading log.
     fn save_readings(&self, batch: &Batch) {
         if let Some(log) = self.reading_log.as_ref().filter(|_| !batch.is_replayable())
-            && let Ok(readings) = points::only(batch.bytes(), |name| Quantity::of(name).is_some())
+            && let Ok(readings) =
+                points::only(batch.bytes(), |name| Quantity::from_metric_name(name).is_some())
         {
             log.append(readings);
         }
@@ -223,7 +228,7 @@ impl EnergyStage {
     fn defer_steps(&mut self, batch: Batch, now: Instant) -> (Option<Batch>, Received) {
         let mut facts = Vec::new();
         let wanted = |origin: &RunOrigin, span: &Span<'_>| {
-            let step = origin.run_id.as_ref().and_then(|_| SpanFacts::of(span));
+            let step = origin.run_id.as_ref().and_then(|_| SpanFacts::from_span(span));
             facts.extend(step);
             step.is_some()
         };
@@ -235,7 +240,7 @@ impl EnergyStage {
         }
         let deadline = clock::later(now, self.config.wait);
         for (facts, span) in facts.into_iter().zip(extracted) {
-            self.reporters.note_span(&span.envelope.origin, now);
+            self.reporters.observe_span(&span.envelope.origin, now);
             self.pending.push(Step::of_span(facts, span, deadline));
         }
         (rest, Received::Steps)
@@ -299,8 +304,8 @@ impl EnergyStage {
     /// Attributes energy to a step and returns its span, or `None` if the step was reported as a point.
     fn account_one(&mut self, mut step: Step) -> Option<ExtractedSpan> {
         let resolution = self.reporters.learn_resolution(&step.origin, step.window);
-        if let Some(assignment) = GpuAssignment::of(&self.gpus, &self.reporters, &step.origin, step.window) {
-            let energy = StepEnergy::of(&assignment, step.window, resolution);
+        if let Some(assignment) = GpuAssignment::new(&self.gpus, &self.reporters, &step.origin, step.window) {
+            let energy = StepEnergy::new(&assignment, step.window, resolution);
             let by_gpu = assignment.keys().zip(energy.by_gpu.iter().copied());
             let by_gpu: Vec<_> = by_gpu.filter(|_| energy.energy_joules.is_some()).collect();
             let complete = energy.energy_joules.filter(|_| energy.status.is_complete());

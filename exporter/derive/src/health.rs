@@ -135,12 +135,12 @@ impl Health {
     }
 
     /// Records whether new telemetry of a run is current or of the past.
-    fn note_news(state: &mut RunState, watermark: UnixNanos) {
+    fn publish_news(state: &mut RunState, watermark: UnixNanos) {
         state.follows = state.health.newest().saturating_add(FOLLOWS) >= watermark;
     }
 
     fn on_gpu(&mut self, point: &PointFacts<'_>, out: &mut Signals) {
-        let Some(gpu) = GpuPoint::of(point.attributes) else {
+        let Some(gpu) = GpuPoint::from_attributes(point.attributes) else {
             return;
         };
         let Some(reading) = gpu.reading(point) else { return };
@@ -162,7 +162,7 @@ impl Health {
         state
             .health
             .on_gpu((&id, owner.rank), point.time, reading, point.resource, out);
-        Self::note_news(state, watermark);
+        Self::publish_news(state, watermark);
     }
 }
 
@@ -179,14 +179,14 @@ impl Derivation for Health {
         let watermark = self.watermark;
         let state = self.run(&step.rank.run);
         state.health.on_step(step, out);
-        Self::note_news(state, watermark);
+        Self::publish_news(state, watermark);
     }
 
     fn on_lifecycle(&mut self, interval: &LifecycleFacts, out: &mut Signals) {
         let watermark = self.watermark;
         let state = self.run(&interval.rank.run);
         state.health.on_lifecycle(interval, out);
-        Self::note_news(state, watermark);
+        Self::publish_news(state, watermark);
     }
 
     fn on_point(&mut self, point: &PointFacts<'_>, out: &mut Signals) {
@@ -228,7 +228,7 @@ impl Derivation for Health {
 }
 
 impl<'a> GpuPoint<'a> {
-    fn of(attributes: Repeated<'a, KeyValue<'a>>) -> Option<Self> {
+    fn from_attributes(attributes: Repeated<'a, KeyValue<'a>>) -> Option<Self> {
         let mut found = Self {
             id: "",
             label: None,

@@ -4,7 +4,7 @@ use pulsetrain_otlp::{
     WireError,
     view::{Message, Metric, Text},
     walk::{self, AnyPoint},
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
     write::Buffer,
 };
 use pulsetrain_run::RunOrigin;
@@ -69,7 +69,7 @@ fn within(
     for field in Reader::new(bytes) {
         let field = field?;
         match field.value {
-            Value::Bytes(resource_message) if field.number == number => {
+            WireValue::Bytes(resource_message) if field.number == number => {
                 if let Some(part) = part(resource_message)? {
                     out.delimited(number, &part);
                 }

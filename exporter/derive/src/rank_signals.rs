@@ -23,7 +23,7 @@ pub(crate) fn all() -> Vec<Box<dyn Derivation>> {
         Box::new(sol::Sol),
         Box::new(smoothed::Smoothed::default()),
         Box::new(anomalies::Anomalies::default()),
-        Box::new(progress::Progress::default()),
+        Box::new(progress::StepProgress::default()),
         Box::new(evaluation::Evaluation::default()),
         Box::new(bottleneck::Bottleneck::default()),
     ]

@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     view::{KeyValue, Message},
-    wire::{Reader, Value as WireValue},
+    wire::{Reader, WireValue},
     write::Buffer,
 };
 use pulsetrain_semconv::attribute;

@@ -106,7 +106,7 @@ impl SignalsStage {
                 let mut on_suppressed = |resource: &[u8], metric| given.push((resource.to_vec(), metric));
                 let _ = assembler.read_points(batch, now, &mut on_point, &mut on_suppressed);
                 for (resource, metric) in given {
-                    signals.of(&resource).suppress(metric);
+                    signals.resource(&resource).suppress(metric);
                 }
             }
             Signal::Traces => {
@@ -131,7 +131,7 @@ impl SignalsStage {
             for derivation in &mut self.derivations {
                 derivation.on_rank_end(rank, *time, &mut self.signals);
             }
-            self.signals.of(&rank.resource).end(*time);
+            self.signals.resource(&rank.resource).end(*time);
         }
     }
 
@@ -165,7 +165,7 @@ impl SignalsStage {
                     if !wanted.any(|event| record.event_name == event.name) {
                         continue;
                     }
-                    assembler.note_time(time);
+                    assembler.observe_time(time);
                     let facts = EventFacts {
                         origin: origin
                             .get_or_insert_with(|| RunOrigin::from_attributes(resource.attributes())),
@@ -192,7 +192,7 @@ impl SignalsStage {
             }
             self.signals.set_source(step.batch.source());
             self.signals.bind(&step.rank.resource);
-            let resource = self.signals.of(&step.rank.resource);
+            let resource = self.signals.resource(&step.rank.resource);
             resource.starts_at(step.start.unwrap_or(step.end));
             for derivation in &mut self.derivations {
                 derivation.on_step(step, &mut self.signals);

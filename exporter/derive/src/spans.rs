@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pulsetrain_otlp::{
     WireError,
     view::{Message, Resource, Span},
-    wire::{Field, Reader, Value},
+    wire::{Field, Reader, WireValue},
     write::{Attribute, Buffer, span_attributes},
 };
 use pulsetrain_pipeline::Batch;
@@ -55,7 +55,7 @@ pub(crate) fn extract(
         match field? {
             Field {
                 number: RESOURCE_SPANS,
-                value: Value::Bytes(resource_spans),
+                value: WireValue::Bytes(resource_spans),
             } => rest.delimited(
                 RESOURCE_SPANS,
                 &of_resource(batch, resource_spans, &mut wanted, &mut extracted)?,
@@ -88,10 +88,10 @@ fn of_resource(
         match field? {
             Field {
                 number: SCOPE_SPANS,
-                value: Value::Bytes(scope),
+                value: WireValue::Bytes(scope),
             } => scopes.push(scope),
             other => {
-                if let (RESOURCE, Value::Bytes(bytes)) = (other.number, other.value) {
+                if let (RESOURCE, WireValue::Bytes(bytes)) = (other.number, other.value) {
                     resource = bytes;
                 }
                 copy(&other, &mut around_scopes);
@@ -130,7 +130,7 @@ fn of_scope(
     for field in Reader::new(scope) {
         let field = field?;
         match (field.number, field.value) {
-            (SPANS, Value::Bytes(span)) if wanted(&Span::decode(span)?) => extracted.push(span),
+            (SPANS, WireValue::Bytes(span)) if wanted(&Span::decode(span)?) => extracted.push(span),
             (SPANS, _) => copy(&field, &mut rest),
             _ => {
                 copy(&field, &mut rest);
@@ -168,9 +168,9 @@ impl ExtractedSpan {
 /// Writes a field unchanged.
 pub(crate) fn copy(field: &Field<'_>, out: &mut Buffer) {
     match field.value {
-        Value::Varint(value) => out.uint(field.number, value),
-        Value::Fixed64(value) => out.fixed64(field.number, value),
-        Value::Bytes(value) => out.delimited(field.number, value),
-        Value::Fixed32(value) => out.fixed32(field.number, value),
+        WireValue::Varint(value) => out.uint(field.number, value),
+        WireValue::Fixed64(value) => out.fixed64(field.number, value),
+        WireValue::Bytes(value) => out.delimited(field.number, value),
+        WireValue::Fixed32(value) => out.fixed32(field.number, value),
     }
 }

@@ -11,8 +11,8 @@ use pulsetrain_otlp::{
     view::{AnyValue, KeyValue, Metric as MetricView, NumberValue, Repeated, Resource},
     walk,
     write::{
-        Attribute, Encoded, EncodedSeries, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts,
-        SpansWriter, Value,
+        Attribute, AttributeValue, Encoded, EncodedSeries, Envelope, GrowingHistogram, MetricsWriter,
+        PointParts, SpanParts, SpansWriter,
     },
 };
 use pulsetrain_pipeline::{
@@ -60,13 +60,16 @@ impl Trainer {
     ) -> Self {
         let host = format!("host-{}", rank / 8);
         let resource = [
-            (attribute::SERVICE_NAME.name, Value::Text("trainer")),
-            (attribute::SERVICE_INSTANCE_ID.name, Value::Text(instance)),
-            (attribute::HOST_NAME.name, Value::Text(&host)),
-            (attribute::TRAIN_RUN_ID.name, Value::Text(run)),
-            (attribute::TRAIN_RANK.name, Value::Int(rank)),
-            (attribute::TRAIN_WORLD_SIZE.name, Value::Int(world_size)),
-            (attribute::TRAIN_ATTEMPT.name, Value::Int(attempt)),
+            (attribute::SERVICE_NAME.name, AttributeValue::Text("trainer")),
+            (
+                attribute::SERVICE_INSTANCE_ID.name,
+                AttributeValue::Text(instance),
+            ),
+            (attribute::HOST_NAME.name, AttributeValue::Text(&host)),
+            (attribute::TRAIN_RUN_ID.name, AttributeValue::Text(run)),
+            (attribute::TRAIN_RANK.name, AttributeValue::Int(rank)),
+            (attribute::TRAIN_WORLD_SIZE.name, AttributeValue::Int(world_size)),
+            (attribute::TRAIN_ATTEMPT.name, AttributeValue::Int(attempt)),
         ];
         Self {
             envelope: Envelope::new(&resource, "trainer", "1", ""),
@@ -96,7 +99,7 @@ impl Trainer {
                 let histogram = self
                     .histograms
                     .entry(metric.ordinal)
-                    .or_insert_with(|| GrowingHistogram::of(&EncodedSeries::new(metric, attributes)));
+                    .or_insert_with(|| GrowingHistogram::for_series(&EncodedSeries::new(metric, attributes)));
                 self.metrics
                     .observe(histogram, (UnixNanos(start), UnixNanos(time)), value);
                 return self;
@@ -156,7 +159,7 @@ impl Trainer {
         let mut trace_id = [7; 16];
         trace_id[..8].copy_from_slice(&step.unwrap_or_default().to_be_bytes());
         let attributes: Vec<Attribute<'_>> = step
-            .map(|step| (&attribute::TRAIN_STEP, Value::Int(step)))
+            .map(|step| (&attribute::TRAIN_STEP, AttributeValue::Int(step)))
             .into_iter()
             .collect();
         self.spans.span(&SpanParts {

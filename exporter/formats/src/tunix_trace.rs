@@ -45,7 +45,7 @@ pub enum Version {
 
 impl Version {
     /// Returns the version that writes a track like this one, or `None` if other programs write such tracks too.
-    pub fn of(track: &Track) -> Option<Self> {
+    pub fn from_track(track: &Track) -> Option<Self> {
         let name = track.name.as_str();
         if track.uuid == 100 && name == ROOT_OF_GROUPS {
             return Some(Self::Groups);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pulsetrain_otlp::write::Value;
+use pulsetrain_otlp::write::AttributeValue;
 use pulsetrain_semconv::Attribute;
 
 use crate::{Gpu, GpuProcess, Inventory, MigInstance};
@@ -60,10 +60,10 @@ impl GpuAttribution for NoAttribution {
 
 impl OwnedValue {
     /// Returns the value in the form in which it is written.
-    pub fn as_value(&self) -> Value<'_> {
+    pub fn as_value(&self) -> AttributeValue<'_> {
         match self {
-            Self::Text(text) => Value::Text(text),
-            Self::Int(number) => Value::Int(*number),
+            Self::Text(text) => AttributeValue::Text(text),
+            Self::Int(number) => AttributeValue::Int(*number),
         }
     }
 }

@@ -101,7 +101,7 @@ impl fmt::Display for GpuNotice {
 
 impl GpuNotice {
     /// Returns the notice for a driver and its GPUs when they are first seen, or `None` if the driver has not answered.
-    pub(super) fn of(driver: &DriverState, gpus: &[Gpu]) -> Option<Self> {
+    pub(super) fn new(driver: &DriverState, gpus: &[Gpu]) -> Option<Self> {
         match driver {
             DriverState::Absent(problem) => Some(Self::NoDriver(problem.clone())),
             DriverState::Present(driver) => {

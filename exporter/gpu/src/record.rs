@@ -23,7 +23,7 @@ use std::{
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Encoded, Envelope, LogsWriter, Value},
+    write::{AttributeValue, Encoded, Envelope, LogsWriter},
 };
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
@@ -74,7 +74,7 @@ impl EventRecorder {
             logs: LogsWriter::default(),
             gpus: BTreeMap::new(),
             ids: Ids::default(),
-            scrape_stats: ScrapeStats::of(SOURCE),
+            scrape_stats: ScrapeStats::new(SOURCE),
             imex: Imex::default(),
             inventory: Arc::default(),
             notices: Vec::new(),
@@ -137,7 +137,7 @@ impl EventRecorder {
     fn record_tick(&mut self, tick: &Tick) {
         let now = tick.time_unix_nanos;
         self.last_unix_nanos = now;
-        self.note_answer(tick);
+        self.record_answer(tick);
         // The attribution of a GPU may depend on the other GPUs, so all are queried again if one has changed.
         let has_changed = self.update_inventory(tick);
         let attributes_may_have_changed = self.attribution.attributes_may_have_changed() || has_changed;
@@ -167,7 +167,7 @@ impl EventRecorder {
                 known.record(readings, &mut recorder);
             }
         }
-        self.note_unavailable();
+        self.report_unavailable();
         self.scrape_stats.record(&mut self.store, now, tick.took);
         let newest = tick.gpus.iter().map(|gpu| gpu.time_unix_nanos).max();
         let newest = newest.unwrap_or(now).max(now);
@@ -190,7 +190,7 @@ impl EventRecorder {
     }
 
     /// Reports a new or changed driver, and one that answers again.
-    fn note_answer(&mut self, tick: &Tick) {
+    fn record_answer(&mut self, tick: &Tick) {
         match &self.inventory.driver {
             DriverState::Silent => self.notices.push(GpuNotice::Answers),
             DriverState::Present(driver) if *driver == *tick.driver && self.gpus.len() == tick.gpus.len() => {
@@ -198,7 +198,7 @@ impl EventRecorder {
             _ => {
                 let state = DriverState::Present((*tick.driver).clone());
                 let gpus: Vec<_> = tick.gpus.iter().map(|event| (*event.gpu).clone()).collect();
-                self.notices.extend(GpuNotice::of(&state, &gpus));
+                self.notices.extend(GpuNotice::new(&state, &gpus));
             }
         }
     }
@@ -259,7 +259,7 @@ impl EventRecorder {
         if self.inventory.driver == driver {
             return;
         }
-        self.notices.extend(GpuNotice::of(&driver, &[]));
+        self.notices.extend(GpuNotice::new(&driver, &[]));
         let gpus = match driver {
             DriverState::Silent => self.inventory.gpus.clone(),
             _ => Vec::new(),
@@ -273,7 +273,7 @@ impl EventRecorder {
     }
 
     /// Adds one notice for all GPUs that lack the same metrics for the same reason.
-    fn note_unavailable(&mut self) {
+    fn report_unavailable(&mut self) {
         let mut lacking = BTreeMap::<(Reason, Vec<MissingMetric>), Vec<u32>>::new();
         for known in self.gpus.values_mut() {
             for (reason, metrics) in known.take_unreported() {
@@ -302,13 +302,13 @@ fn envelope(added: &[(String, String)]) -> Envelope {
     };
     let host = configured(attribute::HOST_NAME.name).unwrap_or(host.trim());
     let mut resource = vec![
-        (attribute::SERVICE_NAME.name, Value::Text(SERVICE)),
-        (attribute::SERVICE_INSTANCE_ID.name, Value::Text(host)),
-        (attribute::HOST_NAME.name, Value::Text(host)),
+        (attribute::SERVICE_NAME.name, AttributeValue::Text(SERVICE)),
+        (attribute::SERVICE_INSTANCE_ID.name, AttributeValue::Text(host)),
+        (attribute::HOST_NAME.name, AttributeValue::Text(host)),
     ];
     for (key, value) in added {
         resource.retain(|(name, _)| name != key);
-        resource.push((key, Value::Text(value)));
+        resource.push((key, AttributeValue::Text(value)));
     }
     Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
 }

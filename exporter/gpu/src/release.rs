@@ -30,12 +30,12 @@ pub struct DriverRelease(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ReleaseState>,
     driver_use: watch::Sender<DriverUse>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReleaseState {
     request: Option<Request>,
     requests: u64,
     /// The thread that reads the driver.
@@ -127,12 +127,12 @@ impl DriverRelease {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReleaseState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ReleaseState {
     fn wake(&self) {
         if let Some(thread) = &self.thread {
             thread.unpark();

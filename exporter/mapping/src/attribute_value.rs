@@ -1,6 +1,6 @@
 //! Converts text of a log to attribute values.
 
-use pulsetrain_otlp::write::Value;
+use pulsetrain_otlp::write::AttributeValue;
 use pulsetrain_semconv::{Attribute, AttributeKind};
 
 /// A part of a key, or a value of a mapping, in the type of its attribute.
@@ -15,7 +15,7 @@ pub enum OwnedAttributeValue {
 impl OwnedAttributeValue {
     /// Returns `text` as a value of the attribute, or `None` if the attribute does not allow it: an enumeration allows only
     /// its members.
-    pub fn of(attribute: &Attribute, text: &str) -> Option<Self> {
+    pub fn parse(attribute: &Attribute, text: &str) -> Option<Self> {
         match attribute.kind {
             AttributeKind::Enum(known) => known.contains(&text).then(|| Self::Text(text.to_owned())),
             AttributeKind::Int => text.parse().ok().map(Self::Int),
@@ -24,10 +24,10 @@ impl OwnedAttributeValue {
     }
 
     /// Returns the value for the encoder.
-    pub fn value(&self) -> Value<'_> {
+    pub fn value(&self) -> AttributeValue<'_> {
         match self {
-            Self::Text(text) => Value::Text(text),
-            Self::Int(number) => Value::Int(*number),
+            Self::Text(text) => AttributeValue::Text(text),
+            Self::Int(number) => AttributeValue::Int(*number),
         }
     }
 }

@@ -22,7 +22,7 @@ pub type Field<'a> = (Cow<'a, str>, FieldValue<'a>);
 impl<'a> FieldValue<'a> {
     /// Returns a number if the text is a number, else the text.
     #[inline]
-    pub fn of(text: &'a str) -> Self {
+    pub fn parse(text: &'a str) -> Self {
         number_text::any(text).map_or(Self::Text(Cow::Borrowed(text)), Self::Number)
     }
 
@@ -30,7 +30,7 @@ impl<'a> FieldValue<'a> {
     pub fn measured(text: &'a str, units: &[&str]) -> Self {
         match number_text::with_suffix(text) {
             Some((number, unit)) if unit.is_empty() || units.contains(&unit) => Self::Number(number),
-            _ => Self::of(text),
+            _ => Self::parse(text),
         }
     }
 

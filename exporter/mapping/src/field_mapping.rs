@@ -14,7 +14,7 @@ pub struct FieldMapping {
     /// The keys.
     pub keys: KeyPattern,
     /// The target of the values.
-    pub target: Target,
+    pub target: MappingTarget,
     /// The conversion of all numbers; `None` if the suffix of each number decides.
     pub conversion: Option<Conversion>,
     /// The conversion of numbers without a suffix; `None` if their unit is unknown.
@@ -33,7 +33,7 @@ pub struct FieldMapping {
 
 /// The target of values.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum MappingTarget {
     /// Points of a metric.
     Metric(&'static Metric),
     /// The state of a state set.
@@ -51,9 +51,9 @@ pub enum Target {
 /// The unit of state sets.
 const STATE: &str = "{state}";
 
-impl Target {
+impl MappingTarget {
     /// Returns the target of a metric; the states of a state set are values of its enumeration.
-    pub fn of(metric: &'static Metric) -> Self {
+    pub fn for_metric(metric: &'static Metric) -> Self {
         let mut attributes = metric.attributes.iter().map(|used| used.attribute);
         let states = attributes.find(|attribute| matches!(attribute.kind, AttributeKind::Enum(_)));
         match states.filter(|_| metric.unit == STATE) {
@@ -75,15 +75,18 @@ impl FieldMapping {
     /// Returns the row of a key that is the name of a metric, or `None`.
     pub(crate) fn by_name(key: &str) -> Option<Self> {
         let metric = metric::find(key)?;
-        Some(Self::plain(KeyPattern::Exact(key.to_owned()), Target::of(metric)))
+        Some(Self::plain(
+            KeyPattern::Exact(key.to_owned()),
+            MappingTarget::for_metric(metric),
+        ))
     }
 
     /// Returns the row of keys that repeat the step.
     pub(crate) fn step(keys: KeyPattern) -> Self {
-        Self::plain(keys, Target::Step)
+        Self::plain(keys, MappingTarget::Step)
     }
 
-    fn plain(keys: KeyPattern, target: Target) -> Self {
+    fn plain(keys: KeyPattern, target: MappingTarget) -> Self {
         Self {
             keys,
             target,
@@ -117,7 +120,7 @@ impl FieldMapping {
         let captured = self.keys.captures(key)?.into_iter().filter_map(|(name, part)| {
             let mut attributes = metric?.attributes.iter().map(|used| used.attribute);
             let attribute = attributes.find(|attribute| attribute.name == name)?;
-            Some(OwnedAttributeValue::of(attribute, part).map(|value| (attribute, value)))
+            Some(OwnedAttributeValue::parse(attribute, part).map(|value| (attribute, value)))
         });
         Some(ResolvedMapping {
             captured: captured.collect::<Option<_>>()?,
@@ -144,11 +147,11 @@ impl FieldMapping {
             record: "",
             key: Cow::Owned(self.keys.text().to_owned()),
             name: match &self.target {
-                Target::Metric(metric) | Target::State(metric, _) => Cow::Borrowed(metric.name),
-                Target::Custom(_) => Cow::Borrowed(metric::TRAIN_CUSTOM.name),
-                Target::Option(_) => Cow::Borrowed(event::RUN_OPTION.name),
-                Target::Step => Cow::Borrowed(metric::TRAIN_GLOBAL_STEP.name),
-                Target::Dropped(reason) => Cow::Owned(format!("(left out: {reason})")),
+                MappingTarget::Metric(metric) | MappingTarget::State(metric, _) => Cow::Borrowed(metric.name),
+                MappingTarget::Custom(_) => Cow::Borrowed(metric::TRAIN_CUSTOM.name),
+                MappingTarget::Option(_) => Cow::Borrowed(event::RUN_OPTION.name),
+                MappingTarget::Step => Cow::Borrowed(metric::TRAIN_GLOBAL_STEP.name),
+                MappingTarget::Dropped(reason) => Cow::Owned(format!("(left out: {reason})")),
             },
             attributes: captured.chain(fixed).chain(from).collect::<Vec<_>>().join(", "),
             conversion: self.conversion_text(),
@@ -157,13 +160,13 @@ impl FieldMapping {
 
     fn conversion_text(&self) -> String {
         let unit = match &self.target {
-            Target::State(..) => return "one state of the set".to_owned(),
-            Target::Step => return "repeats the step of the record".to_owned(),
-            Target::Option(name) => return format!("the option `{name}`"),
-            Target::Dropped(_) => return String::new(),
-            Target::Custom(Some(name)) => name,
-            Target::Custom(None) => "under its own name",
-            Target::Metric(metric) => metric.unit,
+            MappingTarget::State(..) => return "one state of the set".to_owned(),
+            MappingTarget::Step => return "repeats the step of the record".to_owned(),
+            MappingTarget::Option(name) => return format!("the option `{name}`"),
+            MappingTarget::Dropped(_) => return String::new(),
+            MappingTarget::Custom(Some(name)) => name,
+            MappingTarget::Custom(None) => "under its own name",
+            MappingTarget::Metric(metric) => metric.unit,
         };
         let conversion = match self.conversion.or(self.without_suffix) {
             _ if self.is_total => "increase since the previous value".to_owned(),

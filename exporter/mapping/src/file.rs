@@ -114,7 +114,7 @@ impl MappingFile {
         mapping.time = self.time.as_ref().map(|time| time.value.clone());
         mapping.kind.clone_from(&self.kind);
         if let Some(form) = &self.time_format {
-            match TimeForm::of(form) {
+            match TimeForm::parse(form) {
                 Ok(form) => mapping.time_form = form,
                 Err(error) => faults.push(form.at(&error, error.remedy())),
             }

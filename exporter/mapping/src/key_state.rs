@@ -4,12 +4,12 @@ use std::{borrow::Cow, collections::HashMap};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Value},
+    write::{Attribute, AttributeValue},
 };
 use pulsetrain_record::{PreparedSeries, Recorder, SkipReason, SourcePosition, key_cache::MAX_NAMES};
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
-use crate::{SpanAttributes, Target, field_mapping::ResolvedMapping, scalar_mapper::record_option};
+use crate::{MappingTarget, SpanAttributes, field_mapping::ResolvedMapping, scalar_mapper::record_option};
 
 /// Integers below it are exact as a double.
 const MAX_INTEGER: f64 = 9e15;
@@ -86,23 +86,23 @@ impl KeyState {
             return Recorded::Unfit;
         };
         let metric = match &resolved.mapping.target {
-            Target::Metric(metric) => *metric,
-            Target::Custom(name) => {
+            MappingTarget::Metric(metric) => *metric,
+            MappingTarget::Custom(name) => {
                 let name = name.as_deref().unwrap_or(key);
                 record_custom(&mut self.series, (time_unix_nanos, number), name, recorder);
                 return Recorded::Done;
             }
-            Target::Option(name) => {
+            MappingTarget::Option(name) => {
                 if self.last_option.replace(number) != Some(number) {
                     record_option(name, option_value(number), time_unix_nanos, recorder);
                 }
                 return Recorded::Done;
             }
-            Target::Dropped(reason) => {
+            MappingTarget::Dropped(reason) => {
                 recorder.skip_value(SkipReason::Ignored(reason));
                 return Recorded::Done;
             }
-            Target::Step | Target::State(..) => return Recorded::Unfit,
+            MappingTarget::Step | MappingTarget::State(..) => return Recorded::Unfit,
         };
         if !is_valid_value(metric, number) {
             return Recorded::Unfit;
@@ -146,7 +146,7 @@ impl KeyState {
         recorder: &mut Recorder<'_>,
     ) -> bool {
         let target = self.resolved.as_ref().map(|resolved| &resolved.mapping.target);
-        let Some(Target::State(metric, attribute)) = target else {
+        let Some(MappingTarget::State(metric, attribute)) = target else {
             return false;
         };
         recorder.record_state(metric, attribute, time_unix_nanos, state, attributes);
@@ -160,10 +160,10 @@ impl KeyState {
         recorder: &mut Recorder<'_>,
     ) -> bool {
         let target = self.resolved.as_ref().map(|resolved| &resolved.mapping.target);
-        let Some(Target::Option(name)) = target else {
+        let Some(MappingTarget::Option(name)) = target else {
             return false;
         };
-        record_option(name, Value::Text(text), time_unix_nanos, recorder);
+        record_option(name, AttributeValue::Text(text), time_unix_nanos, recorder);
         true
     }
 
@@ -233,11 +233,11 @@ fn record_custom(
 }
 
 /// Returns a number as the value of an option: an integer if possible.
-fn option_value(number: f64) -> Value<'static> {
+fn option_value(number: f64) -> AttributeValue<'static> {
     let integer = number as i64;
     match integer as f64 == number && number.abs() < MAX_INTEGER {
-        true => Value::Int(integer),
-        false => Value::Double(number),
+        true => AttributeValue::Int(integer),
+        false => AttributeValue::Double(number),
     }
 }
 

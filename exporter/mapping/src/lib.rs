@@ -38,7 +38,7 @@ pub use coverage::CoverageRow;
 pub use decimal::Decimal;
 pub use error::{MappingError, MappingPart};
 pub use field::{Field, FieldValue, RecordMeta};
-pub use field_mapping::{FieldMapping, ResolvedMapping, Target};
+pub use field_mapping::{FieldMapping, MappingTarget, ResolvedMapping};
 pub use file::{MappingFault, MappingFile, MappingFileError};
 pub use key_state::{KeyState, Recorded};
 pub use mapping::{MappedFormat, Mapping, PairDelimiters};

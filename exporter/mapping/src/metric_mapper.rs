@@ -4,7 +4,7 @@ use std::ptr;
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Value},
+    write::{Attribute, AttributeValue},
 };
 use pulsetrain_record::{
     PreparedSeries, Recorder, SkipReason, SourcePosition,
@@ -94,7 +94,7 @@ impl MetricMapper {
     /// Records a completed step; steps between two logged ones count too. Call it before any values of the step are recorded:
     /// decreasing steps start a new attempt.
     pub fn step(&mut self, time_unix_nanos: UnixNanos, step: i64, recorder: &mut Recorder<'_>) {
-        if self.detects_restarts && recorder.note_step(step) {
+        if self.detects_restarts && recorder.observe_step(step) {
             self.last_step = None;
         }
         let before = self.last_step.replace(step);
@@ -257,10 +257,10 @@ impl ScopeKeys {
         name: impl Fn(&str) -> String,
         recorder: &mut Recorder<'_>,
     ) {
-        let mut entries: Vec<(&str, Value<'_>)> = Vec::with_capacity(texts.len());
+        let mut entries: Vec<(&str, AttributeValue<'_>)> = Vec::with_capacity(texts.len());
         for (key, value) in texts {
             if let FieldValue::Text(text) = value {
-                entries.push((key, Value::Text(text)));
+                entries.push((key, AttributeValue::Text(text)));
                 let mut beyond = None;
                 let state = self.state(key, &mut beyond);
                 state.report_unknown(&name(key), meta.position, recorder);
@@ -269,10 +269,13 @@ impl ScopeKeys {
         if entries.is_empty() {
             return;
         }
-        let mut attributes = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(kind))];
-        attributes.extend(meta.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
+        let mut attributes = vec![(&attribute::TRAIN_RECORD_KIND, AttributeValue::Text(kind))];
+        attributes.extend(
+            meta.step
+                .map(|step| (&attribute::TRAIN_STEP, AttributeValue::Int(step))),
+        );
         let (event, time) = (&event::TRAIN_CUSTOM_RECORD, meta.time_unix_nanos);
-        recorder.record_event(event, time, Some(Value::Map(&entries)), &attributes);
+        recorder.record_event(event, time, Some(AttributeValue::Map(&entries)), &attributes);
     }
 }
 
@@ -315,8 +318,8 @@ mod tests {
         let mut mapper = MetricMapper::new("demo");
         for _ in 0..3 {
             let record = [
-                (Cow::Borrowed("ms"), FieldValue::of("12")),
-                (Cow::Borrowed("novel"), FieldValue::of("1.5")),
+                (Cow::Borrowed("ms"), FieldValue::parse("12")),
+                (Cow::Borrowed("novel"), FieldValue::parse("1.5")),
             ];
             mapper.record(&TABLE, meta(), &record, &[], &mut recorder);
         }

@@ -6,7 +6,7 @@ use pulsetrain_semconv::{Attribute, AttributeKind, Instrument, Metric, attribute
 use serde::Deserialize;
 
 use crate::{
-    Conversion, FieldMapping, MappingError, MappingFault, MappingPart, OwnedAttributeValue, Target,
+    Conversion, FieldMapping, MappingError, MappingFault, MappingPart, MappingTarget, OwnedAttributeValue,
     file::Located, key_pattern::KeyPattern, unit,
 };
 
@@ -84,7 +84,7 @@ impl RowEntry {
         }
         let attributes = self.attributes.iter().map(|(name, value)| {
             let attribute = attribute_of(metric, name)?;
-            let typed = OwnedAttributeValue::of(attribute, &value.value);
+            let typed = OwnedAttributeValue::parse(attribute, &value.value);
             typed
                 .map(|value| (attribute, value))
                 .ok_or_else(|| not_a_value(attribute, &value.value))
@@ -111,19 +111,19 @@ impl RowEntry {
         })
     }
 
-    fn target(&self, key: &str) -> Result<Target, MappingError> {
+    fn target(&self, key: &str) -> Result<MappingTarget, MappingError> {
         match (&self.metric, &self.custom, &self.option, self.keep, self.drop) {
-            (Some(name), None, None, false, false) => metric_named(name).map(Target::of),
+            (Some(name), None, None, false, false) => metric_named(name).map(MappingTarget::for_metric),
             (None, Some(name), None, false, false) | (None, None, Some(name), false, false)
                 if name.is_empty() =>
             {
                 let message = "the name of a custom metric or of an option is not empty";
                 Err(wrong(MappingPart::Metric, message))
             }
-            (None, Some(name), None, false, false) => Ok(Target::Custom(Some((**name).clone()))),
-            (None, None, Some(name), false, false) => Ok(Target::Option((**name).clone())),
-            (None, None, None, true, false) => Ok(Target::Custom(None)),
-            (None, None, None, false, true) => self.reason().map(Target::Dropped),
+            (None, Some(name), None, false, false) => Ok(MappingTarget::Custom(Some((**name).clone()))),
+            (None, None, Some(name), false, false) => Ok(MappingTarget::Option((**name).clone())),
+            (None, None, None, true, false) => Ok(MappingTarget::Custom(None)),
+            (None, None, None, false, true) => self.reason().map(MappingTarget::Dropped),
             _ => Err(wrong(
                 MappingPart::Metric,
                 format!("the row of {key:?} has one of: metric, custom, keep: true, option, drop: true"),
@@ -143,10 +143,15 @@ impl RowEntry {
     }
 
     /// Rejects units, factors and sentinels of values that are not points.
-    fn check_conversion(&self, target: &Target) -> Result<(), MappingError> {
+    fn check_conversion(&self, target: &MappingTarget) -> Result<(), MappingError> {
         let has_unit = self.unit.is_some() || self.default_unit.is_some();
         let converts = has_unit || self.factor.is_some() || self.sentinel.is_some();
-        if converts && matches!(target, Target::Option(_) | Target::State(..) | Target::Dropped(_)) {
+        if converts
+            && matches!(
+                target,
+                MappingTarget::Option(_) | MappingTarget::State(..) | MappingTarget::Dropped(_)
+            )
+        {
             let message = "an option, a state or a dropped value has no unit, default_unit, factor or sentinel: remove it";
             return Err(wrong(MappingPart::Unit, message));
         }

@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, HistogramParts, Value},
+    write::{Attribute, AttributeValue, HistogramParts},
 };
 use pulsetrain_record::{
     Recorder, SkipReason, SourcePosition,
@@ -11,7 +11,7 @@ use pulsetrain_record::{
 use pulsetrain_semconv::{Metric, attribute, event, metric};
 
 use crate::{
-    FieldTable, KeyState, RecordMeta, Target, Trainer,
+    FieldTable, KeyState, MappingTarget, RecordMeta, Trainer,
     key_state::Recorded,
     scalar_section::TextRole,
     trainer::{framework_of_tag, shared_scalars},
@@ -101,7 +101,7 @@ impl ScalarMapper {
     /// Returns whether the numbers under a tag are the step.
     pub fn is_step(&mut self, index: TagIndex) -> bool {
         let resolved = index.and_then(|index| self.tags.at(index).state.resolved.as_ref());
-        resolved.is_some_and(|resolved| matches!(resolved.mapping.target, Target::Step))
+        resolved.is_some_and(|resolved| matches!(resolved.mapping.target, MappingTarget::Step))
     }
 
     /// Resets the highest step, for a run that restarted from `step`.
@@ -141,7 +141,7 @@ impl ScalarMapper {
             self.record_step(meta, recorder);
             return None;
         };
-        if matches!(resolved.mapping.target, Target::Step)
+        if matches!(resolved.mapping.target, MappingTarget::Step)
             && meta.step.is_some_and(|step| value == step as f64)
         {
             recorder.skip_value(SkipReason::Ignored(STEP_AGAIN));
@@ -153,7 +153,7 @@ impl ScalarMapper {
             self.record_step(meta, recorder);
             return None;
         }
-        let is_dropped = matches!(resolved.mapping.target, Target::Dropped(_));
+        let is_dropped = matches!(resolved.mapping.target, MappingTarget::Dropped(_));
         let converted = resolved.mapping.convert(value).unwrap_or(value);
         let recorded = tag.state.record((time, converted), (&[], true), name, recorder);
         let point = match recorded {
@@ -192,9 +192,16 @@ impl ScalarMapper {
         let time = meta.time_unix_nanos;
         match &tag.text {
             Some(TextRole::Configuration) => {
-                return recorder.record_event(&event::RUN_CONFIG, time, Some(Value::Text(text)), &[]);
+                return recorder.record_event(
+                    &event::RUN_CONFIG,
+                    time,
+                    Some(AttributeValue::Text(text)),
+                    &[],
+                );
             }
-            Some(TextRole::Option(name)) => return record_option(name, Value::Text(text), time, recorder),
+            Some(TextRole::Option(name)) => {
+                return record_option(name, AttributeValue::Text(text), time, recorder);
+            }
             None => {}
         }
         if tag.state.record_state((time, text), &[], recorder)
@@ -202,9 +209,13 @@ impl ScalarMapper {
         {
             return;
         }
-        let mut attributes: Vec<Attribute<'_>> = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(name))];
-        attributes.extend(meta.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
-        let body = Some(Value::Text(text));
+        let mut attributes: Vec<Attribute<'_>> =
+            vec![(&attribute::TRAIN_RECORD_KIND, AttributeValue::Text(name))];
+        attributes.extend(
+            meta.step
+                .map(|step| (&attribute::TRAIN_STEP, AttributeValue::Int(step))),
+        );
+        let body = Some(AttributeValue::Text(text));
         recorder.record_event(&event::TRAIN_CUSTOM_RECORD, time, body, &attributes);
     }
 
@@ -269,9 +280,14 @@ impl Tag {
 }
 
 /// Records an option of the configuration.
-pub fn record_option(name: &str, value: Value<'_>, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
+pub fn record_option(
+    name: &str,
+    value: AttributeValue<'_>,
+    time_unix_nanos: UnixNanos,
+    recorder: &mut Recorder<'_>,
+) {
     let attributes = [
-        (&attribute::RUN_OPTION_NAME, Value::Text(name)),
+        (&attribute::RUN_OPTION_NAME, AttributeValue::Text(name)),
         (&attribute::RUN_OPTION_VALUE, value),
     ];
     recorder.record_event(&event::RUN_OPTION, time_unix_nanos, None, &attributes);

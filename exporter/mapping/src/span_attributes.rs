@@ -1,6 +1,6 @@
 //! The span attributes that are set from the numbers of a record.
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::write::{Attribute, AttributeValue};
 use pulsetrain_semconv::{self as semconv, AttributeKind, attribute};
 
 /// The attributes of the spans of a record.
@@ -17,7 +17,7 @@ impl SpanAttributes {
     pub fn begin(&mut self, step: Option<i64>) {
         for attributes in [&mut self.step, &mut self.eval] {
             attributes.clear();
-            attributes.extend(step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
+            attributes.extend(step.map(|step| (&attribute::TRAIN_STEP, AttributeValue::Int(step))));
         }
     }
 
@@ -31,7 +31,7 @@ impl SpanAttributes {
 
 fn typed(attribute: &'static semconv::Attribute, number: f64) -> Attribute<'static> {
     match attribute.kind {
-        AttributeKind::Int => (attribute, Value::Int(number as i64)),
-        _ => (attribute, Value::Double(number)),
+        AttributeKind::Int => (attribute, AttributeValue::Int(number as i64)),
+        _ => (attribute, AttributeValue::Double(number)),
     }
 }

@@ -56,7 +56,7 @@ impl TimeForm {
     ///
     /// # Errors
     /// A name that is neither known nor readable directives.
-    pub fn of(name: &str) -> Result<Self, TimeFormError> {
+    pub fn parse(name: &str) -> Result<Self, TimeFormError> {
         if name == "auto" {
             return Ok(Self::Auto);
         }

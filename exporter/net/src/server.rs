@@ -23,7 +23,7 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use self::body::ResponseBody;
-use self::{body::TrackedBody, progress::Progress};
+use self::{body::TrackedBody, progress::RequestProgress};
 use crate::{
     Admission, Alpn, ConnectionSlots, Exposure, Guard, ListenAddress, Listener, NetError, Report,
     ServerStream, accept,
@@ -204,7 +204,7 @@ async fn connection(
     slots: ConnectionSlots,
     stop: CancellationToken,
 ) {
-    let progress = Progress::new();
+    let progress = RequestProgress::new();
     let recorded = progress.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         recorded.record();
@@ -242,7 +242,7 @@ async fn refuse(stream: ServerStream) {
         let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE, text);
         set(&mut answer, RETRY_AFTER, "1");
         set(&mut answer, CONNECTION, "close");
-        Ok::<_, Infallible>(answer.map(|body| TrackedBody::new(body, Progress::new())))
+        Ok::<_, Infallible>(answer.map(|body| TrackedBody::new(body, RequestProgress::new())))
     });
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let _ = timeout(REFUSED, connection).await;

@@ -14,13 +14,13 @@ pub(crate) struct WatchedFiles<T, E = NetError> {
     paths: Vec<PathBuf>,
     read: Box<Read<T, E>>,
     current: RwLock<Arc<T>>,
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
 }
 
 type Read<T, E> = dyn Fn() -> Result<T, E> + Send + Sync;
 
 #[derive(Debug)]
-struct State {
+struct WatchState {
     stamps: Vec<Option<Stamp>>,
     /// The number of consecutive reloads that failed.
     failures: u32,
@@ -74,7 +74,7 @@ impl<T, E: Described> WatchedFiles<T, E> {
             paths,
             read: Box::new(read),
             current: RwLock::new(Arc::new(current)),
-            state: Mutex::new(State {
+            state: Mutex::new(WatchState {
                 stamps,
                 failures: 0,
                 error: None,
@@ -114,7 +114,7 @@ impl<T, E: Described> WatchedFiles<T, E> {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

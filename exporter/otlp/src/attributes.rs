@@ -5,9 +5,9 @@
 
 use crate::{
     Signal, WireError,
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor, Role},
     lookup,
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
     write::Buffer,
 };
 
@@ -95,7 +95,7 @@ impl AttributeRules {
         while !reader.is_at_end() {
             let start = reader.position();
             let tag = reader.tag()?;
-            let Value::Bytes(value) = reader.value(tag)? else {
+            let WireValue::Bytes(value) = reader.value(tag)? else {
                 continue;
             };
             let Some(inner) = table.by_tag(tag).and_then(|(_, field)| message_of(field)) else {
@@ -167,7 +167,7 @@ enum Outcome {
 
 /// Returns the descriptor of a field that is, or can contain, attributes.
 fn message_of(field: &FieldDescriptor) -> Option<&'static MessageDescriptor> {
-    let (Kind::One(table) | Kind::Many(table)) = field.kind else {
+    let (FieldKind::One(table) | FieldKind::Many(table)) = field.kind else {
         return None;
     };
     Some(table()).filter(|table| table.name != ANY_VALUE)
@@ -179,7 +179,7 @@ fn keys<'m>(table: &'static MessageDescriptor, message: &'m [u8]) -> Result<Vec<
     let mut reader = Reader::new(message);
     while !reader.is_at_end() {
         let tag = reader.tag()?;
-        if let (Value::Bytes(value), Some((_, field))) = (reader.value(tag)?, table.by_tag(tag))
+        if let (WireValue::Bytes(value), Some((_, field))) = (reader.value(tag)?, table.by_tag(tag))
             && message_of(field).is_some_and(|table| table.role == Role::Attribute)
         {
             keys.push(key(value)?);
@@ -197,7 +197,7 @@ fn last(message: &[u8], number: u32) -> Result<Option<&[u8]>, WireError> {
     let mut found = None;
     for field in Reader::new(message) {
         let field = field?;
-        if let Value::Bytes(value) = field.value
+        if let WireValue::Bytes(value) = field.value
             && field.number == number
         {
             found = Some(value);

@@ -4,10 +4,10 @@
 
 use crate::{
     Signal,
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor, Role},
     limits::{Counts, Exceeded, Limit, LimitError, Limits},
     lookup, place,
-    wire::{Reader, Value, WireError},
+    wire::{Reader, WireError, WireValue},
 };
 
 /// Checks that bytes are a well-formed message of a signal within limits, and counts its content.
@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
         while !reader.is_at_end() {
             let tag = reader.tag().map_err(|error| self.wire(error, bytes))?;
             let value = reader.value(tag).map_err(|error| self.wire(error, bytes))?;
-            if let Value::Bytes(inner) = value
+            if let WireValue::Bytes(inner) = value
                 && let Some((_, field)) = table.by_tag(tag)
             {
                 self.field(field, inner, depth, &mut attributes)?;
@@ -71,8 +71,8 @@ impl<'a> Walk<'a> {
         attributes: &mut u64,
     ) -> Result<(), Box<LimitError>> {
         match field.kind {
-            Kind::One(inner) => self.message(inner(), bytes, depth + 1),
-            Kind::Many(inner) => {
+            FieldKind::One(inner) => self.message(inner(), bytes, depth + 1),
+            FieldKind::Many(inner) => {
                 let inner = inner();
                 if inner.role == Role::Attribute {
                     *attributes += 1;
@@ -87,18 +87,18 @@ impl<'a> Walk<'a> {
                 }
                 self.message(inner, bytes, depth + 1)
             }
-            Kind::PackedFixed64 | Kind::PackedUint64 | Kind::PackedDouble => self
+            FieldKind::PackedFixed64 | FieldKind::PackedUint64 | FieldKind::PackedDouble => self
                 .packed(field.kind, bytes)
                 .map_err(|error| self.wire(error, bytes)),
             _ => Ok(()),
         }
     }
 
-    fn packed(&self, kind: Kind, bytes: &[u8]) -> Result<(), WireError> {
+    fn packed(&self, kind: FieldKind, bytes: &[u8]) -> Result<(), WireError> {
         let mut reader = Reader::new(bytes);
         while !reader.is_at_end() {
             match kind {
-                Kind::PackedUint64 => reader.varint()?,
+                FieldKind::PackedUint64 => reader.varint()?,
                 _ => reader.fixed64()?,
             };
         }

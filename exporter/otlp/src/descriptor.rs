@@ -50,14 +50,14 @@ pub struct FieldDescriptor {
     /// The JSON name with comma, quotes and colon: `,"traceId":`.
     pub(crate) json_key: &'static str,
     /// The type of the value.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Whether the field is sent even if it has its default value: an `optional` field or a member of a `oneof`.
     pub explicit: bool,
 }
 
 /// The type of a field, with its encoding in protobuf and in OTLP/JSON.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum FieldKind {
     /// `bool`.
     Bool,
     /// `uint32`.
@@ -96,7 +96,7 @@ pub enum Kind {
     Many(fn() -> &'static MessageDescriptor),
 }
 
-impl Kind {
+impl FieldKind {
     /// Returns whether the field may occur several times, so that it is a list in JSON.
     pub fn is_repeated(self) -> bool {
         matches!(
@@ -266,7 +266,7 @@ mod tests {
         }
         found.push(table);
         for field in table.fields {
-            if let Kind::One(inner) | Kind::Many(inner) = field.kind {
+            if let FieldKind::One(inner) | FieldKind::Many(inner) = field.kind {
                 reach(inner(), found);
             }
         }

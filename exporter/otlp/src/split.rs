@@ -5,7 +5,7 @@
 
 use crate::{
     Signal, WireError,
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
     write::{Buffer, delimited_len},
 };
 
@@ -238,7 +238,9 @@ fn divide<'m>(message: &'m [u8], numbers: &[u32]) -> Result<Divided<'m>, WireErr
         let start = reader.position();
         let tag = reader.tag()?;
         match reader.value(tag)? {
-            Value::Bytes(bytes) if numbers.contains(&(tag >> 3)) => divided.children.push((tag >> 3, bytes)),
+            WireValue::Bytes(bytes) if numbers.contains(&(tag >> 3)) => {
+                divided.children.push((tag >> 3, bytes))
+            }
             _ => divided
                 .head
                 .extend_from_slice(reader.between(start, reader.position())),

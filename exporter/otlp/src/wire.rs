@@ -40,12 +40,12 @@ pub struct Field<'a> {
     /// The field number.
     pub number: u32,
     /// The value, as its wire type carries it.
-    pub value: Value<'a>,
+    pub value: WireValue<'a>,
 }
 
 /// The value of a field, as its wire type carries it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum WireValue<'a> {
     /// Wire type 0.
     Varint(u64),
     /// Wire type 1, little endian.
@@ -267,12 +267,12 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// OTLP does not use the wire type, or the bytes end inside the value.
     #[inline(always)]
-    pub fn value(&mut self, tag: u32) -> Result<Value<'a>, WireError> {
+    pub fn value(&mut self, tag: u32) -> Result<WireValue<'a>, WireError> {
         Ok(match tag & 7 {
-            0 => Value::Varint(self.varint()?),
-            1 => Value::Fixed64(self.fixed64()?),
-            2 => Value::Bytes(self.delimited()?),
-            5 => Value::Fixed32(self.fixed32()?),
+            0 => WireValue::Varint(self.varint()?),
+            1 => WireValue::Fixed64(self.fixed64()?),
+            2 => WireValue::Bytes(self.delimited()?),
+            5 => WireValue::Fixed32(self.fixed32()?),
             _ => return Err(self.error(WireErrorKind::BadWireType)),
         })
     }
@@ -331,10 +331,10 @@ mod tests {
         assert_eq!(
             values,
             [
-                (1, Value::Varint(150)),
-                (2, Value::Fixed64(1)),
-                (3, Value::Bytes(b"hi")),
-                (4, Value::Fixed32(7))
+                (1, WireValue::Varint(150)),
+                (2, WireValue::Fixed64(1)),
+                (3, WireValue::Bytes(b"hi")),
+                (4, WireValue::Fixed32(7))
             ]
         );
     }

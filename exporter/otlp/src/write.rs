@@ -21,7 +21,7 @@ pub use metrics::{
     MetricsWriter, PointParts,
 };
 pub use spans::{SpanLink, SpanParts, SpansWriter, span_attributes};
-pub use value::{Attribute, Value};
+pub use value::{Attribute, AttributeValue};
 
 #[cfg(test)]
 mod tests;

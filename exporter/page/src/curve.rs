@@ -59,7 +59,7 @@ struct Owners {
 }
 
 impl CurveOwners {
-    fn of(&self, metric: MetricId, label: &str) -> Option<&Owners> {
+    fn get(&self, metric: MetricId, label: &str) -> Option<&Owners> {
         let of_metric = self.0.get(&metric)?;
         let found = of_metric.iter().find(|(known, _)| **known == *label);
         found.map(|(_, owners)| owners)
@@ -157,7 +157,7 @@ impl RunHistory {
     }
 
     fn passed_curve(&self, metric: MetricId, label: &str) -> Option<Curve<'_>> {
-        let owners = self.passed.of(metric, label)?;
+        let owners = self.passed.get(metric, label)?;
         let series_of = |rank: &Option<i64>| self.members.get(rank)?.series(metric, label);
         let (mut former, mut after_millis) = (Vec::new(), i64::MIN);
         for (place, (rank, until_millis)) in owners.former.iter().enumerate() {
@@ -191,7 +191,7 @@ impl RunHistory {
         }
         let passed = self
             .passed
-            .of(point.metric, point.label)
+            .get(point.metric, point.label)
             .map(|owners| owners.owner);
         let mut members = self.members.iter().filter_map(|(rank, member)| {
             let series = member.series(point.metric, point.label)?;

@@ -71,7 +71,7 @@ impl Gpu {
             None if self.series >= MAX_GPU_SERIES => return Err(PageRejection::SeriesOfGpu),
             None => {
                 let capacity = if definition.is_gpu_column {
-                    Capacity::of(POINTS >> self.thinned)
+                    Capacity::for_points(POINTS >> self.thinned)
                 } else {
                     Capacity::LATEST
                 };
@@ -85,7 +85,7 @@ impl Gpu {
             return Err(PageRejection::Late);
         }
         if let Some(value) = series.observe(value, time_nanos, definition.kind) {
-            series.push(Bucket::of(time_nanos, NO_STEP, value, 0));
+            series.push(Bucket::new(time_nanos, NO_STEP, value, 0));
             self.last_nanos = self.last_nanos.max(time_nanos);
         }
         self.revision += 1;
@@ -105,7 +105,7 @@ impl Gpu {
         let every = self.metrics.values_mut().flatten();
         every
             .filter(|series| series.capacity() != Capacity::LATEST)
-            .for_each(|series| series.resize(Capacity::of(POINTS >> self.thinned)));
+            .for_each(|series| series.resize(Capacity::for_points(POINTS >> self.thinned)));
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -115,7 +115,7 @@ impl Gpu {
     }
 
     /// Adds an error of the GPU.
-    pub(super) fn note(&mut self, event: RunEvent) {
+    pub(super) fn record(&mut self, event: RunEvent) {
         self.revision += 1;
         self.events.push_back(event);
         if self.events.len() > MAX_EVENTS {

@@ -12,7 +12,7 @@ pub(super) type MetricId = u32;
 
 /// The conversion of points to values of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     /// The value as it is.
     Value,
     /// The increase a second.
@@ -29,7 +29,7 @@ pub(super) struct Definition {
     pub(super) name: Box<str>,
     pub(super) unit: Box<str>,
     pub(super) brief: Box<str>,
-    pub(super) kind: Kind,
+    pub(super) kind: MetricKind,
     pub(super) is_rank_column: bool,
     pub(super) is_gpu_column: bool,
     pub(super) is_headline: bool,
@@ -54,7 +54,7 @@ impl Catalogue {
             return None;
         }
         let id = self.definitions.len() as MetricId;
-        self.definitions.push(Definition::of(&name, metric));
+        self.definitions.push(Definition::new(&name, metric));
         self.by_name.insert(name.into(), id);
         Some(id)
     }
@@ -71,7 +71,7 @@ impl Catalogue {
 }
 
 impl Definition {
-    fn of(name: &str, sent: &view::Metric<'_>) -> Self {
+    fn new(name: &str, sent: &view::Metric<'_>) -> Self {
         let known = registered(name);
         let sent_unit = sent.unit.to_str_lossy();
         let unit = known.map_or(&*sent_unit, |metric| metric.unit);
@@ -93,9 +93,9 @@ fn registered(name: &str) -> Option<&'static Metric> {
     metric::ALL.iter().copied().find(|metric| metric.name == name)
 }
 
-fn kind(unit: &str, known: Option<&Metric>, sent: &view::Metric<'_>) -> Kind {
+fn kind(unit: &str, known: Option<&Metric>, sent: &view::Metric<'_>) -> MetricKind {
     if unit == "{state}" || unit == "{info}" {
-        return Kind::State;
+        return MetricKind::State;
     }
     let is_counter = match known {
         Some(metric) => metric.instrument == Instrument::Counter,
@@ -104,8 +104,8 @@ fn kind(unit: &str, known: Option<&Metric>, sent: &view::Metric<'_>) -> Kind {
     let is_distribution =
         sent.histogram.is_some() || sent.exponential_histogram.is_some() || sent.summary.is_some();
     match (is_distribution, is_counter) {
-        (true, _) => Kind::Mean,
-        (false, true) => Kind::Rate,
-        (false, false) => Kind::Value,
+        (true, _) => MetricKind::Mean,
+        (false, true) => MetricKind::Rate,
+        (false, false) => MetricKind::Value,
     }
 }

@@ -75,7 +75,7 @@ impl PageRejections {
     }
 
     /// Returns the number of items with a reason.
-    pub fn of(&self, rejection: PageRejection) -> u64 {
+    pub fn get(&self, rejection: PageRejection) -> u64 {
         self.0[rejection as usize]
     }
 
@@ -86,7 +86,7 @@ impl PageRejections {
 
     /// Returns the reasons with items, and their numbers.
     pub fn by_reason(&self) -> impl Iterator<Item = (PageRejection, u64)> {
-        let all = PageRejection::ALL.map(|rejection| (rejection, self.of(rejection)));
+        let all = PageRejection::ALL.map(|rejection| (rejection, self.get(rejection)));
         all.into_iter().filter(|(_, items)| *items > 0)
     }
 }

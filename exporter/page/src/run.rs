@@ -9,7 +9,7 @@ use super::{
     PageConfig, PageRejection,
     curve::CurveOwners,
     events::EventLog,
-    metrics::{Definition, Kind, MetricId},
+    metrics::{Definition, MetricId, MetricKind},
     series::{Bucket, Capacity, NO_STEP, Series},
     steps::StepWindow,
 };
@@ -165,7 +165,7 @@ impl RunHistory {
         let value = series.observe(point.value, point.time_nanos, definition.kind);
         if let Some(value) = value {
             let step = step.and_then(|step| u32::try_from(step).ok()).unwrap_or(NO_STEP);
-            series.push(Bucket::of(point.time_nanos, step, value, attempt));
+            series.push(Bucket::new(point.time_nanos, step, value, attempt));
         }
         let member = self.member(point.rank);
         member.is_ended = point.value == Observed::End;
@@ -292,7 +292,7 @@ impl RunHistory {
         config: &PageConfig,
     ) -> Capacity {
         let of_rank = if definition.is_rank_column {
-            Capacity::of(RANK_POINTS)
+            Capacity::for_points(RANK_POINTS)
         } else {
             Capacity::LATEST
         };
@@ -320,11 +320,11 @@ impl RunHistory {
 
     /// Returns the capacity of a curve.
     fn curve_capacity(&self, definition: &Definition, config: &PageConfig) -> Capacity {
-        let points = if definition.kind == Kind::State {
+        let points = if definition.kind == MetricKind::State {
             RANK_POINTS
         } else {
             config.points
         };
-        Capacity::of((points >> self.thinned).max(RANK_POINTS))
+        Capacity::for_points((points >> self.thinned).max(RANK_POINTS))
     }
 }

@@ -9,7 +9,7 @@ use std::{collections::VecDeque, mem::size_of};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_run::{IncreaseKind, SeriesPoint, SeriesTracker};
 
-use super::{metrics::Kind, run::Observed};
+use super::{metrics::MetricKind, run::Observed};
 
 /// One point, or several merged points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +64,7 @@ pub(super) struct Series {
 }
 
 impl Bucket {
-    pub(super) fn of(time_nanos: UnixNanos, step: u32, value: f64, attempt: u16) -> Self {
+    pub(super) fn new(time_nanos: UnixNanos, step: u32, value: f64, attempt: u16) -> Self {
         let finite = if value.is_finite() { value as f32 } else { f32::NAN };
         Self {
             time_millis: time_nanos.as_millis() as i64,
@@ -94,7 +94,7 @@ impl Bucket {
 
 impl Capacity {
     /// Returns the capacity for this number of points, half of them not merged.
-    pub(super) fn of(points: usize) -> Self {
+    pub(super) fn for_points(points: usize) -> Self {
         Self {
             buckets: points / 2,
             newest: (points / 2).max(1),
@@ -133,7 +133,12 @@ impl Series {
     }
 
     /// Returns the value of the curve for a point, or `None` if the point is only a base for the next one or adds nothing.
-    pub(super) fn observe(&mut self, observed: Observed, time_nanos: UnixNanos, kind: Kind) -> Option<f64> {
+    pub(super) fn observe(
+        &mut self,
+        observed: Observed,
+        time_nanos: UnixNanos,
+        kind: MetricKind,
+    ) -> Option<f64> {
         let value = match observed {
             Observed::End => {
                 self.is_ended = true;
@@ -143,7 +148,7 @@ impl Series {
             Observed::Point(point) => self.observe_point(&point, kind),
         };
         self.latest_nanos = time_nanos;
-        let is_total = kind == Kind::Rate && matches!(observed, Observed::Point(_));
+        let is_total = kind == MetricKind::Rate && matches!(observed, Observed::Point(_));
         if let Some(value) = value.filter(|_| !is_total) {
             self.latest = value;
         }
@@ -151,11 +156,11 @@ impl Series {
     }
 
     /// Returns the value of the curve for a point of a sum or a distribution, and updates the total of a counter.
-    fn observe_point(&mut self, point: &SeriesPoint, kind: Kind) -> Option<f64> {
+    fn observe_point(&mut self, point: &SeriesPoint, kind: MetricKind) -> Option<f64> {
         let increase = self.tracker.observe(point)?;
         match kind {
-            Kind::Mean => (increase.count > 0).then(|| increase.sum / increase.count as f64),
-            Kind::Rate => {
+            MetricKind::Mean => (increase.count > 0).then(|| increase.sum / increase.count as f64),
+            MetricKind::Rate => {
                 let is_first = !point.is_delta || self.latest.is_nan();
                 self.latest = point.sum + if is_first { 0.0 } else { self.latest };
                 let has_interval = matches!(increase.kind, IncreaseKind::Growth | IncreaseKind::Delta)
@@ -163,7 +168,7 @@ impl Series {
                 let seconds = point.time.nanos_since(increase.since) as f64 / 1e9;
                 (has_interval && seconds > 0.0).then(|| increase.sum / seconds)
             }
-            Kind::Value | Kind::State => Some(point.sum),
+            MetricKind::Value | MetricKind::State => Some(point.sum),
         }
     }
 
@@ -307,10 +312,10 @@ mod tests {
     use super::*;
 
     fn filled(points: usize, capacity: usize, value: impl Fn(usize) -> f64) -> Series {
-        let mut series = Series::new(0, "", Capacity::of(capacity));
+        let mut series = Series::new(0, "", Capacity::for_points(capacity));
         for number in 0..points {
             let time = number as u64 * 100_000_000;
-            assert!(series.push(Bucket::of(UnixNanos(time), number as u32, value(number), 0)));
+            assert!(series.push(Bucket::new(UnixNanos(time), number as u32, value(number), 0)));
         }
         series
     }
@@ -352,10 +357,10 @@ mod tests {
 
     #[test]
     fn points_of_two_attempts_are_never_merged() {
-        let mut series = Series::new(0, "", Capacity::of(16));
+        let mut series = Series::new(0, "", Capacity::for_points(16));
         for number in 0..200_u64 {
             let attempt = u16::from(number >= 77);
-            series.push(Bucket::of(
+            series.push(Bucket::new(
                 UnixNanos(number * 1_000_000),
                 number as u32,
                 f64::from(attempt),
@@ -372,9 +377,9 @@ mod tests {
 
     #[test]
     fn buckets_of_different_attempts_are_merged_when_attempts_exceed_the_limit() {
-        let mut series = Series::new(0, "", Capacity::of(16));
+        let mut series = Series::new(0, "", Capacity::for_points(16));
         for number in 0..500_u64 {
-            series.push(Bucket::of(UnixNanos(number * 1_000_000), 0, 1.0, number as u16));
+            series.push(Bucket::new(UnixNanos(number * 1_000_000), 0, 1.0, number as u16));
         }
         assert!(series.points().1.count() <= 16);
     }
@@ -382,14 +387,14 @@ mod tests {
     #[test]
     fn late_point_is_rejected_and_a_repeated_one_replaces_the_last() {
         let mut series = filled(2, 16, |_| 1.0);
-        assert!(!series.push(Bucket::of(UnixNanos(50_000_000), 0, 9.0, 0)));
-        assert!(series.push(Bucket::of(UnixNanos(100_000_000), 1, 2.0, 0)));
+        assert!(!series.push(Bucket::new(UnixNanos(50_000_000), 0, 9.0, 0)));
+        assert!(series.push(Bucket::new(UnixNanos(100_000_000), 1, 2.0, 0)));
         assert_eq!((series.count, series.points().1.last().unwrap().last), (2, 2.0));
     }
 
     /// Returns the values of a counter of 10 and 20 a second, and its total.
     fn counted(points: &[(u64, u64, f64)], is_delta: bool) -> (Vec<Option<f64>>, f64) {
-        let mut series = Series::new(0, "", Capacity::of(16));
+        let mut series = Series::new(0, "", Capacity::for_points(16));
         let values = points.iter().map(|(start, time, sum)| {
             let time = UnixNanos(time * 1_000_000_000);
             let point = SeriesPoint {
@@ -399,7 +404,7 @@ mod tests {
                 count: None,
                 sum: *sum,
             };
-            series.observe(Observed::Point(point), time, Kind::Rate)
+            series.observe(Observed::Point(point), time, MetricKind::Rate)
         });
         (values.collect(), series.latest)
     }

@@ -25,7 +25,7 @@ impl Routes for PageStore {
 
     fn answer(&self, request: &Request<()>) -> Response<ResponseBody> {
         let takes_gzip = takes_gzip(request.headers());
-        let query = Query::of(request.uri().query());
+        let query = Query::parse(request.uri().query());
         match request.uri().path() {
             "/" => html(takes_gzip),
             "/api/overview" => json(self.overview(self.is_live()), takes_gzip),
@@ -139,7 +139,7 @@ fn set(answer: &mut Response<ResponseBody>, name: header::HeaderName, value: &'s
 struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn of(query: Option<&str>) -> Self {
+    fn parse(query: Option<&str>) -> Self {
         let pairs = query
             .unwrap_or_default()
             .split('&')

@@ -14,7 +14,7 @@ use super::{
     history::History,
     json::JsonWriter,
     layout,
-    metrics::{Catalogue, Definition, Kind},
+    metrics::{Catalogue, Definition, MetricKind},
     run::{Member, RunHistory},
     series::{Bucket, NO_STEP, Series},
     steps::Step,
@@ -272,10 +272,10 @@ fn write_definition(json: &mut JsonWriter, definition: &Definition) {
         json.key("unit").text(&definition.unit);
         json.key("brief").text(&definition.brief);
         json.key("kind").text(match definition.kind {
-            Kind::Value => "value",
-            Kind::Rate => "rate",
-            Kind::Mean => "mean",
-            Kind::State => "state",
+            MetricKind::Value => "value",
+            MetricKind::Rate => "rate",
+            MetricKind::Mean => "mean",
+            MetricKind::State => "state",
         });
     });
 }
@@ -481,7 +481,7 @@ fn write_gpu(json: &mut JsonWriter, gpu: &Gpu, catalogue: &Catalogue, with_histo
                     continue;
                 }
                 // States that are off are left out, because there are many.
-                let is_off = |series: &&Series| definition.kind == Kind::State && series.latest == 0.0;
+                let is_off = |series: &&Series| definition.kind == MetricKind::State && series.latest == 0.0;
                 for series in series
                     .iter()
                     .filter(|series| !series.latest.is_nan() && !is_off(series))

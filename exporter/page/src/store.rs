@@ -43,15 +43,15 @@ pub struct PageCounts {
 impl PageStore {
     /// Returns an empty history of active runs.
     pub fn new(config: PageConfig) -> Self {
-        Self::of(config, true)
+        Self::with_liveness(config, true)
     }
 
     /// Returns an empty history of finished runs. The page shows no ages and requests no updates.
     pub fn recorded(config: PageConfig) -> Self {
-        Self::of(config, false)
+        Self::with_liveness(config, false)
     }
 
-    fn of(config: PageConfig, is_live: bool) -> Self {
+    fn with_liveness(config: PageConfig, is_live: bool) -> Self {
         let shared = Shared {
             history: Mutex::new(History::new(config.clone())),
             telemetry: Mutex::default(),

@@ -95,7 +95,7 @@ async fn new_run_replaces_a_silent_run_and_never_a_reporting_one() {
         store.history().runs.keys().map(|id| &**id).collect::<Vec<_>>(),
         ["a", "b"]
     );
-    assert_eq!(store.rejected_items().of(PageRejection::Runs), 1);
+    assert_eq!(store.rejected_items().get(PageRejection::Runs), 1);
     store.history().runs.get_mut("a").unwrap().arrived_millis -= 3_600_000;
     deliver(&mut sink, losses("c", 1, &[1.0])).await;
     assert_eq!(
@@ -121,7 +121,7 @@ async fn series_beyond_the_limit_are_counted_and_not_kept() {
         .await;
     }
     assert_eq!(store.history().runs["a"].curves().len(), 3);
-    assert_eq!(store.rejected_items().of(PageRejection::SeriesOfRun), 14);
+    assert_eq!(store.rejected_items().get(PageRejection::SeriesOfRun), 14);
     // The live page shows the same number in its table of dropped items.
     let mut updates = store.subscribe(Vec::new()).unwrap();
     store.update();
@@ -248,7 +248,7 @@ async fn ranks_beyond_the_limit_are_counted_and_not_kept() {
     let mut sink = PageSink::new(store.clone());
     deliver(&mut sink, ranks("a", 0..4_100, 1)).await;
     assert_eq!(store.history().runs["a"].ranks(), 4_096);
-    assert_eq!(store.rejected_items().of(PageRejection::Ranks), 4);
+    assert_eq!(store.rejected_items().get(PageRejection::Ranks), 4);
 }
 
 #[tokio::test]
@@ -423,7 +423,7 @@ async fn a_late_point_changes_neither_the_curve_nor_the_last_value() {
     let curves = history.runs["a"].curves();
     let series = curves[0].series;
     assert_eq!((series.latest, series.count), (1.0, 2));
-    assert_eq!(history.counts.rejected.of(PageRejection::Late), 1);
+    assert_eq!(history.counts.rejected.get(PageRejection::Late), 1);
 }
 
 #[tokio::test]

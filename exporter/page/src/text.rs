@@ -9,7 +9,7 @@ use super::{
     PageStore,
     history::History,
     layout,
-    metrics::{Catalogue, Kind},
+    metrics::{Catalogue, MetricKind},
     run::RunHistory,
     series::Series,
     steps::Step,
@@ -146,11 +146,11 @@ fn tile(run: &RunHistory, catalogue: &Catalogue, metrics: &[&Metric]) -> Option<
         Some((catalogue.definition(metric), curve.series))
     })?;
     let value = match definition.kind {
-        Kind::Rate => f64::from(last(series)?),
+        MetricKind::Rate => f64::from(last(series)?),
         _ => series.latest,
     };
     let unit = match definition.kind {
-        Kind::Rate => format!("{}/s", definition.unit),
+        MetricKind::Rate => format!("{}/s", definition.unit),
         _ => definition.unit.to_string(),
     };
     Some(with_unit(value, &unit))

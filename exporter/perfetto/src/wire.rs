@@ -8,6 +8,6 @@ mod decode;
 mod encode;
 
 pub(crate) use block::Block;
-pub(crate) use decode::{Fields, Value};
+pub(crate) use decode::{FieldValue, Fields};
 pub use decode::{WireError, WireErrorKind};
 pub(crate) use encode::{Buffer, varint_len};

@@ -100,7 +100,7 @@ impl Ingress {
     #[must_use]
     pub fn of_source(&self, source: &str) -> Self {
         Self {
-            source: SourceId::of(source),
+            source: SourceId::new(source),
             ..self.clone()
         }
     }
@@ -191,7 +191,7 @@ impl Ingress {
         for batch in self.through_stage(batch) {
             self.fan_out(&batch, |queue, batch| {
                 if queue.is_required() && !batch.is_best_effort() {
-                    let confirmation = queue.send_reserved(batch, reserved.of(queue));
+                    let confirmation = queue.send_reserved(batch, reserved.permit(queue));
                     reserved.wait_for(confirmation);
                 } else {
                     queue.try_send_or_drop(batch);

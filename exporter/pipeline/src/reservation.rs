@@ -54,7 +54,7 @@ struct Demand {
 
 impl Demand {
     /// Returns the demand of these batches of a source.
-    fn of(source: SourceId, batches: &[Batch]) -> Self {
+    fn new(source: SourceId, batches: &[Batch]) -> Self {
         Self {
             source,
             signals: batches.iter().map(Batch::signal).collect(),
@@ -80,7 +80,7 @@ impl Reservation {
         source: SourceId,
         batches: &[Batch],
     ) -> Result<Self, ReserveError> {
-        let demand = Demand::of(source, batches);
+        let demand = Demand::new(source, batches);
         let Demand { batches, bytes, .. } = demand;
         let mut permits = Vec::new();
         for queue in queues.iter().filter(|queue| demand.concerns(queue)) {
@@ -138,7 +138,7 @@ impl Reservation {
         source: SourceId,
         batches: &[Batch],
     ) -> Result<Self, ReserveError> {
-        let demand = Demand::of(source, batches);
+        let demand = Demand::new(source, batches);
         let mut permits = Vec::new();
         for queue in queues.iter().filter(|queue| demand.concerns(queue)) {
             let permit = queue
@@ -151,7 +151,7 @@ impl Reservation {
     }
 
     /// Returns the reserved permit of a queue.
-    pub(crate) fn of(&mut self, queue: &Arc<QueueSender>) -> Option<&mut QueuePermit> {
+    pub(crate) fn permit(&mut self, queue: &Arc<QueueSender>) -> Option<&mut QueuePermit> {
         let mut permits = self.permits.iter_mut();
         permits.find_map(|(of, permit)| Arc::ptr_eq(of, queue).then_some(permit))
     }

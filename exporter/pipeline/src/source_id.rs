@@ -24,7 +24,7 @@ impl SourceId {
     pub const NONE: Self = Self(0);
 
     /// Returns the number of a name. Names are kept for the life of the process: they come from configurations.
-    pub fn of(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         static NUMBERS: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
         let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
         let next = u32::try_from(numbers.len() + 1).unwrap_or(u32::MAX);
@@ -35,7 +35,7 @@ impl SourceId {
 impl SourceSet {
     /// Returns the set of the sources with these names.
     pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut ids: Vec<SourceId> = names.into_iter().map(SourceId::of).collect();
+        let mut ids: Vec<SourceId> = names.into_iter().map(SourceId::new).collect();
         ids.sort_unstable();
         ids.dedup();
         Self::Only(ids.into())
@@ -56,12 +56,12 @@ mod tests {
 
     #[test]
     fn source_name_has_one_id_and_a_set_contains_only_its_names() {
-        let (a, b) = (SourceId::of("a"), SourceId::of("b"));
-        assert!(a != b && a == SourceId::of("a") && a != SourceId::NONE);
+        let (a, b) = (SourceId::new("a"), SourceId::new("b"));
+        assert!(a != b && a == SourceId::new("a") && a != SourceId::NONE);
         let set = SourceSet::named(["b", "a", "b"]);
         assert_eq!(set, SourceSet::named(["a", "b"]));
         assert!(set.contains(a) && set.contains(b));
-        assert!(!set.contains(SourceId::of("c")) && !set.contains(SourceId::NONE));
+        assert!(!set.contains(SourceId::new("c")) && !set.contains(SourceId::NONE));
         assert!(SourceSet::All.contains(SourceId::NONE));
     }
 }

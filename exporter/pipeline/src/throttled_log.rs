@@ -19,13 +19,13 @@ const MAX_KINDS: usize = 1024;
 #[derive(Clone)]
 pub struct ThrottledLog {
     write: Arc<Write>,
-    kinds: Arc<Mutex<BTreeMap<String, Kind>>>,
+    kinds: Arc<Mutex<BTreeMap<String, MessageKind>>>,
 }
 
 type Write = dyn Fn(&dyn Display) + Send + Sync;
 
 /// The time of the last report of a kind, and the number of events since.
-struct Kind {
+struct MessageKind {
     reported: Instant,
     since: u64,
 }
@@ -57,7 +57,7 @@ impl ThrottledLog {
             if kinds.len() >= MAX_KINDS {
                 kinds.clear();
             }
-            let first = Kind {
+            let first = MessageKind {
                 reported: now,
                 since: 0,
             };

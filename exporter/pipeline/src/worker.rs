@@ -256,7 +256,7 @@ impl Worker {
             Ok(Delivery::Delivered) => group.delivered_except(0, &Problem::default()),
             Ok(Delivery::Partial { rejected, problem }) => {
                 if rejected == 0 && !problem.is_empty() {
-                    self.account.note_warning(&problem);
+                    self.account.report_warning(&problem);
                 }
                 group.delivered_except(rejected, &problem);
             }
@@ -285,7 +285,7 @@ impl Worker {
 
     /// Puts a failed request back, or gives it up. Requests that fail together lengthen the backoff once.
     fn failed(&mut self, group: Group, is_probe: bool, after: Option<Duration>, problem: Problem) {
-        self.account.note_retry(&problem);
+        self.account.report_retry(&problem);
         self.last_failure = problem;
         let now = clock::now();
         let step = if is_probe || !self.retry.is_failing() {

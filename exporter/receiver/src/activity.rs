@@ -21,10 +21,10 @@ const CROWDED_SILENCE: Duration = Duration::from_secs(10);
 
 /// The requests of one connection. Clones share the count.
 #[derive(Clone, Debug)]
-pub(super) struct Activity(Arc<Mutex<State>>);
+pub(super) struct Activity(Arc<Mutex<ActivityState>>);
 
 #[derive(Debug)]
-struct State {
+struct ActivityState {
     in_flight: usize,
     /// The time from which the connection counts as idle if no request is in flight.
     idle_at: Instant,
@@ -38,7 +38,7 @@ pub(super) struct InFlight(Activity);
 impl Activity {
     pub(super) fn new() -> Self {
         let now = clock::now();
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(ActivityState {
             in_flight: 0,
             idle_at: clock::later(now, FIRST_REQUEST),
             yields_at: clock::later(now, CROWDED_FIRST_REQUEST),
@@ -77,7 +77,7 @@ impl Activity {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -42,7 +42,7 @@ struct Export {
 pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) -> Response<Body> {
     let encoding = encoding(request.headers()).unwrap_or(Encoding::Json);
     let (head, mut body) = request.into_parts();
-    let outcome = match Export::of(handler, &head) {
+    let outcome = match Export::from_head(handler, &head) {
         Ok(export) => export.run(handler, &mut body).await,
         Err(rejection) => Err(rejection),
     };
@@ -60,7 +60,7 @@ pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) 
 
 impl Export {
     /// Checks the head of a request before its body is read.
-    fn of(handler: &IngestHandler, head: &http::request::Parts) -> Result<Self, Rejection> {
+    fn from_head(handler: &IngestHandler, head: &http::request::Parts) -> Result<Self, Rejection> {
         handler.authorize(&head.headers)?;
         let path = head.uri.path();
         let signal = Signal::ALL.into_iter().find(|signal| is_path(path, *signal));

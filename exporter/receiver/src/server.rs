@@ -74,9 +74,9 @@ async fn serve(
     stop: CancellationToken,
 ) {
     let activity = Activity::new();
-    let noted = activity.clone();
+    let recorded = activity.clone();
     let answer = move |request: Request<Incoming>| {
-        let (handler, in_flight) = (handler.clone(), noted.request());
+        let (handler, in_flight) = (handler.clone(), recorded.request());
         async move {
             let answer = match grpc::is_grpc(&request) {
                 true => grpc::answer(&handler, request).await,

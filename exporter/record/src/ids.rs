@@ -11,7 +11,7 @@ use crate::Run;
 
 /// Returns the trace id of a training step: the same for every rank of an attempt.
 pub fn step_trace(run: &Run, step: i64) -> [u8; 16] {
-    Parts::of(run, STEP_TRACE).trace(step)
+    Parts::for_run(run, STEP_TRACE).trace(step)
 }
 
 /// The ids of the steps of one run. The common prefix of their hash input is built once.
@@ -23,10 +23,10 @@ pub struct StepIds {
 
 impl StepIds {
     /// Returns the ids of the steps of a run.
-    pub fn of(run: &Run) -> Self {
+    pub fn new(run: &Run) -> Self {
         Self {
-            trace: Parts::of(run, STEP_TRACE),
-            span: Parts::of(run, STEP_SPAN),
+            trace: Parts::for_run(run, STEP_TRACE),
+            span: Parts::for_run(run, STEP_SPAN),
         }
     }
 
@@ -47,28 +47,28 @@ const STEP_SPAN: &str = "train.step";
 
 /// Returns the trace id of a run's lifecycle: start, compilation, checkpoints, evaluations.
 pub fn lifecycle_trace(run: &Run) -> [u8; 16] {
-    Parts::of(run, "lifecycle").trace(0)
+    Parts::for_run(run, "lifecycle").trace(0)
 }
 
 /// Returns the id of the span of one step on one rank, the root of that rank's spans in the step.
 pub fn step_span(run: &Run, step: i64) -> [u8; 8] {
-    Parts::of(run, STEP_SPAN).span(step, run.rank)
+    Parts::for_run(run, STEP_SPAN).span(step, run.rank)
 }
 
 /// Returns the id of the span of an evaluation after a step.
 pub fn eval_span(run: &Run, step: i64, time_unix_nanos: UnixNanos) -> [u8; 8] {
-    Parts::of(run, "eval.run").span(step, time_unix_nanos.0 as i64)
+    Parts::for_run(run, "eval.run").span(step, time_unix_nanos.0 as i64)
 }
 
 /// Returns the id of the span of a part of a step, by its end time.
 pub fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: UnixNanos) -> [u8; 8] {
-    Parts::of(run, name).span(step, end_unix_nanos.0 as i64)
+    Parts::for_run(run, name).span(step, end_unix_nanos.0 as i64)
 }
 
 /// Returns the span id of a piece of work on a timeline. `start` is a time of the timeline's clock; `ordinal` distinguishes
 /// spans with the same name and start.
 pub fn work_span(run: &Run, timeline: &str, name: &str, start: u64, ordinal: u64) -> [u8; 8] {
-    let mut parts = Parts::of(run, "work");
+    let mut parts = Parts::for_run(run, "work");
     parts.text(timeline);
     parts.text(name);
     parts.bytes(&start.to_le_bytes());
@@ -96,7 +96,7 @@ impl Parts {
         parts
     }
 
-    fn of(run: &Run, kind: &str) -> Self {
+    fn for_run(run: &Run, kind: &str) -> Self {
         let mut parts = Self::new(kind);
         parts.text(&run.id);
         parts.bytes(&run.attempt.to_le_bytes());
@@ -150,7 +150,7 @@ mod tests {
     fn cached_step_ids_equal_the_directly_computed_ids() {
         for id in ["r".to_owned(), "long".repeat(100)] {
             let run = run(&id, 3);
-            let ids = StepIds::of(&run);
+            let ids = StepIds::new(&run);
             for step in [0, 400, -1] {
                 assert_eq!(ids.trace(step), step_trace(&run, step));
                 assert_eq!(ids.span(step, run.rank), step_span(&run, step));

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Encoded, Envelope, LogRecordParts, SpanLink, SpanParts, Value},
+    write::{Attribute, AttributeValue, Encoded, Envelope, LogRecordParts, SpanLink, SpanParts},
 };
 use pulsetrain_semconv::{self as semconv, Metric};
 
@@ -91,7 +91,7 @@ impl<'a> Recorder<'a> {
             own_rank: run.rank,
             ranks: BTreeMap::new(),
             recorded_ranks: Vec::new(),
-            step_ids: StepIds::of(&run),
+            step_ids: StepIds::new(&run),
             run,
             custom: CustomNames::default(),
             counts: Counts::default(),
@@ -129,7 +129,7 @@ impl<'a> Recorder<'a> {
         self.step_duration = None;
         // In nearly all logs there is only one rank.
         if self.recorded_ranks.last() != Some(&self.run.rank) {
-            self.note_rank();
+            self.observe_rank();
         }
         self.send_full_batches();
     }
@@ -199,7 +199,7 @@ impl<'a> Recorder<'a> {
         &mut self,
         event: &'static semconv::Event,
         time_unix_nanos: UnixNanos,
-        body: Option<Value<'_>>,
+        body: Option<AttributeValue<'_>>,
         attributes: &[Attribute<'_>],
     ) {
         self.current.logs.record(&LogRecordParts {

@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Envelope, Value},
+    write::{AttributeValue, Envelope},
 };
 use pulsetrain_semconv::{AttributeKind, SCHEMA_URL, attribute};
 
@@ -43,7 +43,7 @@ impl Run {
         let mut resource = self.attributes(&instance);
         for (key, value) in &self.extra {
             resource.retain(|(name, _)| name != key);
-            resource.push((key, Value::Text(value)));
+            resource.push((key, AttributeValue::Text(value)));
         }
         Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
     }
@@ -60,37 +60,43 @@ impl Run {
         format!("{}/{}", self.id, self.rank)
     }
 
-    fn attributes<'a>(&'a self, instance: &'a str) -> Vec<(&'a str, Value<'a>)> {
+    fn attributes<'a>(&'a self, instance: &'a str) -> Vec<(&'a str, AttributeValue<'a>)> {
         let service = if self.service.is_empty() {
             &self.framework
         } else {
             &self.service
         };
         let mut resource = vec![
-            (attribute::SERVICE_NAME.name, Value::Text(service)),
-            (attribute::SERVICE_INSTANCE_ID.name, Value::Text(instance)),
-            (attribute::TRAIN_RUN_ID.name, Value::Text(&self.id)),
-            (attribute::TRAIN_FRAMEWORK.name, Value::Text(&self.framework)),
-            (attribute::TRAIN_RANK.name, Value::Int(self.rank)),
-            (attribute::TRAIN_ATTEMPT.name, Value::Int(self.attempt)),
+            (attribute::SERVICE_NAME.name, AttributeValue::Text(service)),
+            (
+                attribute::SERVICE_INSTANCE_ID.name,
+                AttributeValue::Text(instance),
+            ),
+            (attribute::TRAIN_RUN_ID.name, AttributeValue::Text(&self.id)),
+            (
+                attribute::TRAIN_FRAMEWORK.name,
+                AttributeValue::Text(&self.framework),
+            ),
+            (attribute::TRAIN_RANK.name, AttributeValue::Int(self.rank)),
+            (attribute::TRAIN_ATTEMPT.name, AttributeValue::Int(self.attempt)),
         ];
         if let AttributeKind::Enum(systems) = attribute::RL_SYSTEM.kind
             && systems.contains(&self.framework.as_str())
         {
-            resource.push((attribute::RL_SYSTEM.name, Value::Text(&self.framework)));
-            resource.push((attribute::RL_RUN_ID.name, Value::Text(&self.id)));
+            resource.push((attribute::RL_SYSTEM.name, AttributeValue::Text(&self.framework)));
+            resource.push((attribute::RL_RUN_ID.name, AttributeValue::Text(&self.id)));
         }
         if let Some(local_rank) = self.local_rank {
-            resource.push((attribute::TRAIN_LOCAL_RANK.name, Value::Int(local_rank)));
+            resource.push((attribute::TRAIN_LOCAL_RANK.name, AttributeValue::Int(local_rank)));
         }
         if let Some(world_size) = self.world_size {
-            resource.push((attribute::TRAIN_WORLD_SIZE.name, Value::Int(world_size)));
+            resource.push((attribute::TRAIN_WORLD_SIZE.name, AttributeValue::Int(world_size)));
         }
         if !self.name.is_empty() {
-            resource.push((attribute::TRAIN_RUN_NAME.name, Value::Text(&self.name)));
+            resource.push((attribute::TRAIN_RUN_NAME.name, AttributeValue::Text(&self.name)));
         }
         if !self.project.is_empty() {
-            resource.push((attribute::TRAIN_PROJECT.name, Value::Text(&self.project)));
+            resource.push((attribute::TRAIN_PROJECT.name, AttributeValue::Text(&self.project)));
         }
         resource
     }

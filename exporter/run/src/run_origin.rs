@@ -95,14 +95,14 @@ mod tests {
         UnixNanos,
         view::NumberValue,
         walk,
-        write::{Envelope, MetricsWriter, Value},
+        write::{AttributeValue, Envelope, MetricsWriter},
     };
     use pulsetrain_semconv::metric;
 
     use super::*;
 
     /// Returns the origin of a resource with these attributes.
-    fn origin(attributes: &[(&str, Value<'_>)]) -> RunOrigin {
+    fn origin(attributes: &[(&str, AttributeValue<'_>)]) -> RunOrigin {
         let mut writer = MetricsWriter::default();
         writer.measured(&metric::TRAIN_LOSS, UnixNanos(1), NumberValue::Double(2.5));
         let message = writer.finish(&Envelope::new(attributes, "", "", "")).unwrap();
@@ -118,7 +118,7 @@ mod tests {
             "train.world_size",
             "train.attempt",
         ];
-        let with = |value: Value<'static>| origin(&keys.map(|key| (key, value)));
+        let with = |value: AttributeValue<'static>| origin(&keys.map(|key| (key, value)));
         let expected = RunOrigin {
             rank: Some(3),
             local_rank: Some(3),
@@ -126,29 +126,29 @@ mod tests {
             attempt: Some(3),
             ..RunOrigin::default()
         };
-        assert_eq!(with(Value::Int(3)), expected);
-        assert_eq!(with(Value::Text("3")), expected);
-        assert_eq!(with(Value::Double(3.0)), expected);
-        assert_eq!(with(Value::Text("three")), RunOrigin::default());
+        assert_eq!(with(AttributeValue::Int(3)), expected);
+        assert_eq!(with(AttributeValue::Text("3")), expected);
+        assert_eq!(with(AttributeValue::Double(3.0)), expected);
+        assert_eq!(with(AttributeValue::Text("three")), RunOrigin::default());
     }
 
     #[test]
     fn id_is_that_of_the_run_or_else_of_the_program() {
         let all = [
-            ("service.name", Value::Text("trainer")),
-            ("service.instance.id", Value::Text("run/0")),
-            ("train.run.id", Value::Int(42)),
+            ("service.name", AttributeValue::Text("trainer")),
+            ("service.instance.id", AttributeValue::Text("run/0")),
+            ("train.run.id", AttributeValue::Int(42)),
         ];
         let ids = [1, 2, 3].map(|count| origin(&all[..count]).id().map(ToString::to_string));
         assert_eq!(ids, ["trainer", "run/0", "42"].map(|id| Some(id.to_owned())));
-        assert_eq!(origin(&[("train.run.id", Value::Text(""))]).id(), None);
+        assert_eq!(origin(&[("train.run.id", AttributeValue::Text(""))]).id(), None);
     }
 
     #[test]
     fn later_attributes_replace_earlier_ones() {
         let mut writer = MetricsWriter::default();
         writer.measured(&metric::TRAIN_LOSS, UnixNanos(1), NumberValue::Double(2.5));
-        let attributes = [("train.rank", Value::Text("1"))];
+        let attributes = [("train.rank", AttributeValue::Text("1"))];
         let message = writer.finish(&Envelope::new(&attributes, "", "", "")).unwrap();
         let resource = walk::metrics(&message.bytes).next().unwrap().unwrap();
         let mut origin = RunOrigin {

@@ -50,7 +50,7 @@ impl RunDisplay {
             (Some(present), Some(rank)) if present < rank => false,
             (present, rank) => {
                 if present.is_some() && present != rank {
-                    self.line = RunLine::of(step);
+                    self.line = RunLine::new(step);
                 }
                 self.rank = rank;
                 true
@@ -86,13 +86,13 @@ impl ConsoleSink {
             }
             let run = self.runs.entry(step.run.clone()).or_insert_with(|| RunDisplay {
                 rank: None,
-                line: RunLine::of(&step),
+                line: RunLine::new(&step),
             });
             if !run.follows(&step) {
                 continue;
             }
             if let Some(line) = run.line.advance(&step) {
-                let verdict = self.verdicts.of(&step.run);
+                let verdict = self.verdicts.text(&step.run);
                 lines.push((step.run, format!("{line}{verdict}")));
             }
         }

@@ -74,7 +74,7 @@ enum WriteError {
 impl FileSink {
     /// Opens `path` and replaces its content. The extension names the format, `.jsonl` or `.binpb`.
     pub fn create(path: &Path) -> Result<Self, SinkError> {
-        let format = FileFormat::of(path)?;
+        let format = FileFormat::from_path(path)?;
         let opened = Opened::open(path, None)?;
         if opened.is_regular {
             let emptied = opened.file.set_len(0);
@@ -86,7 +86,7 @@ impl FileSink {
     /// Opens `path` to append to its content, even if another program wrote it. An incomplete record at its
     /// end moves to another file.
     pub fn append(path: &Path, config: &FileConfig) -> Result<Self, SinkError> {
-        let format = FileFormat::of(path)?;
+        let format = FileFormat::from_path(path)?;
         let mut opened = Opened::open(path, config.permissions)?;
         if !opened.is_regular {
             return Self::of_file(path, format, opened, 0, None, config);
@@ -106,7 +106,7 @@ impl FileSink {
     /// Opens `path` after a restart. By the `journal`, records that sources replay are cut off and all others
     /// stay. A file that the journal does not describe is appended to.
     pub fn recover(path: &Path, journal: &FileJournal, config: &FileConfig) -> Result<Self, SinkError> {
-        let format = FileFormat::of(path)?;
+        let format = FileFormat::from_path(path)?;
         let mut opened = Opened::open(path, config.permissions)?;
         if !opened.is_regular {
             return Self::of_file(path, format, opened, 0, None, config);
@@ -132,14 +132,14 @@ impl FileSink {
         journal: Option<&FileJournal>,
         config: &FileConfig,
     ) -> Result<Self, SinkError> {
-        let format = FileFormat::of(path)?;
+        let format = FileFormat::from_path(path)?;
         let mut opened = Opened::open(path, config.permissions)?;
         let end = match opened.is_regular {
             true => opened.file.seek(SeekFrom::End(0)),
             false => Ok(0),
         };
         let ready = end.and_then(|end| {
-            let identity = FileIdentity::of(&opened.file)?;
+            let identity = FileIdentity::from_file(&opened.file)?;
             let journal = journal.map(|journal| journal.open_for(identity, end));
             Ok((end, journal.transpose()?))
         });
@@ -255,7 +255,7 @@ impl Writer {
     fn write(&mut self, batch: &Batch) -> Result<Option<RotatedFileError>, WriteError> {
         let record = self
             .record
-            .of(self.format, batch)
+            .frame(self.format, batch)
             .map_err(|error| WriteError::Final(Problem::new(error.to_string())))?;
         let destination = &mut self.destination;
         let length = record.iter().map(|part| part.len()).sum();

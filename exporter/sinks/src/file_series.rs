@@ -32,7 +32,7 @@ pub(crate) struct FileSeries {
 
 impl FileSeries {
     /// Returns the series of `path`, or `None` if its name is not UTF-8 or has no stem before `ending`.
-    pub(crate) fn of(path: &Path, ending: &str, compressed: &'static [&'static str]) -> Option<Self> {
+    pub(crate) fn from_path(path: &Path, ending: &str, compressed: &'static [&'static str]) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let stem = name.strip_suffix(ending).filter(|stem| !stem.is_empty())?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -60,7 +60,7 @@ impl FileSeries {
     }
 
     /// Records a file that this process creates, as the newest.
-    pub(crate) fn note_created(&self, path: &Path) {
+    pub(crate) fn record_created(&self, path: &Path) {
         let mut created = self.created();
         created.push_back(path.to_owned());
         if created.len() > REMEMBERED {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn series(path: &Path) -> Option<FileSeries> {
-        FileSeries::of(path, ".pftrace", &[".gz", ".zst"])
+        FileSeries::from_path(path, ".pftrace", &[".gz", ".zst"])
     }
 
     /// Covers a clock that steps back, and files with a future modification time from a host with a wrong
@@ -190,7 +190,7 @@ mod tests {
         let created = [1_795_246_801, 1_795_246_700].map(|now| {
             let next = series.next(Duration::from_secs(now));
             fs::write(&next, "").unwrap();
-            series.note_created(&next);
+            series.record_created(&next);
             next
         });
         let expected: Vec<PathBuf> = found.iter().map(|name| path(name)).chain(created).collect();

@@ -23,7 +23,7 @@ use crate::{SinkError, file_series::FileSeries};
 /// # Errors
 /// A path that does not end in `.pftrace`.
 fn trace_series(path: &Path) -> Result<FileSeries, SinkError> {
-    FileSeries::of(path, ".pftrace", &[]).ok_or_else(|| SinkError::TraceName {
+    FileSeries::from_path(path, ".pftrace", &[]).ok_or_else(|| SinkError::TraceName {
         path: path.to_owned(),
     })
 }

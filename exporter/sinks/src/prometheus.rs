@@ -32,7 +32,7 @@ pub use extra::{ExtraFamilies, ExtraFamily, ExtraMetric, ExtraValue};
 pub use history::{HistoryError, HistorySummary, OpenMetricsHistory, OpenMetricsSink};
 pub use remote_write::RemoteWriteSink;
 pub use sink::PrometheusSink;
-pub use store::family::Kind as ExtraKind;
+pub use store::family::FamilyKind as ExtraKind;
 pub use store::{PrometheusCounts, PrometheusStore, Rejection};
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ struct NameParts<'a> {
 }
 
 impl DistinctNames {
-    pub(super) fn of(points: &Points, scopes: &Scopes) -> Self {
+    pub(super) fn new(points: &Points, scopes: &Scopes) -> Self {
         let series = |number: u32| {
             let (SeriesKey { stream, name, typed }, series) = points.series_of(number);
             NameParts {

@@ -197,7 +197,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         }
         self.end_run(number)?;
         let group = &mut self.groups[number as usize];
-        let mut run = Run::of(root, name);
+        let mut run = Run::new(root, name);
         run.within = within;
         group.run = Some((group.lanes.take(root.start), Box::new(run)));
         Ok(())
@@ -255,10 +255,10 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
                 }
                 let open = self.begin(cursor.lane, &span)?;
                 if span.depth == 0 && self.is_step(open.name) {
-                    self.summary.note_step(open.start, open.end);
+                    self.summary.observe_step(open.start, open.end);
                 }
                 if let Some(failure) = open.failure {
-                    self.summary.note_error(open.start, open.end);
+                    self.summary.record_error(open.start, open.end);
                     let resource = self.groups[cursor.group as usize].resource;
                     self.output.error(resource, (open.end, open.name), &failure)?;
                 }
@@ -304,7 +304,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
             Some(run) if run.reaches(span.depth, span.start, gap) => run.add(span, name),
             _ => {
                 self.close(cursor, span.depth, span.start)?;
-                cursor.run = Some(Run::of(span, name));
+                cursor.run = Some(Run::new(span, name));
             }
         }
         cursor.within = Some(span.depth);

@@ -23,7 +23,7 @@ use super::{
 
 /// The kind of the next item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum EventKind {
     Tree,
     Reading,
     Record,
@@ -47,7 +47,7 @@ pub(super) fn emit<P: PerfettoParts>(
     } = mapper;
     let readings = std::mem::take(&mut points.readings);
     let times = spans.times;
-    note_unknown_attributes(&config, &resources, &spans, &mut summary);
+    report_unknown_attributes(&config, &resources, &spans, &mut summary);
     let logs_row = &mut records.row;
     let (trees, mut labels) = match spilled {
         None => held(spans, logs_row, &scopes, &config, &mut summary)?,
@@ -102,7 +102,7 @@ pub(super) fn emit<P: PerfettoParts>(
 }
 
 /// Lists configured attributes that neither resources nor spans have.
-fn note_unknown_attributes(
+fn report_unknown_attributes(
     config: &PerfettoConfig,
     resources: &Resources,
     spans: &Spans,
@@ -205,9 +205,9 @@ impl<P: PerfettoParts> Emitter<'_, P> {
             };
             self.time = self.time.max(time);
             match kind {
-                Kind::Tree => self.trees.emit_next(&mut self.drawing)?,
-                Kind::Reading => self.draw_reading(time)?,
-                Kind::Record => self.draw_record(time)?,
+                EventKind::Tree => self.trees.emit_next(&mut self.drawing)?,
+                EventKind::Reading => self.draw_reading(time)?,
+                EventKind::Record => self.draw_record(time)?,
             }
         }
         self.drawing.finish_trees()?;
@@ -220,10 +220,13 @@ impl<P: PerfettoParts> Emitter<'_, P> {
     }
 
     /// Returns the time and the kind of the item that begins first.
-    fn next(&self) -> Option<(u64, Kind)> {
-        let tree = self.trees.next_time().map(|time| (time, Kind::Tree));
-        let reading = self.readings.next_key().map(|(time, _)| (time, Kind::Reading));
-        let record = self.records.next_key().map(|(time, _)| (time, Kind::Record));
+    fn next(&self) -> Option<(u64, EventKind)> {
+        let tree = self.trees.next_time().map(|time| (time, EventKind::Tree));
+        let reading = self
+            .readings
+            .next_key()
+            .map(|(time, _)| (time, EventKind::Reading));
+        let record = self.records.next_key().map(|(time, _)| (time, EventKind::Record));
         [tree, reading, record].into_iter().flatten().min()
     }
 

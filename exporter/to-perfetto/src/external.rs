@@ -106,7 +106,7 @@ impl ExternalBuild<'_> {
                 let Some(known) = spans.scan(bytes, around, config)? else {
                     return Ok(());
                 };
-                let mut record = Record::of(&known, number, place, bytes.len());
+                let mut record = Record::new(&known, number, place, bytes.len());
                 number += 1;
                 let times = spans.times.unwrap_or_default();
                 span_trees::repair(&mut record.start, &mut record.end, times, self.summary);
@@ -150,7 +150,7 @@ impl ExternalBuild<'_> {
                 let mut groups = |scope| span_trees::scope_group(scope, spans, scopes);
                 sweep.add(&mut together, &mut groups, self.summary);
                 for found in &sweep.take_found() {
-                    self.note(found, part, &mut by_id, logs_row)?;
+                    self.record(found, part, &mut by_id, logs_row)?;
                 }
             }
             match next {
@@ -160,7 +160,7 @@ impl ExternalBuild<'_> {
         }
         sweep.end();
         for found in &sweep.take_found() {
-            self.note(found, part, &mut by_id, logs_row)?;
+            self.record(found, part, &mut by_id, logs_row)?;
         }
         Ok(self.sorted(by_id)?)
     }
@@ -184,7 +184,7 @@ impl ExternalBuild<'_> {
         Ok(())
     }
 
-    fn note(
+    fn record(
         &mut self,
         found: &SweepEvent,
         part: PartSpans<'_>,

@@ -123,7 +123,7 @@ impl Flows {
 
     /// Returns the flows of a span.
     #[inline]
-    pub(super) fn of(&self, span: u32) -> &[[u8; 8]] {
+    pub(super) fn ids(&self, span: u32) -> &[[u8; 8]] {
         if self.flow_endpoints.is_empty() {
             return &[];
         }

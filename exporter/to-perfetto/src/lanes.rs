@@ -39,7 +39,7 @@ pub(super) struct Nesting {
 
 impl Nesting {
     /// Decides for each span whether it nests within its parent. Parents form no cycle.
-    pub(super) fn of(count: usize, interval: impl Fn(u32) -> Interval) -> Self {
+    pub(super) fn new(count: usize, interval: impl Fn(u32) -> Interval) -> Self {
         let mut nesting = Self {
             first: vec![OptionalIndex::NONE; count],
             next: vec![OptionalIndex::NONE; count],
@@ -207,7 +207,7 @@ mod tests {
             is_instant: false,
         };
         let spans: Vec<_> = spans.iter().map(interval).collect();
-        let nesting = Nesting::of(spans.len(), |span| spans[span as usize]);
+        let nesting = Nesting::new(spans.len(), |span| spans[span as usize]);
         let mut trees: Vec<u32> = (0..spans.len() as u32)
             .filter(|span| !nesting.is_nested(*span))
             .collect();
@@ -258,7 +258,7 @@ mod tests {
                 is_instant,
             })
             .collect();
-        let nesting = Nesting::of(all.len(), |place| all[place as usize]);
+        let nesting = Nesting::new(all.len(), |place| all[place as usize]);
         assert_eq!(children(&nesting, 0), [4, 1, 5, 3, 2, 6]);
         assert!(!nesting.is_nested(7));
     }

@@ -39,7 +39,7 @@ struct First {
 }
 
 impl Run {
-    pub(super) fn of(span: &TreeSpan<'_>, name: &[u8]) -> Self {
+    pub(super) fn new(span: &TreeSpan<'_>, name: &[u8]) -> Self {
         let mut run = Self {
             depth: span.depth,
             start: span.start,

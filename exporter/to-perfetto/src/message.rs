@@ -3,9 +3,9 @@
 
 use pulsetrain_otlp::{
     WireError,
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor},
     view::{AnyValue, KeyValue, Message},
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
 };
 use pulsetrain_perfetto::{AnnotationList, AnnotationValue, Annotations};
 
@@ -37,15 +37,19 @@ pub(super) fn add(
     Ok(())
 }
 
-fn add_one(field: &FieldDescriptor, value: Value<'_>, map: &mut Annotations<'_>) -> Result<(), WireError> {
+fn add_one(
+    field: &FieldDescriptor,
+    value: WireValue<'_>,
+    map: &mut Annotations<'_>,
+) -> Result<(), WireError> {
     let name = field.json_name;
     match (field.kind, value) {
-        (Kind::Id, Value::Bytes(id)) => identity::id(map, name, id),
-        (Kind::String, Value::Bytes(text)) => map.add(name, text),
-        (Kind::One(inner), Value::Bytes(bytes)) if is_value(inner()) => {
+        (FieldKind::Id, WireValue::Bytes(id)) => identity::id(map, name, id),
+        (FieldKind::String, WireValue::Bytes(text)) => map.add(name, text),
+        (FieldKind::One(inner), WireValue::Bytes(bytes)) if is_value(inner()) => {
             return values::add(name.as_bytes(), AnyValue::decode(bytes)?, map);
         }
-        (Kind::One(inner), Value::Bytes(bytes)) => {
+        (FieldKind::One(inner), WireValue::Bytes(bytes)) => {
             let mut outcome = Ok(());
             map.map(name, |map| outcome = add(inner(), bytes, &[], map));
             return outcome;
@@ -66,12 +70,12 @@ fn add_all(field: &FieldDescriptor, bytes: &[u8], map: &mut Annotations<'_>) -> 
         number.is_ok_and(|number| number == field.number)
     });
     let mut outcome = Ok(());
-    if let Kind::Many(inner) = field.kind
+    if let FieldKind::Many(inner) = field.kind
         && inner().name == "KeyValue"
     {
         map.map(field.json_name, |map| {
             outcome = occurrences.into_iter().try_for_each(|found| match found?.value {
-                Value::Bytes(bytes) => {
+                WireValue::Bytes(bytes) => {
                     values::attribute(&KeyValue::decode(bytes)?, &AttributePolicy::Full, map)
                 }
                 _ => Ok(()),
@@ -88,28 +92,28 @@ fn add_all(field: &FieldDescriptor, bytes: &[u8], map: &mut Annotations<'_>) -> 
 }
 
 /// Adds one occurrence of a repeated field.
-fn push(kind: Kind, value: Value<'_>, list: &mut AnnotationList<'_>) -> Result<(), WireError> {
+fn push(kind: FieldKind, value: WireValue<'_>, list: &mut AnnotationList<'_>) -> Result<(), WireError> {
     match (kind, value) {
-        (Kind::Strings, Value::Bytes(text)) => list.push(text),
-        (Kind::Many(inner), Value::Bytes(bytes)) => {
+        (FieldKind::Strings, WireValue::Bytes(text)) => list.push(text),
+        (FieldKind::Many(inner), WireValue::Bytes(bytes)) => {
             let mut outcome = Ok(());
             list.map(|map| outcome = add(inner(), bytes, &[], map));
             return outcome;
         }
-        (Kind::PackedUint64, Value::Bytes(bytes)) => {
+        (FieldKind::PackedUint64, WireValue::Bytes(bytes)) => {
             let mut reader = Reader::new(bytes);
             while !reader.is_at_end() {
                 list.push(reader.varint()?);
             }
         }
-        (Kind::PackedFixed64, Value::Bytes(bytes)) => {
+        (FieldKind::PackedFixed64, WireValue::Bytes(bytes)) => {
             words(bytes).for_each(|word| list.push(word));
         }
-        (Kind::PackedDouble, Value::Bytes(bytes)) => {
+        (FieldKind::PackedDouble, WireValue::Bytes(bytes)) => {
             words(bytes).for_each(|word| list.push(f64::from_bits(word)));
         }
-        (Kind::PackedDouble, Value::Fixed64(word)) => list.push(f64::from_bits(word)),
-        (_, Value::Fixed64(word) | Value::Varint(word)) => list.push(word),
+        (FieldKind::PackedDouble, WireValue::Fixed64(word)) => list.push(f64::from_bits(word)),
+        (_, WireValue::Fixed64(word) | WireValue::Varint(word)) => list.push(word),
         _ => {}
     }
     Ok(())
@@ -120,20 +124,20 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 }
 
 /// Converts a number of a kind, or returns `None` if its wire type is another one.
-fn number<'a>(kind: Kind, value: Value<'_>) -> Option<AnnotationValue<'a>> {
+fn number<'a>(kind: FieldKind, value: WireValue<'_>) -> Option<AnnotationValue<'a>> {
     Some(match (kind, value) {
-        (Kind::Bool, Value::Varint(value)) => (value != 0).into(),
-        (Kind::Uint32, Value::Varint(value)) => value.into(),
-        (Kind::Int32, Value::Varint(value)) => (value as i32).into(),
-        (Kind::Sint32, Value::Varint(value)) => {
+        (FieldKind::Bool, WireValue::Varint(value)) => (value != 0).into(),
+        (FieldKind::Uint32, WireValue::Varint(value)) => value.into(),
+        (FieldKind::Int32, WireValue::Varint(value)) => (value as i32).into(),
+        (FieldKind::Sint32, WireValue::Varint(value)) => {
             let zigzag = value as u32;
             ((zigzag >> 1) as i32 ^ -((zigzag & 1) as i32)).into()
         }
-        (Kind::Int64, Value::Varint(value)) => (value as i64).into(),
-        (Kind::Fixed32, Value::Fixed32(value)) => value.into(),
-        (Kind::Fixed64, Value::Fixed64(value)) => value.into(),
-        (Kind::Sfixed64, Value::Fixed64(value)) => (value as i64).into(),
-        (Kind::Double, Value::Fixed64(value)) => f64::from_bits(value).into(),
+        (FieldKind::Int64, WireValue::Varint(value)) => (value as i64).into(),
+        (FieldKind::Fixed32, WireValue::Fixed32(value)) => value.into(),
+        (FieldKind::Fixed64, WireValue::Fixed64(value)) => value.into(),
+        (FieldKind::Sfixed64, WireValue::Fixed64(value)) => (value as i64).into(),
+        (FieldKind::Double, WireValue::Fixed64(value)) => f64::from_bits(value).into(),
         _ => return None,
     })
 }

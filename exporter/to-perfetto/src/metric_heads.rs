@@ -1,7 +1,7 @@
 //! Metrics without their points. A full trace contains each once, so that its points can be converted back.
 
 use pulsetrain_otlp::{
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
     write::Buffer,
 };
 
@@ -21,21 +21,23 @@ pub(super) struct MetricHead {
 
 impl MetricHead {
     /// Copies the fields of a metric except its points.
-    pub(super) fn of(resource: u32, scope: u32, metric: &[u8]) -> Self {
+    pub(super) fn new(resource: u32, scope: u32, metric: &[u8]) -> Self {
         let mut out = Buffer::default();
         for field in Reader::new(metric).filter_map(Result::ok) {
             match field.value {
-                Value::Bytes(data) if DATA.contains(&field.number) => {
+                WireValue::Bytes(data) if DATA.contains(&field.number) => {
                     let mut head = Buffer::default();
                     for field in Reader::new(data).filter_map(Result::ok) {
                         match field.value {
-                            Value::Varint(value) if field.number != POINTS => head.uint(field.number, value),
+                            WireValue::Varint(value) if field.number != POINTS => {
+                                head.uint(field.number, value)
+                            }
                             _ => {}
                         }
                     }
                     out.delimited(field.number, head.as_slice());
                 }
-                Value::Bytes(bytes) => out.delimited(field.number, bytes),
+                WireValue::Bytes(bytes) => out.delimited(field.number, bytes),
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use pulsetrain_otlp::{
     WireError,
-    descriptor::Kind,
+    descriptor::FieldKind,
     view::{Message, Metric, NumberPoint},
 };
 use pulsetrain_perfetto::{Annotations, Counter, CounterTrack, CounterUnit, CounterValue};
@@ -47,7 +47,7 @@ impl<'a> Metering<'a> {
     pub(super) fn new(points: &'a Points, scopes: &Scopes) -> Self {
         Self {
             points,
-            names: DistinctNames::of(points, scopes),
+            names: DistinctNames::new(points, scopes),
             totals: vec![0.0; points.series.len()],
             states: vec![CurrentState::default(); points.state_tracks.len()],
             described: HashSet::new(),
@@ -226,12 +226,12 @@ fn is_at(point: EncodedPoint<'_>, time: u64) -> bool {
 /// Returns the descriptor of the points in a field of `Metric`.
 fn descriptor_of(data: u32) -> Option<&'static pulsetrain_otlp::descriptor::MessageDescriptor> {
     let (_, field) = Metric::descriptor().by_number(data)?;
-    let Kind::One(data) = field.kind else {
+    let FieldKind::One(data) = field.kind else {
         return None;
     };
     let (_, points) = data().by_number(1)?;
     match points.kind {
-        Kind::Many(point) => Some(point()),
+        FieldKind::Many(point) => Some(point()),
         _ => None,
     }
 }

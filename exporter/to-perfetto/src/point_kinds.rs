@@ -71,7 +71,7 @@ impl Points {
             NumberValue::Int(value) => CounterValue::Int(value),
             NumberValue::Double(value) => CounterValue::Double(value),
         };
-        let labels = LabelText::of(point.attributes)?;
+        let labels = LabelText::from_attributes(point.attributes)?;
         self.push(around, "", &labels, time, value, carried)
     }
 
@@ -80,7 +80,7 @@ impl Points {
         around: &MetricContext<'_>,
         point: &SummaryPoint<'_>,
     ) -> Result<(), PerfettoError> {
-        let labels = LabelText::of(point.attributes)?;
+        let labels = LabelText::from_attributes(point.attributes)?;
         for quantile in point.quantile_values {
             let quantile = quantile?;
             let statistic = format!(".p{}", percent(quantile.quantile));
@@ -97,11 +97,11 @@ impl Points {
         buckets: &[Bucket],
         carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let (labels, time) = (LabelText::of(point.attributes())?, point.time().0);
+        let (labels, time) = (LabelText::from_attributes(point.attributes())?, point.time().0);
         let Some(Distribution { count, sum, min, max }) = point.distribution() else {
             return Ok(());
         };
-        let limits = Limits::of(count, sum, min, max);
+        let limits = Limits::new(count, sum, min, max);
         let settled = MetricContext {
             is_delta: false,
             ..*around

@@ -91,7 +91,7 @@ impl Points {
             let walk::ItemContext { resource, scope } = around;
             let metric = Metric::decode(bytes)?;
             let head = config.attributes.is_full().then(|| {
-                let head = MetricHead::of(resource, scope, bytes);
+                let head = MetricHead::new(resource, scope, bytes);
                 self.heads.insert_full(head).0 as u32
             });
             let around = walk::ItemContext {

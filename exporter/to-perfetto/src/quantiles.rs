@@ -26,7 +26,7 @@ pub(super) struct Limits {
 
 impl Limits {
     /// Returns the limits of a distribution; unknown or invalid ones are infinite.
-    pub(super) fn of(count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) -> Self {
+    pub(super) fn new(count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) -> Self {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
         let mean = finite(sum.map(|sum| sum / count as f64));
         // The sum of one value is the value.
@@ -164,25 +164,25 @@ mod tests {
     #[test]
     fn smallest_and_largest_value_narrow_the_buckets() {
         let open = [bucket(0.0, 10.0, 0), bucket(100.0, f64::INFINITY, 10)];
-        let limits = Limits::of(10, Some(90_000.0), Some(8_000.0), Some(10_000.0));
+        let limits = Limits::new(10, Some(90_000.0), Some(8_000.0), Some(10_000.0));
         assert_eq!(estimate(&open, limits, 0.5), Some(9_000.0));
         let one = [bucket(10.0, 100.0, 1)];
-        let limits = Limits::of(1, Some(70.0), None, None);
+        let limits = Limits::new(1, Some(70.0), None, None);
         assert_eq!(estimate(&one, limits, 0.99), Some(70.0));
         // Invalid limits do not count.
-        let limits = Limits::of(2, None, Some(3.0), Some(f64::NAN));
+        let limits = Limits::new(2, None, Some(3.0), Some(f64::NAN));
         assert_eq!(estimate(&open, limits, 0.5), Some(100.0));
-        let limits = Limits::of(2, None, Some(3.0), Some(2.0));
+        let limits = Limits::new(2, None, Some(3.0), Some(2.0));
         assert_eq!(estimate(&open, limits, 0.5), Some(100.0));
     }
 
     #[test]
     fn histogram_without_bounds_uses_its_limits_or_its_mean() {
         let only = [bucket(f64::NEG_INFINITY, f64::INFINITY, 10)];
-        let limits = Limits::of(10, Some(5_000.0), Some(400.0), Some(600.0));
+        let limits = Limits::new(10, Some(5_000.0), Some(400.0), Some(600.0));
         assert_eq!(estimate(&only, limits, 0.9), Some(580.0));
         assert_eq!(
-            estimate(&only, Limits::of(10, Some(5_000.0), None, None), 0.9),
+            estimate(&only, Limits::new(10, Some(5_000.0), None, None), 0.9),
             Some(500.0)
         );
         assert_eq!(estimate(&only, UNKNOWN, 0.9), None);

@@ -85,7 +85,7 @@ pub(super) struct AttributeFilter {
 }
 
 impl AttributeFilter {
-    pub(super) fn of(config: &PerfettoConfig) -> Self {
+    pub(super) fn new(config: &PerfettoConfig) -> Self {
         let step = config.steps.is_some().then_some(attribute::TRAIN_STEP.name);
         let has_threads = config.rows.iter().any(|key| key == THREAD_NAME);
         let thread = has_threads.then_some(THREAD_ID);

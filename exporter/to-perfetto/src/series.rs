@@ -43,7 +43,7 @@ pub(super) struct LabelText {
 }
 
 impl LabelText {
-    pub(super) fn of(attributes: Repeated<'_, KeyValue<'_>>) -> Result<Self, WireError> {
+    pub(super) fn from_attributes(attributes: Repeated<'_, KeyValue<'_>>) -> Result<Self, WireError> {
         let mut labels: Vec<(String, Option<String>)> = Vec::new();
         for attribute in attributes {
             let attribute = attribute?;
@@ -132,7 +132,7 @@ mod tests {
         let metrics = MetricsData::decode(&bytes).unwrap();
         let first: ResourceMetrics<'_> = metrics.resource_metrics.iter().next().unwrap().unwrap();
         let resource: Resource<'_> = first.resource.unwrap();
-        LabelText::of(resource.attributes).unwrap()
+        LabelText::from_attributes(resource.attributes).unwrap()
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Spans {
         Self {
             records: Vec::with_capacity(room),
             ids: Vec::with_capacity(room),
-            wanted: AttributeFilter::of(config),
+            wanted: AttributeFilter::new(config),
             ..Self::default()
         }
     }

@@ -155,14 +155,14 @@ impl PerfettoSummary {
     }
 
     /// Stores the times of a failed span if it is the earliest.
-    pub(super) fn note_error(&mut self, begin: u64, end: u64) {
+    pub(super) fn record_error(&mut self, begin: u64, end: u64) {
         if self.first_error.is_none_or(|(first, _)| begin < first) {
             self.first_error = Some((begin, end));
         }
     }
 
     /// Stores the times of a step if it is the longest.
-    pub(super) fn note_step(&mut self, begin: u64, end: u64) {
+    pub(super) fn observe_step(&mut self, begin: u64, end: u64) {
         if self
             .longest_step
             .is_none_or(|(first, last)| end - begin > last - first)

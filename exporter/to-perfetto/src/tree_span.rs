@@ -212,7 +212,7 @@ mod tests {
             let mut scanned = Scanned::default();
             let config = PerfettoConfig::default();
             scanned
-                .read(&bytes, &AttributeFilter::of(&config), &config)
+                .read(&bytes, &AttributeFilter::new(&config), &config)
                 .unwrap();
             let drawn = TreeSpan {
                 name_at: scanned.name_at,

@@ -62,7 +62,7 @@ impl Forest {
     /// Determines the spans and log records that nest within their parents.
     fn nest(&mut self, spans: &Spans, config: &PerfettoConfig, summary: &mut PerfettoSummary) {
         let records = &spans.records;
-        self.nesting = Nesting::of(records.len(), |place| {
+        self.nesting = Nesting::new(records.len(), |place| {
             let span = &records[place as usize];
             let is_instant = span.is_log_record();
             Interval {
@@ -174,7 +174,7 @@ impl Forest {
             end: span.end,
             number: spans.first_number + u64::from(place),
             failed: span.failed,
-            flows: self.flows.of(place),
+            flows: self.flows.ids(place),
             name_at: span.name_at,
             is_log_record: span.is_log_record(),
             bytes,

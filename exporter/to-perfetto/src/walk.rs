@@ -5,7 +5,7 @@
 use pulsetrain_otlp::{
     WireError,
     view::{Message, ResourceSpans, ScopeSpans, TracesData},
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
 };
 
 use super::{PerfettoConfig, PerfettoSummary, resources::Resources, scopes::Scopes};
@@ -73,7 +73,7 @@ pub(super) fn first(bytes: &[u8], number: u32) -> &[u8] {
     Reader::new(bytes)
         .filter_map(Result::ok)
         .find_map(|field| match field.value {
-            Value::Bytes(found) if field.number == number => Some(found),
+            WireValue::Bytes(found) if field.number == number => Some(found),
             _ => None,
         })
         .unwrap_or_default()

@@ -101,7 +101,7 @@ pub fn convert_perfetto<E: From<ConvertError>>(
         }
     }
     let mut batches = ResourceBatches::new(room, deliver);
-    let walked = TrackReplay::of(
+    let walked = TrackReplay::replay(
         gathered,
         file_name,
         start_unix_nanos,

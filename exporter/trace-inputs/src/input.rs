@@ -174,7 +174,7 @@ impl InputReport {
                 Err(error) => self.problem(error.to_string()),
             }
         }
-        self.note_count(
+        self.report_count(
             frames.protobuf_json(),
             "objects are in protobuf's own JSON mapping (ids in base64, enum values by name)",
         );
@@ -216,7 +216,7 @@ impl InputReport {
         self.form = "perfetto";
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let mut trace = PerfettoTrace::new(input);
-        if let Some(version) = trace.find_leading_track(TunixVersion::of) {
+        if let Some(version) = trace.find_leading_track(TunixVersion::from_track) {
             let timezone = UsedTimezone::named_or_utc(options.run.timezone.as_ref());
             let run = |format: &LogFormat, header| options.run.run(format, header, &timezone, &name);
             let conversion = convert_tunix_trace(version, &mut trace, run, deliver)?;
@@ -281,20 +281,20 @@ impl InputReport {
             self.problem(UNDATED_EXPORT.to_owned());
         }
         self.messages = conversion.messages;
-        self.note_count(
+        self.report_count(
             conversion.unfinished,
             "ranges never end; their spans end with the export",
         );
-        self.note_count(
+        self.report_count(
             conversion.too_many_open,
             "ranges begin while too many others are open; nothing is nested in them",
         );
-        self.note_count(
+        self.report_count(
             conversion.without_process,
             "rows of GPU work have no process; no arrow leads to them",
         );
         for (table, rows) in &conversion.left_out {
-            self.note_count(*rows, &format!("rows of {table} are not converted"));
+            self.report_count(*rows, &format!("rows of {table} are not converted"));
         }
         self.spilled_bytes = conversion.spilled_bytes;
     }
@@ -315,11 +315,11 @@ impl InputReport {
         }
         self.messages = conversion.messages;
         self.packets(conversion.packets);
-        self.note_count(
+        self.report_count(
             conversion.unfinished,
             "slices never end; their spans end with the trace",
         );
-        self.note_count(
+        self.report_count(
             conversion.flows_without_span,
             "flow endpoints outside any slice were dropped: only spans have links",
         );
@@ -357,7 +357,7 @@ impl InputReport {
                 packets.unknown
             ));
         } else {
-            self.note_count(packets.unknown, &format!("packets are {OTHER_KINDS}"));
+            self.report_count(packets.unknown, &format!("packets are {OTHER_KINDS}"));
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn convert_nsight<E: From<ConvertError>>(
     let start = export.start_unix_nanos().or(start_unix_nanos);
     conversion.is_undated = start.is_none();
     let start = start.unwrap_or_default().0;
-    let names = Names::of(export, &mut conversion.errors);
+    let names = Names::from_export(export, &mut conversion.errors);
     // The exports of several ranks often have the same name.
     let file = format!("{file_name}\0{start}");
     let mut rows = Rows::new(start, &file, room.share(2));

@@ -79,11 +79,11 @@ impl InputReport {
             )
         }));
         let more = moved.len().saturating_sub(PROBLEMS) as u64;
-        self.note_count(more, "more clocks were moved");
+        self.report_count(more, "more clocks were moved");
     }
 
     /// Adds a note about `count` things, if there are any.
-    pub fn note_count(&mut self, count: u64, text: &str) {
+    pub fn report_count(&mut self, count: u64, text: &str) {
         if count > 0 {
             self.notes.push(format!("{count} {text}"));
         }

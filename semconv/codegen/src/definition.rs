@@ -9,7 +9,7 @@ use crate::registry::{Entry, Registry};
 
 /// The kinds of definitions; names are unique within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DefinitionKind {
     Attribute,
     Entity,
     Event,
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Span,
 }
 
-impl Kind {
+impl DefinitionKind {
     pub(crate) const ALL: [Self; 5] = [
         Self::Attribute,
         Self::Entity,
@@ -40,7 +40,7 @@ impl Kind {
 /// A definition of any kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Definition<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: DefinitionKind,
     pub(crate) domain: &'a str,
     pub(crate) name: &'a Spanned<String>,
     pub(crate) brief: Option<&'a String>,
@@ -77,7 +77,7 @@ impl Registry {
 impl<'a> From<&'a Entry<AttributeDef>> for Definition<'a> {
     fn from(Entry { domain, def }: &'a Entry<AttributeDef>) -> Self {
         Self {
-            kind: Kind::Attribute,
+            kind: DefinitionKind::Attribute,
             domain,
             name: &def.key,
             brief: def.brief.as_ref(),
@@ -95,7 +95,7 @@ impl<'a> From<&'a Entry<AttributeDef>> for Definition<'a> {
 impl<'a> From<&'a Entry<EntityDef>> for Definition<'a> {
     fn from(Entry { domain, def }: &'a Entry<EntityDef>) -> Self {
         Self {
-            kind: Kind::Entity,
+            kind: DefinitionKind::Entity,
             domain,
             name: &def.name,
             brief: def.brief.as_ref(),
@@ -116,7 +116,7 @@ macro_rules! signals {
         impl<'a> From<&'a Entry<$def>> for Definition<'a> {
             fn from(Entry { domain, def }: &'a Entry<$def>) -> Self {
                 Self {
-                    kind: Kind::$kind,
+                    kind: DefinitionKind::$kind,
                     domain,
                     name: &def.name,
                     brief: def.brief.as_ref(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::definition::Kind;
+use crate::definition::DefinitionKind;
 use crate::output::Output;
 use crate::registry::Registry;
 
@@ -22,12 +22,12 @@ value of an attribute first.
 ";
 
 /// The kinds of definitions in the order of a page, as the index names them.
-const INDEX_ORDER: [(Kind, &str); 5] = [
-    (Kind::Metric, "metrics"),
-    (Kind::Span, "spans"),
-    (Kind::Event, "events"),
-    (Kind::Attribute, "attributes"),
-    (Kind::Entity, "entities"),
+const INDEX_ORDER: [(DefinitionKind, &str); 5] = [
+    (DefinitionKind::Metric, "metrics"),
+    (DefinitionKind::Span, "spans"),
+    (DefinitionKind::Event, "events"),
+    (DefinitionKind::Attribute, "attributes"),
+    (DefinitionKind::Entity, "entities"),
 ];
 
 /// Returns all pages.
@@ -49,8 +49,8 @@ fn output(stem: &str, text: &str) -> Output {
 }
 
 /// Returns the kinds of definitions of each domain.
-fn domains(registry: &Registry) -> BTreeMap<&str, Vec<Kind>> {
-    let mut domains: BTreeMap<&str, Vec<Kind>> = BTreeMap::new();
+fn domains(registry: &Registry) -> BTreeMap<&str, Vec<DefinitionKind>> {
+    let mut domains: BTreeMap<&str, Vec<DefinitionKind>> = BTreeMap::new();
     for definition in registry.definitions() {
         let kinds = domains.entry(definition.domain).or_default();
         if !kinds.contains(&definition.kind) {

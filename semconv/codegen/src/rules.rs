@@ -13,7 +13,7 @@ mod reference;
 
 use std::fmt;
 
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, DefinitionKind};
 use crate::grammar::MetricDef;
 use crate::registry::Registry;
 
@@ -121,7 +121,7 @@ fn metrics_with<T: Into<String>>(
 
 /// A violation, before its rule and its exceptions are applied.
 struct Finding<'a> {
-    kind: Kind,
+    kind: DefinitionKind,
     domain: &'a str,
     name: &'a str,
     line: u64,

@@ -64,20 +64,20 @@ pub(crate) fn answer_lookup(
 pub(crate) fn answer_for(
     call: &str,
     device: nvmlDevice_t,
-    body: impl FnOnce(&Target) -> Reply,
+    body: impl FnOnce(&CallTarget) -> Reply,
 ) -> nvmlReturn_t {
-    let handle = Handle::of(device);
+    let handle = Handle::from_device(device);
     let place = handle.map(|handle| usize::from(handle.gpu));
     spent::count(|| {
         enter(call, place).and_then(|(world, second)| {
             connected(world, second)?;
-            body(&Target::of(world, second, handle.ok_or(INVALID_ARGUMENT)?)?)
+            body(&CallTarget::new(world, second, handle.ok_or(INVALID_ARGUMENT)?)?)
         })
     })
 }
 
 /// The target of a device handle at the moment of a call.
-pub(crate) struct Target {
+pub(crate) struct CallTarget {
     pub(crate) world: &'static World,
     pub(crate) second: f64,
     pub(crate) handle: Handle,
@@ -85,9 +85,9 @@ pub(crate) struct Target {
     pub(crate) mig: Option<&'static Mig>,
 }
 
-impl Target {
+impl CallTarget {
     /// Resolves a handle; returns an error if it is invalid or the GPU is lost.
-    pub(crate) fn of(world: &'static World, second: f64, handle: Handle) -> Result<Self, nvmlReturn_t> {
+    pub(crate) fn new(world: &'static World, second: f64, handle: Handle) -> Result<Self, nvmlReturn_t> {
         let place = usize::from(handle.gpu);
         let gpu = world.scenario.gpus.get(place).ok_or(INVALID_ARGUMENT)?;
         if handle.generation != world.connection().generation {

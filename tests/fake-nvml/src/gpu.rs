@@ -107,7 +107,7 @@ pub(crate) struct Samples {
 
 impl Gpu {
     /// Parses a GPU of a scenario.
-    pub(crate) fn of(value: Value) -> Result<Self, String> {
+    pub(crate) fn from_value(value: Value) -> Result<Self, String> {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 }

@@ -24,7 +24,7 @@ impl Handle {
     }
 
     /// Returns the target of a device pointer, if there is one.
-    pub(crate) fn of(device: nvmlDevice_t) -> Option<Self> {
+    pub(crate) fn from_device(device: nvmlDevice_t) -> Option<Self> {
         let bits = device.addr();
         let generation = (bits >> 32) as u32;
         let mig = (bits & 0xffff) as u16;
@@ -54,8 +54,8 @@ mod tests {
                 mig: Some(6),
             },
         ] {
-            assert_eq!(Handle::of(handle.to_device()), Some(handle));
+            assert_eq!(Handle::from_device(handle.to_device()), Some(handle));
         }
-        assert_eq!(Handle::of(std::ptr::null_mut()), None);
+        assert_eq!(Handle::from_device(std::ptr::null_mut()), None);
     }
 }

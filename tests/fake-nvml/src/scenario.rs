@@ -116,7 +116,7 @@ impl Scenario {
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let mut value = layers::read(path, 0)?;
         layers::without_nulls(&mut value);
-        Self::of(value).map_err(|error| format!("{}: {error}", path.display()))
+        Self::from_value(value).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// Returns the first second after `second` at which an event occurs, or a fault starts or ends; infinity if nothing does.
@@ -130,11 +130,11 @@ impl Scenario {
         changes.fold(f64::INFINITY, f64::min)
     }
 
-    fn of(value: Value) -> Result<Self, String> {
+    fn from_value(value: Value) -> Result<Self, String> {
         let file: File = serde_json::from_value(value).map_err(|error| error.to_string())?;
         let gpus = (0..file.gpus.count)
             .map(|place| layers::gpu(&file.gpus.all, file.gpus.each.get(&place.to_string()), place))
-            .map(|gpu| gpu.and_then(|gpu| Gpu::of(gpu).map_err(|error| format!("a GPU: {error}"))))
+            .map(|gpu| gpu.and_then(|gpu| Gpu::from_value(gpu).map_err(|error| format!("a GPU: {error}"))))
             .collect::<Result<_, _>>()?;
         file.faults.iter().try_for_each(Fault::check)?;
         Ok(Self {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn next_change_is_the_next_event_or_fault_boundary() {
-        let scenario = Scenario::of(serde_json::json!({
+        let scenario = Scenario::from_value(serde_json::json!({
             "driver": { "version": "580.82.07", "nvml": "13.580.82.07", "cuda": 13000 },
             "gpus": { "count": 0, "all": {} },
             "faults": [{ "what": "lost", "from": 4.0, "until": 5.0 }],

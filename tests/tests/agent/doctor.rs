@@ -49,7 +49,7 @@ pub(crate) fn findings_of(mut command: Command) -> Findings {
     {
         command.env_remove(name);
     }
-    let finished = Finished::of(&mut command);
+    let finished = Finished::run(&mut command);
     let report: Value =
         serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     let findings = Findings {

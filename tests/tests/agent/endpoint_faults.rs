@@ -96,7 +96,7 @@ fn signal_specific_variable_overrides_the_general_one() {
         FakeEndpoint::start([], Answer::Accept),
         FakeEndpoint::start([], Answer::Accept),
     );
-    Import::of(corpus(LOG))
+    Import::new(corpus(LOG))
         .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", general.url())
         .env(
@@ -128,7 +128,7 @@ fn import_to(endpoint: &FakeEndpoint, code: i32) -> (Finished, Items) {
 }
 
 fn import(url: &str) -> Import {
-    Import::of(corpus(LOG))
+    Import::new(corpus(LOG))
         .to(url)
         .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
 }

@@ -9,7 +9,7 @@ fn a_full_disk_is_reported_and_counted() {
     let folder = Folder::new();
     let full = folder.path("full.jsonl");
     symlink("/dev/full", &full).expect("a link can be made");
-    let finished = Import::of(corpus("surogate/training_dense.json"))
+    let finished = Import::new(corpus("surogate/training_dense.json"))
         .arg("--give-up-after=1")
         .to(&full)
         .run()
@@ -20,7 +20,7 @@ fn a_full_disk_is_reported_and_counted() {
 
 #[test]
 fn standard_output_on_a_full_disk_is_reported() {
-    let mut command = Import::of(corpus("surogate/training_dense.json"))
+    let mut command = Import::new(corpus("surogate/training_dense.json"))
         .arg("--give-up-after=1")
         .to("-")
         .into_command();
@@ -28,7 +28,7 @@ fn standard_output_on_a_full_disk_is_reported() {
         .write(true)
         .open("/dev/full")
         .expect("/dev/full can be opened");
-    Finished::of(command.stdout(full))
+    Finished::run(command.stdout(full))
         .expect_code(1)
         .expect_words(&["No space left"]);
 }
@@ -39,7 +39,7 @@ fn a_file_on_a_small_disk_stays_readable() {
     let folder = Folder::new();
     let disk = some_or_return!(SmallDisk::mount(folder.root(), "92k"));
     let out = disk.path().join("out.jsonl");
-    let finished = Import::of(corpus("surogate/training_dense.json"))
+    let finished = Import::new(corpus("surogate/training_dense.json"))
         .arg("--give-up-after=1")
         .to(&out)
         .run()

@@ -148,7 +148,7 @@ fn world_with_archive(more: &str, energy: &str) -> World {
 }
 
 pub(crate) fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], random: &mut Rng) {
-    let before = Progress::of(world.path("out.jsonl"), world.path("state/positions.json"));
+    let before = Progress::new(world.path("out.jsonl"), world.path("state/positions.json"));
     let records = random.usize(5..40);
     let [mut writing, mut other] = [random.fork(), random.fork()];
     let [first, second] = runs;

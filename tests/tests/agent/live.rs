@@ -184,7 +184,7 @@ fn a_configuration_is_checked_without_starting_anything() {
         "{message}"
     );
     // An agent without its page does not start.
-    Finished::of(&mut world.command()).expect_code(2);
+    Finished::run(&mut world.command()).expect_code(2);
 }
 
 #[test]
@@ -204,10 +204,10 @@ fn named_pipe_is_rejected_and_does_not_block_the_config_check() {
 
 #[test]
 fn printed_configuration_passes_the_check() {
-    let printed = Finished::of(&mut command(["agent", "--print-config"])).expect_code(0);
+    let printed = Finished::run(&mut command(["agent", "--print-config"])).expect_code(0);
     let folder = Folder::new();
     let [page, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let text = printed.stdout.replace("127.0.0.1:9464", &page);
     let config = folder.file("a.yaml", text.replace("127.0.0.1:13133", &health));
-    Finished::of(command(["agent", "--check", "--config"]).arg(config)).expect_code(0);
+    Finished::run(command(["agent", "--check", "--config"]).arg(config)).expect_code(0);
 }

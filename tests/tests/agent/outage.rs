@@ -182,7 +182,7 @@ fn output_printed_before_the_collector_starts_arrives() {
     let printed = trainer.end_well();
     assert!(!printed.contains("lost"), "{printed}");
     let imported = world.path("imported.jsonl");
-    Import::of(corpus("maxtext/demo.stderr"))
+    Import::new(corpus("maxtext/demo.stderr"))
         .arg("--format=maxtext")
         .to(&imported)
         .run()

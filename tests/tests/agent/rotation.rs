@@ -139,7 +139,7 @@ fn kills_during_external_rotation_neither_lose_nor_duplicate_items() {
     let mut runs = runs(&world);
     let (folder, archive) = (world.path(""), world.path("out.jsonl"));
     for moved in 0..25 {
-        let before = Progress::of(archive.clone(), world.path("state/positions.json"));
+        let before = Progress::new(archive.clone(), world.path("state/positions.json"));
         let [mut writing, mut other] = [random.fork(), random.fork()];
         let agent = world.start();
         thread::scope(|scope| {

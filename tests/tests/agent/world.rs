@@ -179,13 +179,13 @@ derive:
 
 /// Returns the items of an import of each of the finished logs.
 pub(crate) fn imported(logs: &[impl AsRef<Path>]) -> Items {
-    let imports = logs.iter().map(|log| Import::of(log.as_ref()).to("-").run());
+    let imports = logs.iter().map(|log| Import::new(log.as_ref()).to("-").run());
     let text = imports.map(|finished| finished.expect_code(0).stdout);
     Items::parse(&text.collect::<String>())
 }
 
 pub(crate) fn check(world: &World) -> Finished {
-    Finished::of(world.command().arg("--check"))
+    Finished::run(world.command().arg("--check"))
 }
 
 /// Returns the values of a metric on the page at a port, by its name and a part of its labels.

@@ -114,7 +114,7 @@ fn every_otlp_encoding_is_read_compressed_or_plain_from_file_or_stdin() {
 fn dash_writes_otlp_json_lines_to_stdout() {
     let folder = Folder::new();
     let input = corpus("otlp/everything.jsonl");
-    let finished = Finished::of(command(["convert", "--json", "-o", "-"]).arg(&input)).expect_code(0);
+    let finished = Finished::run(command(["convert", "--json", "-o", "-"]).arg(&input)).expect_code(0);
     Items::parse(&finished.stdout).assert_same(&items_of(&folder, &[&input]));
     assert_eq!(finished.summary()["bytes"], finished.stdout.len());
 }

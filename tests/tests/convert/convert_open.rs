@@ -74,7 +74,7 @@ fn open_with_a_used_port_or_a_non_trace_output_fails_before_converting() {
         let out = folder.path(name);
         let mut convert = command(["convert", "--open", "--open-port", &port, "-o"]);
         convert.args([&out, &corpus("perfetto/rich.json")]);
-        Finished::of(&mut convert)
+        Finished::run(&mut convert)
             .expect_code(code)
             .expect_words(&[words]);
         assert!(!out.exists());

@@ -145,7 +145,7 @@ fn derived(form: Form) -> BTreeSet<String> {
 fn shown(form: Form) -> String {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", form.messages());
-    let finished = Finished::of(command(["show", "--text"]).arg(input)).expect_code(0);
+    let finished = Finished::run(command(["show", "--text"]).arg(input)).expect_code(0);
     finished.stdout.replace(&folder.root().display().to_string(), "")
 }
 

@@ -314,7 +314,7 @@ fn nsight_export_is_read_compressed_and_from_stdin() {
     .expect_code(0);
     assert_eq!(spans(&output).len(), spans(&expected).len());
     let input = fs::File::open(&plain).expect("the copy can be opened");
-    Finished::of(command(["convert", "-", "-o"]).arg(&output).stdin(input)).expect_code(0);
+    Finished::run(command(["convert", "-", "-o"]).arg(&output).stdin(input)).expect_code(0);
     assert_eq!(spans(&output).len(), spans(&expected).len());
     let left: Vec<_> = fs::read_dir(folder.root())
         .expect("the folder can be read")

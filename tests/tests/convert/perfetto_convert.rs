@@ -261,7 +261,7 @@ fn foreign_instants_flows_and_threads_become_logs_links_and_attributes() {
     for note in ["1 slices never end", "1 flow endpoints outside any slice"] {
         assert!(notes.contains(note), "{notes}");
     }
-    let printed = Finished::of(command(["convert"]).arg(&input).arg("-o").arg(&back));
+    let printed = Finished::run(command(["convert"]).arg(&input).arg("-o").arg(&back));
     printed.expect_words(&[
         "bytes): spans 4, logs 2",
         "foreign.pftrace: note: 1 slices never end",
@@ -552,7 +552,11 @@ fn converting_back_a_trace_drawn_by_trace_notes_missing_data() {
     for (arguments, notes) in [(vec!["--by", "trace"], 1), (vec![], 0)] {
         convert(&[&input], &trace, &arguments).expect_code(0);
         let summary = convert(&[&trace], &back, &[]).expect_code(0).summary();
-        let noted = summary["inputs"][0]["notes"].to_string();
-        assert_eq!(noted.matches("drawn with `--by trace`").count(), notes, "{noted}");
+        let recorded = summary["inputs"][0]["notes"].to_string();
+        assert_eq!(
+            recorded.matches("drawn with `--by trace`").count(),
+            notes,
+            "{recorded}"
+        );
     }
 }

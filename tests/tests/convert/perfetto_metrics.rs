@@ -208,7 +208,9 @@ fn real_run_has_a_counter_value_for_every_point() {
     let judge = some_or_return!(TraceProcessor::require_or_skip());
     let folder = Folder::new();
     let (otlp, trace) = (folder.path("in.jsonl"), folder.path("out.pftrace"));
-    Import::of(corpus("surogate/training_dense.json")).to(&otlp).run();
+    Import::new(corpus("surogate/training_dense.json"))
+        .to(&otlp)
+        .run();
     let mapped = &convert(&[&otlp], &trace, &[]).expect_code(0).summary()["mapped"];
     let [losses, steps] = judge.query(
         &trace,

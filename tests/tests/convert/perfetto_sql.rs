@@ -28,7 +28,7 @@ fn job(folder: &Folder) -> PathBuf {
     let mut demo = command([
         "demo", "--ranks", &ranks, "--steps", &steps, "--rate", "50", "--seed", "3",
     ]);
-    Finished::of(demo.args(["--listen", "127.0.0.1:0", "--out"]).arg(&job)).expect_code(0);
+    Finished::run(demo.args(["--listen", "127.0.0.1:0", "--out"]).arg(&job)).expect_code(0);
     convert(&[&job.join("telemetry.binpb")], &trace, &[]).expect_code(0);
     trace
 }

@@ -22,7 +22,7 @@ fn sample(name: &str) -> PathBuf {
 }
 
 fn convert(arguments: &[&str]) -> Finished {
-    Finished::of(command(["convert"]).args(arguments))
+    Finished::run(command(["convert"]).args(arguments))
 }
 
 fn text(path: &std::path::Path) -> &str {
@@ -34,7 +34,7 @@ fn import_and_convert_of_a_tunix_trace_agree_and_are_repeatable() {
     let folder = Folder::new();
     for name in TRACES {
         let (imported, again) = (folder.path("imported.jsonl"), folder.path("again.jsonl"));
-        let summary = Import::of(sample(name))
+        let summary = Import::new(sample(name))
             .to(&imported)
             .run()
             .expect_code(0)
@@ -45,7 +45,7 @@ fn import_and_convert_of_a_tunix_trace_agree_and_are_repeatable() {
             "tunix-trace"
         };
         assert_eq!(summary["inputs"][0]["format"], format);
-        Import::of(sample(name)).to(&again).run().expect_code(0);
+        Import::new(sample(name)).to(&again).run().expect_code(0);
         Items::read(&again).assert_same(&Items::read(&imported));
         let (lines, binary) = (folder.path("converted.jsonl"), folder.path("converted.binpb"));
         convert(&[text(&sample(name)), "-o", text(&lines)]).expect_code(0);
@@ -54,7 +54,7 @@ fn import_and_convert_of_a_tunix_trace_agree_and_are_repeatable() {
         let back = folder.path("back.jsonl");
         convert(&[text(&binary), "-o", text(&back)]).expect_code(0);
         Items::read(&back).assert_same(&Items::read(&imported));
-        Finished::of(command(["semconv", "check"]).arg(&imported)).expect_code(0);
+        Finished::run(command(["semconv", "check"]).arg(&imported)).expect_code(0);
     }
 }
 
@@ -75,7 +75,7 @@ fn renamed_tunix_trace_requires_the_start_time_and_keeps_its_ids() {
     for name in TRACES {
         let (renamed, named) = (folder.path("run.pftrace"), folder.path("named.jsonl"));
         fs::copy(sample(name), &renamed).expect("the sample can be copied");
-        Import::of(sample(name)).to(&named).run().expect_code(0);
+        Import::new(sample(name)).to(&named).run().expect_code(0);
         let seconds: u64 = if name.contains("880") {
             1_795_219_880
         } else {
@@ -90,7 +90,7 @@ fn renamed_tunix_trace_requires_the_start_time_and_keeps_its_ids() {
             ),
         ] {
             let (imported, converted) = (folder.path("imported.jsonl"), folder.path("converted.jsonl"));
-            let import = Import::of(&renamed).to(&imported);
+            let import = Import::new(&renamed).to(&imported);
             let import = arguments
                 .iter()
                 .fold(import, |import, argument| import.arg(argument));

@@ -100,11 +100,14 @@ fn gzip_and_zstd_logs_are_read_and_truncated_ones_reported() {
     let out = folder.path("out.jsonl");
     let complete = gzip(&log.repeat(40));
     for (name, bytes) in [("training.json.gz", gzip(&log)), ("training.zst", zstd(&log))] {
-        Import::of(folder.file(name, bytes)).to(&out).run().expect_code(0);
+        Import::new(folder.file(name, bytes))
+            .to(&out)
+            .run()
+            .expect_code(0);
         assert_eq!(Items::read(&out).values("train.loss").len(), 30, "{name}");
     }
     let torn = &complete[..complete.len() / 2];
-    Import::of(folder.file("torn.gz", torn))
+    Import::new(folder.file("torn.gz", torn))
         .to(&out)
         .run()
         .expect_code(1)
@@ -160,7 +163,7 @@ fn utf_16_log_is_reported_with_the_fix() {
 fn utf_8_bom_and_crlf_line_endings_are_accepted() {
     let folder = Folder::new();
     let points = |name: &str, bytes: &[u8]| {
-        let items = Import::of(folder.file(name, bytes)).items();
+        let items = Import::new(folder.file(name, bytes)).items();
         let counts = items.points_by_metric().into_iter();
         counts
             .map(|(name, count)| (name.to_owned(), count))
@@ -183,7 +186,7 @@ fn utf_8_bom_and_crlf_line_endings_are_accepted() {
 fn valid_input_is_imported_when_another_is_missing() {
     let folder = Folder::new();
     let out = folder.path("out.jsonl");
-    let finished = Import::of(folder.path("absent.json"))
+    let finished = Import::new(folder.path("absent.json"))
         .arg(corpus("surogate/training_dense.json"))
         .to(&out)
         .run()
@@ -194,7 +197,7 @@ fn valid_input_is_imported_when_another_is_missing() {
 
 #[test]
 fn an_invalid_target_is_a_usage_error() {
-    Import::of(corpus("surogate/training_dense.json"))
+    Import::new(corpus("surogate/training_dense.json"))
         .to("out.csv")
         .run()
         .expect_code(2)
@@ -207,7 +210,7 @@ fn unreadable_file_is_reported_with_its_name() {
     let log = folder.file("secret.json", b"[\n]\n");
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
     let mut command = as_unprivileged(&import(&log).into_command(), folder.root());
-    Finished::of(&mut command)
+    Finished::run(&mut command)
         .expect_code(1)
         .expect_words(&["secret.json", "Permission denied"]);
 }
@@ -217,7 +220,7 @@ fn broken_record_is_skipped_alone() {
     let folder = Folder::new();
     let log = format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \"say \"hi\"\n,\n  {STEP}\n]\n");
     let out = folder.path("out.jsonl");
-    let finished = Import::of(folder.file("training.json", log.as_bytes()))
+    let finished = Import::new(folder.file("training.json", log.as_bytes()))
         .to(&out)
         .run()
         .expect_code(1);
@@ -227,7 +230,7 @@ fn broken_record_is_skipped_alone() {
 
 /// Creates an import for tests that check only the messages.
 fn import(path: &Path) -> Import {
-    Import::of(path).to("-")
+    Import::new(path).to("-")
 }
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {

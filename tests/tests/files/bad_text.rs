@@ -138,7 +138,7 @@ fn file_with_logs_of_two_formats_asks_for_the_format() {
         .expect_words(&["surogate-console", "kempnerforge", "--format"]);
     let folder = Folder::new();
     let out = folder.path("out.jsonl");
-    let named = Import::of(folder.file("train.log", &both))
+    let named = Import::new(folder.file("train.log", &both))
         .arg("--format")
         .arg("kempnerforge")
         .to(&out)
@@ -151,7 +151,7 @@ fn file_with_logs_of_two_formats_asks_for_the_format() {
 fn import(bytes: &[u8]) -> (Finished, Vec<String>) {
     let folder = Folder::new();
     let out = folder.path("out.jsonl");
-    let finished = Import::of(folder.file("train.log", bytes)).to(&out).run();
+    let finished = Import::new(folder.file("train.log", bytes)).to(&out).run();
     let losses = if out.exists() {
         shown(&Items::read(&out))
     } else {

@@ -11,7 +11,7 @@ const LOG: &str = "surogate/training_dense.json";
 fn every_target_gets_everything() {
     let folder = Folder::new();
     let [one, other] = ["one.jsonl", "other.jsonl"].map(|name| folder.path(name));
-    let finished = Import::of(corpus(LOG)).to(&one).to(&other).run().expect_code(0);
+    let finished = Import::new(corpus(LOG)).to(&one).to(&other).run().expect_code(0);
     let items = Items::read(&one);
     assert!(!items.is_empty());
     items.assert_same(&Items::read(&other));
@@ -20,7 +20,7 @@ fn every_target_gets_everything() {
 
 #[test]
 fn json_summary_is_the_only_output_on_stderr() {
-    let finished = Import::of(corpus(LOG)).to("-").run().expect_code(0);
+    let finished = Import::new(corpus(LOG)).to("-").run().expect_code(0);
     assert_eq!(finished.stderr.lines().count(), 1);
     let summary = finished.summary();
     for field in ["records", "points", "spans", "events", "delivered"] {
@@ -98,7 +98,7 @@ fn sums_use_the_start_time_option_as_start_timestamp() {
 
 #[test]
 fn a_resource_attribute_of_the_environment_is_on_the_resource() {
-    let import = Import::of(corpus(LOG))
+    let import = Import::new(corpus(LOG))
         .env("OTEL_SERVICE_NAME", "pretraining")
         .env("OTEL_RESOURCE_ATTRIBUTES", "team=a%20b");
     for item in import.items().of_kind("span") {
@@ -112,7 +112,7 @@ fn output_equal_to_the_input_is_rejected_before_truncation() {
     let folder = Folder::new();
     let log = folder.path("training.jsonl");
     fs::copy(corpus(LOG), &log).expect("a temporary file can be written");
-    let finished = Import::of(&log).to(&log).run().expect_code(2);
+    let finished = Import::new(&log).to(&log).run().expect_code(2);
     finished.expect_words(&["both input and output"]);
     assert_eq!(fs::read(&log).ok(), fs::read(corpus(LOG)).ok());
 }
@@ -126,13 +126,13 @@ fn invalid_import_arguments_are_usage_errors() {
         ("--run-id=", "empty"),
         ("--give-up-after=soon", "seconds"),
     ] {
-        let finished = Import::of(corpus(LOG)).arg(argument).run().expect_code(2);
+        let finished = Import::new(corpus(LOG)).arg(argument).run().expect_code(2);
         finished.expect_words(&[word]);
     }
 }
 
 fn import(options: &[&str]) -> Items {
-    options.iter().fold(Import::of(corpus(LOG)), Import::arg).items()
+    options.iter().fold(Import::new(corpus(LOG)), Import::arg).items()
 }
 
 fn resource<'a>(item: &'a Value, key: &str) -> Option<&'a str> {

@@ -79,7 +79,7 @@ fn derived_torchspec_bottleneck_matches_its_own_metrics() {
     for log in ["torchspec/perf.wandb", "torchspec/perf.stderr"] {
         let folder = Folder::new();
         let imported = folder.path("imported.jsonl");
-        Import::of(corpus(log)).to(&imported).run().expect_code(0);
+        Import::new(corpus(log)).to(&imported).run().expect_code(0);
         let theirs = Items::read(&imported);
         let ours = derive_without(&imported, "perf.bottleneck");
         let (theirs, ours) = (states(&theirs), states(&ours));
@@ -149,7 +149,7 @@ fn value_present_in_the_log_is_not_derived() {
 
 #[test]
 fn import_derives_signals_only_on_request() {
-    let items = Import::of(corpus("surogate/training_dense.json")).items();
+    let items = Import::new(corpus("surogate/training_dense.json")).items();
     assert_eq!(points_by_scope(&items, "pulsetrain.derive").len(), 0);
 }
 
@@ -158,7 +158,7 @@ fn convert_and_import_derive_the_same_signals() {
     for log in ["surogate/training_moe.json", "maxtext/demo.stderr"] {
         let folder = Folder::new();
         let [imported, derived] = ["imported.jsonl", "derived.jsonl"].map(|name| folder.path(name));
-        Import::of(corpus(log)).to(&imported).run().expect_code(0);
+        Import::new(corpus(log)).to(&imported).run().expect_code(0);
         convert(&[&imported], &derived, &["--derive"]).expect_code(0);
         let expected = import_derived(log);
         Items::read(&derived).assert_same(&expected);
@@ -276,7 +276,7 @@ fn derived_times(items: &Items, metric: &str) -> impl Iterator<Item = u64> {
 }
 
 fn import_derived(log: &str) -> Items {
-    Import::of(corpus(log)).arg("--derive").items()
+    Import::new(corpus(log)).arg("--derive").items()
 }
 
 /// Returns, for every step, whether the counter of a type of anomaly increased at its time.

@@ -17,7 +17,7 @@ fn import_of_a_mixture_of_experts_log_matches_the_golden_file() {
 
 fn becomes_the_golden_file(name: &str) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/{name}.json"));
-    let finished = Import::of(corpus(&format!("surogate/{name}.json")))
+    let finished = Import::new(corpus(&format!("surogate/{name}.json")))
         .to("-")
         .run()
         .expect_code(0);

@@ -10,7 +10,7 @@ fn a_second_import_writes_the_same_bytes() {
     for name in ["out.jsonl", "out.binpb"] {
         let [first, second] = ["first", "second"].map(|run| {
             let path = folder.path(&format!("{run}-{name}"));
-            Import::of(corpus("surogate/training_moe.json"))
+            Import::new(corpus("surogate/training_moe.json"))
                 .to(&path)
                 .run()
                 .expect_code(0);
@@ -23,7 +23,7 @@ fn a_second_import_writes_the_same_bytes() {
 #[test]
 fn second_run_id_changes_trace_ids_but_not_timestamps() {
     let [first, second] = ["first", "second"].map(|run| {
-        let import = Import::of(corpus("surogate/training_dense.json"));
+        let import = Import::new(corpus("surogate/training_dense.json"));
         import.arg("--run-id").arg(run).items()
     });
     assert_eq!(first.values("train.loss"), second.values("train.loss"));

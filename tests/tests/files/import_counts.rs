@@ -67,7 +67,7 @@ fn summary_counts_match_the_output_file() {
 }
 
 fn import(name: &str) -> (Finished, Items) {
-    let finished = Import::of(corpus(name)).to("-").run().expect_code(0);
+    let finished = Import::new(corpus(name)).to("-").run().expect_code(0);
     let items = Items::parse(&finished.stdout);
     (finished, items)
 }
@@ -75,7 +75,7 @@ fn import(name: &str) -> (Finished, Items) {
 #[test]
 fn several_run_ids_in_a_folder_cause_a_notice_until_unified() {
     let notices = |arguments: &[&str]| {
-        let import = Import::of(corpus("hf-trainer")).to("-");
+        let import = Import::new(corpus("hf-trainer")).to("-");
         let finished = arguments.iter().fold(import, Import::arg).run();
         finished.expect_code(0).summary()["notices"].to_string()
     };

@@ -19,7 +19,7 @@ const HEAD: [&str; 3] = ["log", "time", "step"];
 #[test]
 fn every_text_and_number_of_a_record_is_in_its_event() {
     for log in ["surogate/training_dense.json", "surogate/training_moe.json"] {
-        let finished = Import::of(corpus(log)).to("-").run().expect_code(0);
+        let finished = Import::new(corpus(log)).to("-").run().expect_code(0);
         let (items, records) = (Items::parse(&finished.stdout), SurogateLog::read(&corpus(log)));
         for (kind, name) in EVENTS {
             let events: Vec<_> = items

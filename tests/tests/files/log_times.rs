@@ -49,7 +49,7 @@ fn log_without_timestamps_is_reported_with_the_fix() {
     finished.expect_words(&["own.log: no times in this log", "--start-time", "time:"]);
     let folder = Folder::new();
     let out = folder.path("out.jsonl");
-    let import = Import::of(log(&folder, text)).arg("--format=keyvalue").to(&out);
+    let import = Import::new(log(&folder, text)).arg("--format=keyvalue").to(&out);
     let notices = &import.run().expect_code(0).summary()["inputs"][0]["notices"];
     assert!(notices.to_string().contains("no times"), "{notices}");
 }

@@ -36,7 +36,7 @@ fn imported(heading: &str, format: &str) -> Vec<String> {
     let log = folder.file("log", &blocks[0].1);
     assert_eq!(blocks[1].0, "yaml");
     let mapping = folder.file("mapping.yaml", &blocks[1].1);
-    let import = Import::of(log).arg("--format").arg(format);
+    let import = Import::new(log).arg("--format").arg(format);
     import.arg("--mapping").arg(mapping).to(&out).run().expect_code(0);
     let checked = semconv(["check".as_ref(), out.as_os_str()]).expect_code(0);
     assert!(checked.stdout.ends_with("nothing found\n"), "{}", checked.stdout);
@@ -143,7 +143,7 @@ fn invalid_mapping_is_a_usage_error_with_its_location() {
         "values:\n  - {key: loss, metric: train.los}\n  - {key: dt, metric: train.step.duration, unit: GiB}\n",
     );
     let run = |format: &str| {
-        let import = Import::of("log").arg("--format").arg(format);
+        let import = Import::new("log").arg("--format").arg(format);
         import.arg("--mapping").arg(&mapping).to("-").run().expect_code(2)
     };
     let finished = run("json");
@@ -171,7 +171,7 @@ fn run_parses_trainer_output_with_a_mapping() {
         "-c",
         "echo starting; echo it=1 l=2.5; echo it=2 l=2.25",
     ]);
-    Finished::of(&mut run).expect_code(0);
+    Finished::run(&mut run).expect_code(0);
     has_all(
         &points_of(&out),
         &["train.loss{}=2.5", "train.loss{}=2.25", "train.steps{}=2"],
@@ -183,7 +183,7 @@ fn documented_log_is_read_without_configuration_and_its_keys_are_listed() {
     let folder = Folder::new();
     let blocks = blocks("Logs without configuration");
     let (log, out) = (folder.file("own.log", &blocks[0].1), folder.path("out.jsonl"));
-    let finished = Import::of(log).to(&out).run().expect_code(0);
+    let finished = Import::new(log).to(&out).run().expect_code(0);
     // The page shows the lines of the summary without the folder.
     for line in blocks[1].1.lines().filter(|line| line.contains("->")) {
         let line = line.trim_start_matches("own.log: ");
@@ -219,9 +219,9 @@ fn suggested_mapping_reads_its_log_like_automatic_detection() {
         logs.push(folder.file(name, text));
     }
     for log in &logs {
-        let suggested = Finished::of(command(["import", "--suggest-mapping"]).arg(log)).expect_code(0);
+        let suggested = Finished::run(command(["import", "--suggest-mapping"]).arg(log)).expect_code(0);
         let mapping = folder.file("mapping.yaml", &suggested.stdout);
-        let import = || Import::of(log).arg("--run-id").arg("same");
+        let import = || Import::new(log).arg("--run-id").arg("same");
         import()
             .arg("--format")
             .arg("generic")
@@ -249,7 +249,7 @@ fn run_parses_the_output_of_a_python_script_without_configuration() {
     let script = "import time\nprint('starting')\nfor step in (10, 20, 30, 40):\n    print(f'step {step} | loss {25 / step} | lr 3e-4')\n";
     let mut run = command(["run", "--to"]);
     run.arg(&out).args(["--", "python3", "-c", script]);
-    Finished::of(&mut run).expect_code(0);
+    Finished::run(&mut run).expect_code(0);
     has_all(
         &points_of(&out),
         &["train.loss{}=2.5", "train.loss{}=0.625", "train.global_step{}=40"],
@@ -260,7 +260,7 @@ fn run_parses_the_output_of_a_python_script_without_configuration() {
 fn unknown_log_is_rejected_with_its_keys_and_the_next_command() {
     let folder = Folder::new();
     let log = folder.file("own.log", "alpha=1 beta=2\nalpha=2 beta=3\nalpha=3 beta=4\n");
-    let finished = Import::of(&log).to("-").run().expect_code(1);
+    let finished = Import::new(&log).to("-").run().expect_code(1);
     let next = format!("pulsetrain import --suggest-mapping {}", log.display());
     for part in ["alpha, beta", &next] {
         assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
@@ -271,7 +271,7 @@ fn unknown_log_is_rejected_with_its_keys_and_the_next_command() {
 fn a_mapping_without_a_format_names_the_key_to_add() {
     let folder = Folder::new();
     let mapping = folder.file("mapping.yaml", "step: it\n");
-    let finished = Import::of("log")
+    let finished = Import::new("log")
         .arg("--mapping")
         .arg(mapping)
         .to("-")
@@ -287,7 +287,7 @@ fn log_of_a_custom_format_in_a_folder_is_imported() {
     let out = other.path("out.jsonl");
     folder.file("own.log", "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2\n");
     folder.file("config.yaml", "lr: 0.1\nloss: 1\nsteps: 9\n");
-    let finished = Import::of(folder.root()).to(&out).run().expect_code(0);
+    let finished = Import::new(folder.root()).to(&out).run().expect_code(0);
     assert!(!finished.stderr.contains("config.yaml"), "{}", finished.stderr);
     has_all(&points_of(&out), &["train.loss{}=2", "train.global_step{}=3"]);
 }
@@ -298,7 +298,7 @@ fn summary_lists_the_keys_of_a_mapping_and_what_no_record_has() {
     let log = folder.file("a.log", "itr=1 loss=2.5 foo=3 kind=a\n");
     let import = |mapping: &str| {
         let mapping = folder.file("mapping.yaml", mapping);
-        Import::of(&log).arg("--mapping").arg(mapping).to("-").run()
+        Import::new(&log).arg("--mapping").arg(mapping).to("-").run()
     };
     let rows = "values: [{key: loss, metric: train.loss}, {key: lr, metric: train.learning_rate}]\n";
     let mapping = format!("format: keyvalue\nstep: iter\ntime: at\n{rows}");

@@ -71,9 +71,9 @@ fn expect_drawn(name: &str, make_trace: &mut Command, arguments: &[&str]) {
     }
     let folder = Folder::new();
     let trace = folder.path("steps.pftrace");
-    Finished::of(make_trace.arg(&trace)).expect_code(0);
+    Finished::run(make_trace.arg(&trace)).expect_code(0);
     let mut check = Command::new("python3");
     check.arg(picture("draw.py")).arg(&trace).args(arguments);
     // docs/picture/README.md has the command that draws it.
-    Finished::of(check.arg("--check").arg(picture(name))).expect_code(0);
+    Finished::run(check.arg("--check").arg(picture(name))).expect_code(0);
 }

@@ -18,7 +18,7 @@ const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "
 #[test]
 fn dash_means_stdin_and_stdout() {
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
-    let finished = Import::of("-").to("-").run_with_input(&log).expect_code(0);
+    let finished = Import::new("-").to("-").run_with_input(&log).expect_code(0);
     let items = Items::parse(&finished.stdout);
     assert_eq!(items.values("train.loss").len(), 30);
     assert_eq!(finished.summary()["delivered"], items.len());
@@ -29,7 +29,7 @@ fn pipe_that_ends_within_a_record_delivers_earlier_records() {
     let folder = Folder::new();
     let out = folder.path("out.jsonl");
     let torn = format!("[\n  {STEP},\n  {}", &STEP[..STEP.len() / 2]);
-    let finished = Import::of("-")
+    let finished = Import::new("-")
         .to(&out)
         .run_with_input(torn.as_bytes())
         .expect_code(1);
@@ -57,9 +57,9 @@ fn pipe_that_pauses_before_its_run_name_is_awaited() {
     let folder = Folder::new();
     let log = corpus("maxtext/demo.stderr");
     let [complete, paused] = ["complete", "paused"].map(|name| folder.path(name).with_extension("jsonl"));
-    let import = Import::of(&log).arg("--run-id=paused").to(&complete);
+    let import = Import::new(&log).arg("--run-id=paused").to(&complete);
     import.run().expect_code(0);
-    let import = Import::of("-").arg("--run-id=paused").to(&paused).into_command();
+    let import = Import::new("-").arg("--run-id=paused").to(&paused).into_command();
     let script = "{ head -n 590 \"$0\"; sleep 0.3; tail -n +591 \"$0\"; } | \"$@\"";
     let output = Command::new("sh")
         .args(["-c", script])
@@ -80,7 +80,7 @@ fn a_line_of_a_gibibyte_is_skipped_in_bounded_memory() {
     const MAX_MEMORY_KIB: u64 = 200 * 1024;
     let folder = Folder::new();
     let out = folder.path("out.jsonl");
-    let mut fed = Fed::start(Import::of("-").to(&out));
+    let mut fed = Fed::start(Import::new("-").to(&out));
     fed.write(&format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \""));
     let chunk = "a".repeat(CHUNK);
     for _ in 0..CHUNKS {
@@ -97,7 +97,7 @@ fn a_line_of_a_gibibyte_is_skipped_in_bounded_memory() {
 
 #[test]
 fn closed_output_pipe_is_reported_without_a_panic() {
-    let mut command = Import::of(corpus("surogate/training_dense.json"))
+    let mut command = Import::new(corpus("surogate/training_dense.json"))
         .to("-")
         .into_command();
     let mut child = command
@@ -115,7 +115,7 @@ fn closed_output_pipe_is_reported_without_a_panic() {
 fn interrupted(log: &str) -> (Finished, Items) {
     let folder = Folder::new();
     let out = folder.path("out.jsonl");
-    let mut fed = Fed::start(Import::of("-").to(&out));
+    let mut fed = Fed::start(Import::new("-").to(&out));
     fed.write(log);
     wait_until("the first step is in the file", || {
         fs::read_to_string(&out).is_ok_and(|text| text.contains("train.loss"))

@@ -118,7 +118,7 @@ fn rank_option_overrides_the_environment_which_overrides_zero() {
     let log = folder.file("train.log", log(0));
     let rank_of = |arguments: &[&str], variables: &[(&str, &str)]| {
         let out = folder.path("out.jsonl");
-        let import = Import::of(&log).arg("--format=keyvalue").to(&out);
+        let import = Import::new(&log).arg("--format=keyvalue").to(&out);
         let import = arguments.iter().fold(import, Import::arg);
         let import = (variables.iter()).fold(import, |import, (name, value)| import.env(name, value));
         import.run().expect_code(0);
@@ -152,7 +152,7 @@ fn run_rank(folder: &Folder, rank: usize, variables: &[(&str, &str)]) -> (Finish
         .arg(log);
     command.env("RANK", rank.to_string()).env("WORLD_SIZE", "4");
     command.envs(variables.iter().copied());
-    let finished = Finished::of(&mut command);
+    let finished = Finished::run(&mut command);
     (finished.expect_code(0), Items::read(&out))
 }
 

@@ -14,7 +14,7 @@ fn import_output_conforms_to_the_registry() {
     for log in ["surogate/training_dense.json", "surogate/training_moe.json"] {
         for name in ["out.jsonl", "out.binpb"] {
             let file = folder.path(name);
-            let imported = Import::of(corpus(log)).to(&file).run().expect_code(0);
+            let imported = Import::new(corpus(log)).to(&file).run().expect_code(0);
             let finished = semconv(["check".as_ref(), file.as_os_str()]).expect_code(0);
             let delivered = &imported.summary()["delivered"];
             assert_eq!(finished.stdout, format!("{delivered} items, nothing found\n"));
@@ -49,7 +49,7 @@ fn check_samples(files: &[PathBuf]) -> usize {
     let out = folder.path("out.jsonl");
     let mut checked = 0;
     for path in files {
-        let imported = Import::of(path).to(&out).run();
+        let imported = Import::new(path).to(&out).run();
         // A Perfetto trace, an expectation, a note: a file of no known format is reported as such.
         if imported.stderr.contains("none of the formats") || imported.stdout.contains("none of the formats")
         {
@@ -88,7 +88,7 @@ fn every_golden_file_conforms_to_the_registry() {
 fn every_deviation_is_listed() {
     let folder = Folder::new();
     let file = folder.path("out.jsonl");
-    Import::of(corpus("surogate/training_dense.json"))
+    Import::new(corpus("surogate/training_dense.json"))
         .to(&file)
         .run()
         .expect_code(0);

@@ -124,7 +124,7 @@ fn timestamps_with_an_offset_are_not_shifted() {
     let folder = Folder::new();
     let text = "time=2026-11-21T12:00:00Z step=1 train.loss=2.5\ntime=2026-11-21T13:00:01+01:00 step=2 train.loss=2.5\n";
     let (log, out) = (folder.file("train.log", text), folder.path("out.jsonl"));
-    let import = Import::of(log)
+    let import = Import::new(log)
         .arg("--format=keyvalue")
         .arg("--timezone=America/New_York");
     let finished = import.to(&out).run().expect_code(0);
@@ -207,7 +207,7 @@ fn output_of_run_is_read_in_the_timezone_of_its_environment() {
         .arg("--")
         .arg("cat")
         .arg(log);
-    let finished = Finished::of(&mut run).expect_code(0);
+    let finished = Finished::run(&mut run).expect_code(0);
     finished.expect_words(&["times without a zone read in America/New_York (from the clock"]);
     assert_eq!(instants(&Items::read(&out)), expected);
 }
@@ -224,7 +224,7 @@ fn unknown_timezone_is_rejected_with_an_example() {
     let text = "sources: {a: {logs: {paths: [train.log], timezone: Mars/Olympus}}}\n";
     let config = folder.file("pulsetrain.yaml", text);
     let mut check = command(["agent", "--check"]);
-    Finished::of(check.arg("--config").arg(config))
+    Finished::run(check.arg("--config").arg(config))
         .expect_code(2)
         .expect_words(&["pulsetrain.yaml:1:", "timezone", "Mars/Olympus"]);
 }

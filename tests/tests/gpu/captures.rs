@@ -180,7 +180,7 @@ fn assert_like(capture: &str, scenario: &str) {
          compute_capability.minor: {}\n{readings}",
         cells["name"], capability.0, capability.1
     );
-    let (_fake, watch) = Watch::of(scenario, &changes);
+    let (_fake, watch) = Watch::scenario(scenario, &changes);
     watch.wait_any("gpu.memory.used", &[]);
     watch.wait_passes(5);
     let missing: Vec<String> = watch

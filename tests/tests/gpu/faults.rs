@@ -130,7 +130,7 @@ fn hot_plugged_gpu_is_found_without_a_restart() {
 
 #[test]
 fn pass_longer_than_two_intervals_ends_no_series() {
-    let (_fake, watch) = Watch::of("slow", "");
+    let (_fake, watch) = Watch::scenario("slow", "");
     let last = [("gpu.index", "7"), ("gpu.task", "general")];
     watch.wait_any("gpu.utilization", &last);
     let source = [("pulsetrain.source.name", "nvml")];

@@ -38,7 +38,7 @@ fn power_switches_between_readings_without_overlapping_series() {
 
 #[test]
 fn gpu_without_instant_power_uses_the_average_for_both_metrics() {
-    let (_fake, watch) = Watch::of("missing_symbols", "gpus: {count: 1}");
+    let (_fake, watch) = Watch::scenario("missing_symbols", "gpus: {count: 1}");
     let power = watch.wait_any("gpu.power", &of_reading("average"));
     let average = watch.wait_any("gpu.average_power", &[("gpu.index", "0")]);
     assert_eq!((power.value, average.value), (500.0, 500.0));
@@ -50,7 +50,7 @@ fn gpu_without_instant_power_uses_the_average_for_both_metrics() {
 fn a100_reports_only_instant_power() {
     // Without the fields of newer drivers there is one call, which returns instantaneous power on this chip.
     for driver in ["", "missing_symbols: [nvmlDeviceGetFieldValues]"] {
-        let (_fake, watch) = Watch::of("a100x8", &format!("gpus: {{count: 1}}\n{driver}"));
+        let (_fake, watch) = Watch::scenario("a100x8", &format!("gpus: {{count: 1}}\n{driver}"));
         let power = watch.wait_any("gpu.power", &of_reading("instant"));
         assert_eq!(power.value, 500.0);
         watch.wait_passes(2);

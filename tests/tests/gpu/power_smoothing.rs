@@ -61,7 +61,7 @@ fn metric(name: &str) -> String {
 
 #[test]
 fn power_smoothing_values_are_in_base_units_for_a_privileged_reader() {
-    let (_fake, watch) = Watch::of("gb200", "");
+    let (_fake, watch) = Watch::scenario("gb200", "");
     watch.expect_all(PRIVILEGED);
     for (name, unit) in METRICS {
         let points = watch.points(&metric(name), &[FIRST]);
@@ -74,7 +74,7 @@ fn power_smoothing_values_are_in_base_units_for_a_privileged_reader() {
 #[test]
 fn unset_power_smoothing_setting_and_floor_above_ceiling_have_no_value() {
     let readings = "gpus: {count: 1, all: {readings: {power_smoothing.lifetime_percent: 4096}}}";
-    let (_fake, watch) = Watch::of("gb200", readings);
+    let (_fake, watch) = Watch::scenario("gb200", readings);
     let admin = ("gpu.power_smoothing.setting", "admin_override");
     watch.wait_any(&metric("ramp_rate"), &[admin]);
     watch.wait_passes(3);
@@ -107,7 +107,7 @@ fn power_smoothing_without_privileges_is_absent_and_reports_one_reason() {
     }
     for scenario in ["b200x8", "gb200"] {
         let restricted = "gpus: {all: {readings: {power_smoothing.restricted: 1}}}";
-        let (_fake, watch) = Watch::of(scenario, restricted);
+        let (_fake, watch) = Watch::scenario(scenario, restricted);
         let is_refused = |notice: &GpuNotice| {
             let GpuNotice::Unavailable { reason, metrics, .. } = notice else {
                 return false;

@@ -44,7 +44,7 @@ fn mps_clients_are_listed_on_the_gpu() {
 
 #[test]
 fn mig_processes_are_listed_when_listing_the_gpu_is_restricted() {
-    let (_fake, watch) = Watch::of("mig", r#"gpus: {each: {"0": {readings: {mig.restricted: 1}}}}"#);
+    let (_fake, watch) = Watch::scenario("mig", r#"gpus: {each: {"0": {readings: {mig.restricted: 1}}}}"#);
     let memory = watch.wait_any("gpu.process.memory", &busy("5102")[..2]);
     assert_eq!(memory.value, 34_359_738_368.0);
     let gpu = &watch.inventory().gpus[0];
@@ -83,7 +83,7 @@ fn mig_instance_xid_errors_are_counted_only_when_permitted() {
 gpus: {{each: {{"0": {{readings: {{mig.restricted: 1}}}}}}}}"#
     );
     for (patch, is_seen) in [(events, true), (restricted.as_str(), false)] {
-        let (fake, watch) = Watch::of("mig", patch);
+        let (fake, watch) = Watch::scenario("mig", patch);
         watch.wait_value("gpu.xid_errors", &[("gpu.xid.code", "79")], 0.0);
         fake.at(10.0);
         watch.wait_value("gpu.xid_errors", &[("gpu.xid.code", "79")], 1.0);
@@ -106,7 +106,7 @@ fn process_list_falls_back_to_v2_when_v3_is_flawed_or_missing() {
     let is_third = |call: &&NvmlCall| call.name.ends_with("RunningProcesses_v3");
     let third = calls.iter().find(is_third);
     assert!(third.is_none(), "{third:?} writes beyond its list");
-    let (_old, watch) = Watch::of("geforce", "");
+    let (_old, watch) = Watch::scenario("geforce", "");
     let memory = watch.wait_any("gpu.process.memory", &busy("2202")[..2]);
     assert_eq!(memory.value, 8_589_934_592.0);
 }

@@ -110,7 +110,7 @@ fn fifth_generation_nvlinks_report_packets_bit_errors_and_recoveries() {
 
 #[test]
 fn nvlink_counters_are_read_per_link_when_the_driver_has_no_totals() {
-    let (_fake, watch) = Watch::of("b200x8", "gpus: {count: 1, all: {readings: {nvlink.no_sums: 1}}}");
+    let (_fake, watch) = Watch::scenario("b200x8", "gpus: {count: 1, all: {readings: {nvlink.no_sums: 1}}}");
     let fifth = [("gpu.link.index", "5"), ("error.type", "recovery_attempt")];
     watch.wait_value("gpu.nvlink.errors", &fifth, 3.0);
     let last = [("gpu.link.index", "17"), ("gpu.nvlink.fec_bin", "1")];
@@ -119,7 +119,7 @@ fn nvlink_counters_are_read_per_link_when_the_driver_has_no_totals() {
 
 #[test]
 fn fifth_generation_nvlink_counters_are_summed_over_links_by_default() {
-    let (_fake, watch) = Watch::of("b200x8", "gpus: {count: 1}");
+    let (_fake, watch) = Watch::scenario("b200x8", "gpus: {count: 1}");
     // Eighteen links. The fifth has higher values of some counters: 17 * 400 + 7000 blocks.
     let sums = "\
 gpu.nvlink.io{gpu.io.direction=transmit} 18000

@@ -55,18 +55,18 @@ pub(crate) fn config_with(fake: &FakeNvml, semconv: GpuSemconv) -> GpuConfig {
 
 impl Watch {
     /// Starts a driver with a scenario and changes to it, and a source that reads it.
-    pub(crate) fn of(scenario: &str, changes: &str) -> (FakeNvml, Self) {
+    pub(crate) fn scenario(scenario: &str, changes: &str) -> (FakeNvml, Self) {
         let fake = FakeNvml::with(scenario, changes);
         let watch = Self::start(config(&fake));
         (fake, watch)
     }
 
-    /// As [`of`](Self::of), with changes to eight H100.
+    /// As [`scenario`](Self::scenario), with changes to eight H100.
     pub(crate) fn of_h100(changes: &str) -> (FakeNvml, Self) {
-        Self::of("h100x8", changes)
+        Self::scenario("h100x8", changes)
     }
 
-    /// As [`of`](Self::of), with a clock that runs.
+    /// As [`scenario`](Self::scenario), with a clock that runs.
     pub(crate) fn running(scenario: &str, changes: &str) -> (FakeNvml, Self) {
         let fake = FakeNvml::with(scenario, changes);
         fake.run_from(0.0);

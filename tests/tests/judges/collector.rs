@@ -85,7 +85,7 @@ fn nothing_arrives_without_a_client_certificate() {
     let program = some_or_return!(Judge::Collector.require_or_skip());
     let certificates = Certificates::generate();
     let collector = Collector::start_with_tls(&program, &certificates);
-    let finished = Import::of(corpus(LOGS[0]))
+    let finished = Import::new(corpus(LOGS[0]))
         .to(format!("https://{}", collector.http()))
         .env("OTEL_EXPORTER_OTLP_CERTIFICATE", certificates.authority())
         .env("OTEL_EXPORTER_OTLP_TIMEOUT", "2000")
@@ -107,7 +107,7 @@ fn nan_loss_arrives_at_the_collector_as_nan() {
     let log = folder.file("training.json", format!("[\n  {record}\n]\n"));
     for protocol in ["http/protobuf", "http/json"] {
         let collector = Collector::start(&program);
-        let import = Import::of(&log)
+        let import = Import::new(&log)
             .to(http(&collector))
             .env("OTEL_EXPORTER_OTLP_PROTOCOL", protocol);
         import.run().expect_code(0);
@@ -125,7 +125,7 @@ fn arrives(url: impl Fn(&Collector) -> String, environment: &[(&str, &str)]) {
     let program = some_or_return!(Judge::Collector.require_or_skip());
     for log in LOGS {
         let collector = Collector::start(&program);
-        let mut import = Import::of(corpus(log)).to(url(&collector));
+        let mut import = Import::new(corpus(log)).to(url(&collector));
         for (name, value) in environment {
             import = import.env(name, value);
         }
@@ -139,7 +139,7 @@ fn arrives_over_tls(url: impl Fn(&Collector) -> String) {
     let (certificate, key) = certificates.client();
     for log in LOGS {
         let collector = Collector::start_with_tls(&program, &certificates);
-        let import = Import::of(corpus(log))
+        let import = Import::new(corpus(log))
             .to(url(&collector))
             .env("OTEL_EXPORTER_OTLP_CERTIFICATE", certificates.authority())
             .env("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", &certificate)

@@ -163,7 +163,7 @@ fn read_by(python: &Path, text: &str) -> Finished {
     let folder = Folder::new();
     let mut read = Command::new(python);
     read.arg(Judge::PythonSdk.folder().join("read_otlp.py"));
-    Finished::of(read.arg(folder.file("in.jsonl", text)))
+    Finished::run(read.arg(folder.file("in.jsonl", text)))
 }
 
 /// Returns one message on one line: a NaN point with an exemplar.

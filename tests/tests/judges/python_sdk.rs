@@ -22,7 +22,7 @@ fn python_otlp_classes_read_a_nan_loss_as_nan() {
     let text = fs::read_to_string(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let text = text.replacen(r#""loss": 4.23"#, r#""loss": nan"#, 1);
     let log = folder.file("training.json", text);
-    Import::of(log).to(&lines).to(&frames).run().expect_code(0);
+    Import::new(log).to(&lines).to(&frames).run().expect_code(0);
     assert!(fs::read_to_string(&lines).is_ok_and(|text| text.contains(r#""asDouble":"NaN""#)));
     for items in [Items::read(&lines), read(&python, &lines), read(&python, &frames)] {
         let losses = items.values("train.loss");
@@ -35,7 +35,7 @@ fn both_files_are_read(log: &str) {
     let python = some_or_return!(Judge::PythonSdk.require_or_skip());
     let folder = Folder::new();
     let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path(name));
-    Import::of(corpus(log))
+    Import::new(corpus(log))
         .to(&lines)
         .to(&frames)
         .run()
@@ -48,6 +48,6 @@ fn both_files_are_read(log: &str) {
 
 fn read(python: &Path, file: &Path) -> Items {
     let script = Judge::PythonSdk.folder().join("read_otlp.py");
-    let finished = Finished::of(Command::new(python).arg(script).arg(file));
+    let finished = Finished::run(Command::new(python).arg(script).arg(file));
     Items::parse(&finished.expect_code(0).stdout)
 }

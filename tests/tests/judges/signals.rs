@@ -19,7 +19,7 @@ fn complete_log() -> Items {
 }
 
 fn import() -> Import {
-    Import::of(corpus(LOG)).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+    Import::new(corpus(LOG)).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
 }
 
 fn paths(endpoint: &FakeEndpoint) -> Vec<String> {
@@ -193,7 +193,7 @@ fn jaeger_and_prometheus_each_receive_their_signal_and_nothing_is_lost() {
     let start_prometheus = || Prometheus::start(&prometheus, &[], &[]);
     let receiver = start_prometheus();
     let metrics = format!("{}/api/v1/otlp", receiver.url());
-    let finished = Import::of(corpus(LOG))
+    let finished = Import::new(corpus(LOG))
         .to(format!("traces={}", jaeger.otlp()))
         .to(format!("metrics={metrics}"))
         .run()

@@ -87,7 +87,7 @@ fn job_with(fault: &'static FaultRow, seed: u64) -> DemoConfig {
         gpu_interval: Duration::from_secs(if seed == 0 { 1 } else { 5 }),
         faults: vec![Fault {
             step: Some(step),
-            ..Fault::of(fault)
+            ..Fault::from_row(fault)
         }],
         ..DemoConfig::default()
     }

@@ -48,10 +48,10 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// The readiness of the agent, and the failing sinks; clones share the state.
 #[derive(Clone, Debug)]
-pub(crate) struct Readiness(Arc<Mutex<State>>);
+pub(crate) struct Readiness(Arc<Mutex<HealthState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct HealthState {
     /// The reason why the agent is not ready; `None` if it is ready.
     reason: Option<Problem>,
     /// The failing sinks, each with its problem. They do not affect readiness while the queues have room.
@@ -61,9 +61,9 @@ struct State {
 impl Readiness {
     /// Creates the state of an agent that is starting.
     pub(crate) fn starting() -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(HealthState {
             reason: Some("it starts".into()),
-            ..State::default()
+            ..HealthState::default()
         })))
     }
 
@@ -87,7 +87,7 @@ impl Readiness {
         self.state().failing = failing;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HealthState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -269,7 +269,7 @@ impl ReportedProblem {
     }
 }
 
-impl State {
+impl HealthState {
     fn report(&self) -> Answer {
         let reason = self.reason.iter();
         let failing = self.failing.iter();

@@ -141,7 +141,7 @@ impl Running {
                 .map_err(|error| Failure::failed(format!("the source {name}: {error}")))?;
         }
         running.start_gpus();
-        running.note_readiness();
+        running.record_readiness();
         Ok(running)
     }
 
@@ -162,9 +162,9 @@ impl Running {
     }
 
     /// Records whether the last configuration that was read is active.
-    pub(super) fn note_reload(&self, has_succeeded: bool) {
+    pub(super) fn record_reload(&self, has_succeeded: bool) {
         if let Some(telemetry) = &self.telemetry {
-            telemetry.note_reload(has_succeeded);
+            telemetry.record_reload(has_succeeded);
         }
     }
 

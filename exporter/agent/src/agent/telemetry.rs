@@ -74,13 +74,13 @@ impl Telemetry {
         ingress: &Ingress,
     ) -> Self {
         let gauges = Arc::<SourceGauges>::default();
-        let exporter = IngressExporter::of(resource);
+        let exporter = IngressExporter::new(resource);
         let reader = PeriodicReader::builder(exporter.clone())
             .with_interval(NEVER)
             .build();
         let provider = SdkMeterProvider::builder()
             .with_reader(reader)
-            .with_view(resolution::of)
+            .with_view(resolution::view_for)
             .build();
         let meter = provider.meter("pulsetrain");
         let shared = Arc::new(Shared::new(provider, exporter.clone(), &meter, ledger));
@@ -122,8 +122,8 @@ impl Telemetry {
     }
 
     /// Reports this limit of the queue of a sink, in bytes.
-    pub(super) fn note_queue_limit(&self, queue: &str, bytes: usize) {
-        self.shared.ledger_metrics().note_queue_limit(queue, bytes);
+    pub(super) fn record_queue_limit(&self, queue: &str, bytes: usize) {
+        self.shared.ledger_metrics().record_queue_limit(queue, bytes);
     }
 
     /// Counts derived signals like the batches of a source of that name.
@@ -177,7 +177,7 @@ impl Telemetry {
     }
 
     /// Records whether the last configuration that was read is active.
-    pub(super) fn note_reload(&self, has_succeeded: bool) {
+    pub(super) fn record_reload(&self, has_succeeded: bool) {
         self.shared
             .last_reload_succeeded
             .store(has_succeeded, Ordering::Relaxed);

@@ -35,7 +35,7 @@ pub(super) fn expand(
         let content = read(&path).map_err(|error| {
             let message = Problem::new(format!("{} cannot be read: {error}", path.display()))
                 .with_remedy("check the path and its permissions");
-            Fault::at(file, Location::of(text, start), message)
+            Fault::at(file, Location::from_offset(text, start), message)
         })?;
         let name = format!("F{number:0width$}", width = reference.chars().count() - 1);
         expanded.push_str(&text[copied..start]);

@@ -59,7 +59,7 @@ impl Location {
     }
 
     /// Returns the place of an offset in a text.
-    pub(super) fn of(text: &str, offset: usize) -> Self {
+    pub(super) fn from_offset(text: &str, offset: usize) -> Self {
         let before = &text[..offset];
         let line = before.rsplit('\n').next().unwrap_or_default();
         Self {

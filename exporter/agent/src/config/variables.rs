@@ -20,7 +20,7 @@ pub(super) fn unset_variable<'a>(
     let braced = references(text).find(is_unset);
     let bare = bare_references(text).find(is_unset);
     let (offset, name) = braced.into_iter().chain(bare).min()?;
-    Some((Location::of(text, offset), name))
+    Some((Location::from_offset(text, offset), name))
 }
 
 /// Returns the name of each `$NAME` outside of comments and of `${...}`, with the offset of its dollar sign.

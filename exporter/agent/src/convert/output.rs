@@ -25,13 +25,13 @@ const NO_TELEMETRY: &str = "the inputs have no spans, metrics or log records";
 /// Writes messages, and the signals that are derived from them.
 pub(super) struct Output {
     path: PathBuf,
-    kind: Kind,
+    kind: OutputKind,
     derivation: Option<SignalsStage>,
     /// The number of written messages, including derived ones.
     messages: u64,
 }
 
-enum Kind {
+enum OutputKind {
     Perfetto {
         mapper: Box<PerfettoMapper>,
         split: Option<u64>,
@@ -81,9 +81,9 @@ pub(super) struct WriteReport {
 
 impl Output {
     /// Returns the output for a file name.
-    pub(super) fn of(path: &Path, config: PerfettoConfig, split: Option<u64>) -> Result<Self, Failure> {
+    pub(super) fn for_path(path: &Path, config: PerfettoConfig, split: Option<u64>) -> Result<Self, Failure> {
         let kind = if trace::is_name(path) {
-            Kind::Perfetto {
+            OutputKind::Perfetto {
                 mapper: Box::new(PerfettoMapper::new(config)),
                 split,
                 few: None,
@@ -93,7 +93,7 @@ impl Output {
                 bytes: config.memory_bytes,
                 folder: config.temporary,
             };
-            Kind::OpenMetrics {
+            OutputKind::OpenMetrics {
                 history: Box::new(OpenMetricsHistory::new(&PrometheusConfig::default(), room)),
                 file: UnfinishedFile::create(&path).map_err(|error| cannot_write(&path, &error))?,
                 problems: Vec::new(),
@@ -107,7 +107,7 @@ impl Output {
             let is_standard_output = path.as_os_str() == "-";
             let format = match is_standard_output {
                 true => Ok(FileFormat::JsonLines),
-                false => FileFormat::of(path),
+                false => FileFormat::from_path(path),
             };
             let format = format.map_err(|_| {
                 Failure::usage(format!(
@@ -120,7 +120,7 @@ impl Output {
                 true => UnfinishedFile::standard_output(),
                 false => UnfinishedFile::create(path),
             };
-            Kind::Otlp {
+            OutputKind::Otlp {
                 file: file.map_err(|error| cannot_write(path, &error))?,
                 format,
                 items: BTreeMap::new(),
@@ -156,7 +156,7 @@ impl Output {
         let (signal, bytes) = (message.signal(), message.bytes());
         self.messages += 1;
         match &mut self.kind {
-            Kind::Perfetto { mapper, few, .. } => {
+            OutputKind::Perfetto { mapper, few, .. } => {
                 let has_too_many = match few {
                     Some(few) => !few.add(message)?,
                     None => false,
@@ -166,7 +166,7 @@ impl Output {
                 }
                 mapper.add(signal, bytes.clone()).map_err(Failure::failed)
             }
-            Kind::Otlp {
+            OutputKind::Otlp {
                 file,
                 format,
                 items,
@@ -186,7 +186,7 @@ impl Output {
                 file.write_all(&frame)
                     .map_err(|error| cannot_write(&self.path, &error))
             }
-            Kind::OpenMetrics {
+            OutputKind::OpenMetrics {
                 history,
                 problems,
                 left_out,
@@ -210,7 +210,7 @@ impl Output {
     /// Draws each trace on its own row and returns `true`, unless the output is not a trace or must be convertible back.
     /// Must be called before the first delivery.
     pub(super) fn draw_by_trace(&mut self) -> bool {
-        if let Kind::Perfetto { mapper, .. } = &mut self.kind
+        if let OutputKind::Perfetto { mapper, .. } = &mut self.kind
             && mapper.config().attributes != AttributePolicy::Full
         {
             let config = PerfettoConfig {
@@ -226,7 +226,7 @@ impl Output {
     /// Draws each trace on its own row if at most `most` traces are delivered. Until then, both drawings share the memory.
     /// Must be called before the first delivery.
     pub(super) fn draw_few_by_trace(&mut self, most: usize) {
-        if let Kind::Perfetto { mapper, few, .. } = &mut self.kind
+        if let OutputKind::Perfetto { mapper, few, .. } = &mut self.kind
             && mapper.config().attributes != AttributePolicy::Full
         {
             let config = PerfettoConfig {
@@ -273,7 +273,7 @@ impl Output {
         };
         let mut most = u64::MAX;
         match self.kind {
-            Kind::Perfetto { mapper, split, few } => {
+            OutputKind::Perfetto { mapper, split, few } => {
                 let few = few.filter(|few| !few.ids.is_empty());
                 written.is_by_trace = few.is_some();
                 let mapper = few.map_or(*mapper, |few| few.mapper);
@@ -287,14 +287,14 @@ impl Output {
                 }
                 written.mapped = Some(summary);
             }
-            Kind::Otlp {
+            OutputKind::Otlp {
                 file, items, bytes, ..
             } => {
                 (written.items, written.bytes) = (items, bytes);
                 file.finish().map_err(|error| cannot_write(&path, &error))?;
                 written.files = vec![path];
             }
-            Kind::OpenMetrics {
+            OutputKind::OpenMetrics {
                 history,
                 mut file,
                 problems,

@@ -7,13 +7,13 @@ use indicatif::ProgressBar;
 use crate::progress_bar;
 
 /// A progress bar, which is hidden if there is no terminal.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct ConvertProgress(ProgressBar);
 
-impl Progress {
+impl ConvertProgress {
     /// Creates a bar for these inputs.
-    pub(crate) fn of(inputs: &[PathBuf], quiet: bool) -> Self {
+    pub(crate) fn for_inputs(inputs: &[PathBuf], quiet: bool) -> Self {
         let sizes = inputs.iter().map(|path| progress_bar::size(path));
-        Self(progress_bar::of(sizes, quiet).unwrap_or_else(ProgressBar::hidden))
+        Self(progress_bar::for_sizes(sizes, quiet).unwrap_or_else(ProgressBar::hidden))
     }
 
     /// Counts the bytes that are read from an input.

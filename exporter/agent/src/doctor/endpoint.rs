@@ -44,7 +44,7 @@ const NAMED_BY: [&str; 4] = [
 const SWITCHES: &str = "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER";
 
 /// A receiver to check.
-pub(super) struct Target {
+pub(super) struct EndpointTarget {
     pub(super) config: OtlpConfig,
     origin: Origin,
 }
@@ -65,7 +65,7 @@ pub(super) fn targets(
     arguments: &DoctorArguments,
     config: Option<&Config>,
     findings: &mut Findings,
-) -> Result<Vec<Target>, Failure> {
+) -> Result<Vec<EndpointTarget>, Failure> {
     if !arguments.to.is_empty() {
         return arguments
             .to
@@ -89,7 +89,7 @@ pub(super) fn targets(
         Origin::Default
     };
     match OtlpConfig::from_env(variable) {
-        Ok(config) => Ok(vec![Target { config, origin }]),
+        Ok(config) => Ok(vec![EndpointTarget { config, origin }]),
         Err(first) => {
             for problem in faults_of_variables(first.problem()) {
                 findings.add(
@@ -123,7 +123,7 @@ fn faults_of_variables(first: Problem) -> Vec<Problem> {
 }
 
 /// Returns the sinks of a configuration; an invalid sink is reported with the configuration.
-fn of_config(config: &Config) -> Vec<Target> {
+fn of_config(config: &Config) -> Vec<EndpointTarget> {
     let sinks = config.sinks.iter().filter_map(|(_, sink)| match sink {
         SinkConfig::Otlp(otlp) => topology::otlp_config(otlp).ok(),
         _ => None,
@@ -134,15 +134,15 @@ fn of_config(config: &Config) -> Vec<Target> {
         .collect()
 }
 
-fn named(config: OtlpConfig) -> Target {
-    Target {
+fn named(config: OtlpConfig) -> EndpointTarget {
+    EndpointTarget {
         config,
         origin: Origin::Named,
     }
 }
 
 /// Sends an empty request of each signal, and compares the clocks.
-pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Findings) {
+pub(super) async fn check(target: &EndpointTarget, timeout: Duration, findings: &mut Findings) {
     let mut sink = match OtlpSink::new(&target.config) {
         Ok(sink) => sink,
         Err(error) => {
@@ -200,7 +200,7 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
 }
 
 /// Returns whether a finding about the variables of the receiver of a signal explains why it fails.
-fn is_explained(target: &Target, signal: Signal, findings: &Findings) -> bool {
+fn is_explained(target: &EndpointTarget, signal: Signal, findings: &Findings) -> bool {
     let own = format!(
         "OTEL_EXPORTER_OTLP_{}_ENDPOINT",
         signal.as_str().to_ascii_uppercase()
@@ -223,7 +223,7 @@ struct Failed {
     is_answer: bool,
 }
 
-fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, findings: &mut Findings) {
+fn report(target: &EndpointTarget, place: Subject, outcome: Result<String, Failed>, findings: &mut Findings) {
     match outcome {
         Ok(what) => findings.fine(place, what),
         Err(failed) if failed.is_accepted => findings.warn(place, failed.what, OTHER_ANSWER),
@@ -321,7 +321,7 @@ fn environment_place() -> Subject {
 }
 
 /// Returns the address of a receiver for messages, with its path if it has one.
-pub(super) fn place(target: &Target, signal: Signal) -> Subject {
+pub(super) fn place(target: &EndpointTarget, signal: Signal) -> Subject {
     let config = target.config.signal(signal);
     let mut text = config.endpoint.to_string();
     if config.protocol == Protocol::Grpc {
@@ -331,7 +331,7 @@ pub(super) fn place(target: &Target, signal: Signal) -> Subject {
 }
 
 /// Returns the host, the port and the protocol of a receiver.
-fn host(target: &Target, signal: Signal) -> String {
+fn host(target: &EndpointTarget, signal: Signal) -> String {
     let SignalConfig {
         endpoint, protocol, ..
     } = target.config.signal(signal);

@@ -21,7 +21,7 @@ use crate::{
 ///
 /// # Errors
 /// Returns an error for a format that accepts no mapping, and every fault of the file, each with its place.
-pub(crate) fn of(
+pub(crate) fn read(
     format: FormatChoice,
     file: Option<&Path>,
 ) -> Result<(Option<&'static LogFormat>, Arc<Mapping>), Failure> {

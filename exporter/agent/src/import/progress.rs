@@ -14,16 +14,16 @@ use pulsetrain_tail::LogInput;
 use crate::progress_bar;
 
 /// A progress bar, which is hidden if there is no terminal, and its updater.
-pub(super) struct Progress {
+pub(super) struct ImportProgress {
     bar: ProgressBar,
     watched: Arc<Mutex<Vec<Arc<AtomicU64>>>>,
     ticker: Option<tokio::task::JoinHandle<()>>,
 }
 
-impl Progress {
+impl ImportProgress {
     /// Creates a bar for these inputs.
-    pub(super) fn of(inputs: &[LogInput], quiet: bool) -> Self {
-        let bar = progress_bar::of(inputs.iter().map(size), quiet);
+    pub(super) fn for_inputs(inputs: &[LogInput], quiet: bool) -> Self {
+        let bar = progress_bar::for_sizes(inputs.iter().map(size), quiet);
         let watched = Arc::default();
         let ticker = bar
             .clone()

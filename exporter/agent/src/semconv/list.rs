@@ -4,29 +4,29 @@ use std::fmt::Write;
 
 use pulsetrain_semconv::{attribute, event, metric, span};
 
-use crate::cli::Kind;
+use crate::cli::DefinitionKind;
 
 /// Formats one name per line: kind, name, unit and instrument of a metric, brief.
-pub(super) fn list(kind: Option<Kind>) -> String {
+pub(super) fn list(kind: Option<DefinitionKind>) -> String {
     let wanted = |candidate| kind.is_none_or(|kind| kind == candidate);
     let mut lines: Vec<[String; 4]> = Vec::new();
-    if wanted(Kind::Metric) {
+    if wanted(DefinitionKind::Metric) {
         lines.extend(metric::ALL.iter().map(|metric| {
             let kind = format!("{} {}", metric.instrument.as_str(), metric.unit);
             ["metric".into(), metric.name.into(), kind, metric.brief.into()]
         }));
     }
-    if wanted(Kind::Attribute) {
+    if wanted(DefinitionKind::Attribute) {
         lines.extend(
             attribute::ALL
                 .iter()
                 .map(|it| line("attribute", it.name, it.brief)),
         );
     }
-    if wanted(Kind::Span) {
+    if wanted(DefinitionKind::Span) {
         lines.extend(span::ALL.iter().map(|it| line("span", it.name, it.brief)));
     }
-    if wanted(Kind::Event) {
+    if wanted(DefinitionKind::Event) {
         lines.extend(event::ALL.iter().map(|it| line("event", it.name, it.brief)));
     }
     aligned(&lines)

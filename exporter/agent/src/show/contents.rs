@@ -38,7 +38,7 @@ impl Default for Contents {
 
 impl Contents {
     /// Reads a file to its end. Errors are left to the reader that shows the file.
-    pub(super) fn of(path: &Path) -> Self {
+    pub(super) fn from_path(path: &Path) -> Self {
         let mut contents = Self::default();
         let (options, room) = (
             RunOptions::default(),

@@ -50,7 +50,7 @@ pub(super) fn open(
         (OpenMode::Recover, None) => FileSink::append(path, config)?,
         (OpenMode::Append, journal) => FileSink::resume(path, journal.as_ref(), config)?,
     };
-    checkpointer.note_opened(&name);
+    checkpointer.record_opened(&name);
     let control = sink.control();
     checkpointer.sync_before_saving(&name, move || control.sync());
     if let Some(notice) = sink.notice() {

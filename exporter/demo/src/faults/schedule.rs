@@ -43,11 +43,11 @@ struct Scheduled {
     rank: usize,
     subject: Subject,
     draw: u64,
-    state: State,
+    state: FaultState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum FaultState {
     Waiting,
     Active { steps: u64, truth: usize },
     Over,
@@ -69,7 +69,7 @@ impl Schedule {
                 rank,
                 subject: subject(row, rank, &gpu_id),
                 draw: random.next(),
-                state: State::Waiting,
+                state: FaultState::Waiting,
             }
         };
         let faults = config.faults.iter().zip(config.fault_steps());
@@ -98,10 +98,10 @@ impl Schedule {
         let mut effects = Effects::none(self.ranks);
         for fault in self.faults.iter_mut().filter(|fault| fault.row.affects_steps()) {
             fault.end_when_over(step, now_unix_nanos, &mut self.truths);
-            if fault.state == State::Waiting && step >= fault.step {
+            if fault.state == FaultState::Waiting && step >= fault.step {
                 fault.begin(step, now_unix_nanos, &mut self.truths);
             }
-            if let State::Active { steps, .. } = &mut fault.state {
+            if let FaultState::Active { steps, .. } = &mut fault.state {
                 *steps += 1;
                 let steps = *steps;
                 fault.apply(steps, &mut effects);
@@ -117,7 +117,7 @@ impl Schedule {
         now_unix_nanos: UnixNanos,
     ) -> Option<(Interruption, u64)> {
         let is_due = |fault: &&mut Scheduled| {
-            fault.interruption().is_some() && fault.state == State::Waiting && step >= fault.step
+            fault.interruption().is_some() && fault.state == FaultState::Waiting && step >= fault.step
         };
         let fault = self.faults.iter_mut().find(is_due)?;
         fault.begin(step, now_unix_nanos, &mut self.truths);
@@ -141,18 +141,18 @@ impl Schedule {
     pub(crate) fn slows_checkpoint(&mut self, step: u64) -> bool {
         self.faults
             .iter()
-            .any(|fault| fault.slows_checkpoint() && fault.state == State::Waiting && step >= fault.step)
+            .any(|fault| fault.slows_checkpoint() && fault.state == FaultState::Waiting && step >= fault.step)
     }
 
     /// Records the slow checkpoint.
-    pub(crate) fn note_slow_checkpoint(
+    pub(crate) fn record_slow_checkpoint(
         &mut self,
         step: u64,
         start_unix_nanos: UnixNanos,
         end_unix_nanos: UnixNanos,
     ) {
         for fault in self.faults.iter_mut().filter(|fault| fault.slows_checkpoint()) {
-            if fault.state == State::Waiting && step >= fault.step {
+            if fault.state == FaultState::Waiting && step >= fault.step {
                 fault.begin(step, start_unix_nanos, &mut self.truths);
                 fault.end(step, end_unix_nanos, &mut self.truths);
             }
@@ -173,7 +173,7 @@ impl Scheduled {
     }
 
     fn begin(&mut self, step: u64, now_unix_nanos: UnixNanos, truths: &mut Vec<Truth>) {
-        self.state = State::Active {
+        self.state = FaultState::Active {
             steps: 0,
             truth: truths.len(),
         };
@@ -188,7 +188,7 @@ impl Scheduled {
     }
 
     fn end_when_over(&mut self, step: u64, now_unix_nanos: UnixNanos, truths: &mut [Truth]) {
-        if let State::Active { steps, .. } = self.state
+        if let FaultState::Active { steps, .. } = self.state
             && self.row.lasts > 0
             && steps >= self.row.lasts
         {
@@ -197,10 +197,10 @@ impl Scheduled {
     }
 
     fn end(&mut self, last_step: u64, now_unix_nanos: UnixNanos, truths: &mut [Truth]) {
-        if let State::Active { truth, .. } = self.state {
+        if let FaultState::Active { truth, .. } = self.state {
             truths[truth].last_step = Some(last_step);
             truths[truth].end_unix_nanos = Some(now_unix_nanos);
-            self.state = State::Over;
+            self.state = FaultState::Over;
         }
     }
 

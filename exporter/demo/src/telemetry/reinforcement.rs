@@ -1,6 +1,6 @@
 //! Records the values of reinforcement learning on rank 0: sample pool, rewards, policy, inference engines.
 
-use pulsetrain_otlp::{UnixNanos, write::Value};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue};
 use pulsetrain_semconv::{attribute, metric};
 
 use super::rank::Rank;
@@ -32,7 +32,7 @@ impl Rank {
             &metric::PERF_ROLLOUT_TIME,
             time_unix_nanos,
             rollout_seconds,
-            &[(&attribute::PERF_STATISTIC, Value::Text("sum"))],
+            &[(&attribute::PERF_STATISTIC, AttributeValue::Text("sum"))],
         );
         for (metric, statistic, value) in [
             (&metric::RL_TRAJECTORY_REWARD, "mean", values.reward.0),
@@ -44,7 +44,7 @@ impl Rank {
             (&metric::RL_STALENESS, "mean", values.staleness.0),
             (&metric::RL_STALENESS, "max", values.staleness.1),
         ] {
-            let attributes = [(&attribute::RL_STATISTIC, Value::Text(statistic))];
+            let attributes = [(&attribute::RL_STATISTIC, AttributeValue::Text(statistic))];
             self.recorder()
                 .record(metric, time_unix_nanos, value, &attributes);
         }
@@ -52,7 +52,7 @@ impl Rank {
             (&metric::INFERENCE_LATENCY, values.latency_seconds),
             (&metric::INFERENCE_COMPLETION_TOKENS, values.completion_length.0),
         ] {
-            let attributes = [(&attribute::INFERENCE_STATISTIC, Value::Text("mean"))];
+            let attributes = [(&attribute::INFERENCE_STATISTIC, AttributeValue::Text("mean"))];
             self.recorder()
                 .record(metric, time_unix_nanos, value, &attributes);
         }

@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{SpanParts, Value},
+    write::{AttributeValue, SpanParts},
 };
 use pulsetrain_record::{step_span, step_trace};
 use pulsetrain_semconv::{Metric, Span, attribute, metric, span};
@@ -130,14 +130,20 @@ impl Rank {
         let values = &step.values;
         let attributes = [
             step_attribute(step.step),
-            (&attribute::TRAIN_LOSS, Value::Double(values.loss)),
-            (&attribute::TRAIN_GRAD_NORM, Value::Double(values.grad_norm)),
+            (&attribute::TRAIN_LOSS, AttributeValue::Double(values.loss)),
+            (
+                &attribute::TRAIN_GRAD_NORM,
+                AttributeValue::Double(values.grad_norm),
+            ),
             (
                 &attribute::TRAIN_LEARNING_RATE,
-                Value::Double(values.learning_rate),
+                AttributeValue::Double(values.learning_rate),
             ),
-            (&attribute::TRAIN_EPOCH, Value::Double(values.epoch)),
-            (&attribute::TRAIN_TOKENS, Value::Int(values.tokens as i64)),
+            (&attribute::TRAIN_EPOCH, AttributeValue::Double(values.epoch)),
+            (
+                &attribute::TRAIN_TOKENS,
+                AttributeValue::Int(values.tokens as i64),
+            ),
         ];
         let own_attributes = if rank == 0 {
             &attributes[..]

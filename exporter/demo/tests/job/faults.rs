@@ -35,7 +35,7 @@ fn only(sent: &Sent) -> &Truth {
 }
 
 fn values<'a>(sent: &'a Sent, metric: &Metric) -> Vec<&'a Point> {
-    sent.of(metric).collect()
+    sent.points(metric).collect()
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_inference_bottleneck_empties_the_pool_and_lets_training_wait() {
 fn a_loss_is_nan_from_its_step_on() {
     let sent = run(100, &["nan-loss@60"]);
     for metric in [&metric::TRAIN_LOSS, &metric::TRAIN_GRAD_NORM] {
-        let is_nan: Vec<bool> = sent.of(metric).map(|point| point.value.is_nan()).collect();
+        let is_nan: Vec<bool> = sent.points(metric).map(|point| point.value.is_nan()).collect();
         assert_eq!(is_nan.len(), 100);
         assert_eq!(is_nan.iter().position(|is| *is), Some(59));
         assert!(is_nan[59..].iter().all(|is| *is));
@@ -91,7 +91,7 @@ fn a_loss_is_nan_from_its_step_on() {
 #[test]
 fn a_gradient_spike_is_over_after_two_steps() {
     let sent = run(100, &["gradient-spike@60"]);
-    let norms = sent.of(&metric::TRAIN_GRAD_NORM).map(|point| point.value);
+    let norms = sent.points(&metric::TRAIN_GRAD_NORM).map(|point| point.value);
     let norms: Vec<f64> = norms.collect();
     let before = norms[30..59].iter().copied().fold(0.0, f64::max);
     assert!(norms[59] > 10.0 * before && norms[60] > 10.0 * before);
@@ -108,7 +108,7 @@ fn a_throttled_gpu_is_hot_and_its_rank_slow() {
     };
     let late = |point: &&Point| point.time > truth.start_unix_nanos.saturating_add(Duration::from_secs(20));
     let of_gpu = |metric, own: bool| {
-        let of = sent.of(metric).filter(late);
+        let of = sent.points(metric).filter(late);
         of.filter(move |point| (point.attribute(&attribute::GPU_ID) == id) == own)
     };
     let (sensor, domain) = (&attribute::GPU_TEMPERATURE_SENSOR, &attribute::GPU_CLOCK_DOMAIN);
@@ -152,7 +152,9 @@ fn an_xid_error_is_an_event_and_an_increase_of_its_counter() {
     let (_, attributes) = events[0];
     assert_eq!(&attributes[attribute::GPU_ID.name], id);
     let code = &attributes[attribute::GPU_XID_CODE.name];
-    let errors = sent.of(&metric::GPU_XID_ERRORS).filter(|point| point.value > 0.0);
+    let errors = sent
+        .points(&metric::GPU_XID_ERRORS)
+        .filter(|point| point.value > 0.0);
     let series: BTreeSet<_> = errors
         .map(|point| {
             let of = |attribute| point.attribute(attribute).to_owned();
@@ -173,11 +175,11 @@ fn a_lost_gpu_ends_its_series_and_its_run_restarts_from_the_last_checkpoint() {
     let start = truth.start_unix_nanos.saturating_add(Duration::from_millis(1500));
     let within = |point: &&Point| (start..end).contains(&point.time);
     let of_gpu = |point: &&Point| point.attribute(&attribute::GPU_ID) == id;
-    let power = || sent.of(&metric::GPU_POWER).filter(of_gpu);
+    let power = || sent.points(&metric::GPU_POWER).filter(of_gpu);
     assert_eq!(power().filter(within).count(), 0, "a lost GPU gives no reading");
     let mut ended = sent.points.iter().filter(of_gpu).filter(|point| point.is_ended);
     assert!(ended.any(|point| point.metric == metric::GPU_POWER.name));
-    let mut faults = sent.of(&metric::GPU_FAULT_ACTIVE).filter(of_gpu);
+    let mut faults = sent.points(&metric::GPU_FAULT_ACTIVE).filter(of_gpu);
     assert!(faults.any(|point| point.attribute(&attribute::GPU_FAULT) == "lost" && point.value == 1.0));
     assert_restarted(&sent, truth, 51);
     assert!(power().any(|point| point.time > end));
@@ -211,7 +213,7 @@ fn gpus_during(sent: &Sent, truth: &Truth) -> (Vec<f64>, Vec<f64>) {
     let after = |wait| start.saturating_add(wait);
     let within = after(Duration::from_nanos(1))..after(Duration::from_secs(50));
     let of = |metric: &Metric, task: &str| {
-        let points = sent.of(metric).filter(|point| within.contains(&point.time));
+        let points = sent.points(metric).filter(|point| within.contains(&point.time));
         let of_task = points.filter(|point| point.attribute(&attribute::GPU_TASK) == task);
         of_task.map(|point| point.value).collect::<Vec<_>>()
     };
@@ -408,7 +410,7 @@ fn of_gpu(sent: &Sent, metric: &Metric, (attribute, value): (&Attribute, &str), 
     let Subject::Gpu { id, .. } = &sent.truth[0].subject else {
         panic!("{:?}", sent.truth)
     };
-    let points = sent.of(metric).filter(|point| point.time <= end);
+    let points = sent.points(metric).filter(|point| point.time <= end);
     let of_series = points.filter(|point| {
         (point.attribute(&attribute::GPU_ID) == id) == own && point.attribute(attribute) == value
     });

@@ -86,7 +86,10 @@ fn steps_vary_by_a_few_percent_and_the_loss_falls() {
     let [low, middle, high] = [1, 5, 9].map(|tenths| durations[durations.len() * tenths / 10]);
     assert!((middle - 0.5).abs() < 0.05, "{middle}");
     assert!(high / low < 1.15, "{low} to {high}");
-    let losses: Vec<f64> = sent.of(&metric::TRAIN_LOSS).map(|point| point.value).collect();
+    let losses: Vec<f64> = sent
+        .points(&metric::TRAIN_LOSS)
+        .map(|point| point.value)
+        .collect();
     assert_eq!(losses.len(), 400);
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
     assert!(mean(&losses[..20]) > 1.3 * mean(&losses[380..]));
@@ -101,9 +104,9 @@ fn run_lifecycle_emits_its_spans() {
     assert_eq!(count(&span::TRAIN_CHECKPOINT_SAVE), 4 * 4);
     assert_eq!(count(&span::EVAL_RUN), 4 * 2);
     assert_eq!(count(&span::TRAIN_CHECKPOINT_LOAD), 0);
-    assert_eq!(sent.of(&metric::EVAL_LOSS).count(), 2);
+    assert_eq!(sent.points(&metric::EVAL_LOSS).count(), 2);
     let planned: BTreeSet<_> = sent
-        .of(&metric::TRAIN_PLANNED_STEPS)
+        .points(&metric::TRAIN_PLANNED_STEPS)
         .map(|point| point.value as u64)
         .collect();
     assert_eq!(planned, BTreeSet::from([200]));
@@ -112,7 +115,10 @@ fn run_lifecycle_emits_its_spans() {
 #[test]
 fn constant_metrics_are_resent_every_minute() {
     let sent = sent(config(300));
-    let times: Vec<UnixNanos> = sent.of(&metric::RUN_DEVICES).map(|point| point.time).collect();
+    let times: Vec<UnixNanos> = sent
+        .points(&metric::RUN_DEVICES)
+        .map(|point| point.time)
+        .collect();
     assert_eq!(times.len(), 3);
     for pair in times.windows(2) {
         let seconds = pair[1].nanos_since(pair[0]) / 1_000_000_000;
@@ -128,7 +134,7 @@ fn gpus_of_every_host_carry_their_rank() {
     };
     let sent = sent(config);
     let mut seen = BTreeSet::new();
-    for point in sent.of(&metric::GPU_POWER) {
+    for point in sent.points(&metric::GPU_POWER) {
         let host = point.resource[attribute::HOST_NAME.name].clone();
         let index: i64 = point.attribute(&attribute::GPU_INDEX).parse().unwrap();
         seen.insert((host, index, point.rank().unwrap()));
@@ -138,7 +144,7 @@ fn gpus_of_every_host_carry_their_rank() {
         assert_eq!((host, index), (format!("demo-node-{}", rank / 8), rank % 8));
     }
     let ids = |metric| {
-        let points = sent.of(metric);
+        let points = sent.points(metric);
         points
             .map(|point| point.attribute(&attribute::GPU_ID).to_owned())
             .collect::<BTreeSet<_>>()
@@ -158,7 +164,7 @@ fn healthy_reinforcement_learning_rarely_waits_and_syncs_weights() {
     assert!(waits < 0.05 * steps, "{waits} of {steps}");
     assert_eq!(sent.spans_of(&span::RL_WEIGHT_SYNC).count(), 400);
     assert_eq!(sent.spans_of(&span::RL_ROLLOUT).count(), 100);
-    assert!(sent.of(&metric::RL_TRAJECTORY_REWARD).count() > 0);
+    assert!(sent.points(&metric::RL_TRAJECTORY_REWARD).count() > 0);
 }
 
 #[test]

@@ -127,7 +127,7 @@ impl Sent {
     }
 
     /// The points of a metric, without those that end a series.
-    pub(crate) fn of<'a>(&'a self, metric: &Metric) -> impl Iterator<Item = &'a Point> {
+    pub(crate) fn points<'a>(&'a self, metric: &Metric) -> impl Iterator<Item = &'a Point> {
         let name = metric.name;
         self.points
             .iter()
@@ -136,7 +136,8 @@ impl Sent {
 
     /// The points of a metric of one rank.
     pub(crate) fn of_rank<'a>(&'a self, metric: &Metric, rank: i64) -> impl Iterator<Item = &'a Point> {
-        self.of(metric).filter(move |point| point.rank() == Some(rank))
+        self.points(metric)
+            .filter(move |point| point.rank() == Some(rank))
     }
 
     /// The spans of a name.

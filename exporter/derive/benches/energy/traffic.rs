@@ -3,7 +3,9 @@
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{Attribute, Encoded, Envelope, MetricsWriter, PointParts, SpanParts, SpansWriter, Value},
+    write::{
+        Attribute, AttributeValue, Encoded, Envelope, MetricsWriter, PointParts, SpanParts, SpansWriter,
+    },
 };
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{Instrument, Metric, attribute as a, metric as m, span};
@@ -72,9 +74,9 @@ pub(crate) fn first_tick() -> Batch {
 fn tick(second: u64) -> Batch {
     let mut writer = MetricsWriter::default();
     for gpu in 0..GPUS {
-        let (id, rank) = (IDS[gpu as usize], Value::Int(gpu as i64));
+        let (id, rank) = (IDS[gpu as usize], AttributeValue::Int(gpu as i64));
         let rank_attributes = [
-            (&a::GPU_ID, Value::Text(id)),
+            (&a::GPU_ID, AttributeValue::Text(id)),
             (&a::TRAIN_RUN_ID, "r".into()),
             (&a::TRAIN_RANK, rank),
         ];
@@ -104,7 +106,7 @@ fn tick(second: u64) -> Batch {
         for link in 0..70 {
             put(
                 &m::GPU_NVLINK_SPEED,
-                &[(&a::GPU_LINK_INDEX, Value::Int(link))],
+                &[(&a::GPU_LINK_INDEX, AttributeValue::Int(link))],
                 26e9,
             );
         }
@@ -134,7 +136,7 @@ fn step_of(rank: i64, step: u64) -> Batch {
         parent_span_id: None,
         start_unix_nanos: UnixNanos(start),
         end_unix_nanos: UnixNanos(start + length),
-        attributes: &[(&a::TRAIN_STEP, Value::Int(step as i64))],
+        attributes: &[(&a::TRAIN_STEP, AttributeValue::Int(step as i64))],
     });
     of_run(|envelope| writer.finish(envelope), rank)
 }
@@ -142,10 +144,10 @@ fn step_of(rank: i64, step: u64) -> Batch {
 /// Returns a batch of a rank of the run, or of the host without a rank.
 fn of_run(finish: impl FnOnce(&Envelope) -> Option<Encoded>, rank: i64) -> Batch {
     let of_rank = [
-        (a::TRAIN_RUN_ID.name, Value::Text("r")),
-        (a::TRAIN_RANK.name, Value::Int(rank)),
-        (a::TRAIN_WORLD_SIZE.name, Value::Int(8)),
-        (a::HOST_NAME.name, Value::Text("h")),
+        (a::TRAIN_RUN_ID.name, AttributeValue::Text("r")),
+        (a::TRAIN_RANK.name, AttributeValue::Int(rank)),
+        (a::TRAIN_WORLD_SIZE.name, AttributeValue::Int(8)),
+        (a::HOST_NAME.name, AttributeValue::Text("h")),
     ];
     let resource = if rank < 0 { &of_rank[3..] } else { &of_rank };
     let encoded = finish(&Envelope::new(resource, "bench", "1", "")).unwrap();

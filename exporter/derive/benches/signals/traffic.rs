@@ -4,8 +4,8 @@ use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
     write::{
-        Encoded, EncodedSeries, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts,
-        SpansWriter, Value,
+        AttributeValue, Encoded, EncodedSeries, Envelope, GrowingHistogram, MetricsWriter, PointParts,
+        SpanParts, SpansWriter,
     },
 };
 use pulsetrain_pipeline::Batch;
@@ -89,7 +89,7 @@ impl Trainer {
             metrics: MetricsWriter::default(),
             spans: SpansWriter::default(),
             histograms: histograms
-                .map(|metric| GrowingHistogram::of(&EncodedSeries::new(metric, &[])))
+                .map(|metric| GrowingHistogram::for_series(&EncodedSeries::new(metric, &[])))
                 .into(),
             tokens: 0,
         }
@@ -151,7 +151,7 @@ impl Trainer {
             parent_span_id: None,
             start_unix_nanos: UnixNanos(start),
             end_unix_nanos: UnixNanos(end),
-            attributes: &[(&a::TRAIN_STEP, Value::Int(step as i64))],
+            attributes: &[(&a::TRAIN_STEP, AttributeValue::Int(step as i64))],
         });
     }
 
@@ -169,13 +169,13 @@ fn batch_of(encoded: Encoded) -> Batch {
 fn envelope(rank: i64, ranks: i64) -> Envelope {
     let (instance, host) = (format!("r/{rank}"), format!("host-{}", rank / 8));
     let resource = [
-        (a::SERVICE_NAME.name, Value::Text("trainer")),
-        (a::SERVICE_INSTANCE_ID.name, Value::Text(&instance)),
-        (a::HOST_NAME.name, Value::Text(&host)),
-        (a::TRAIN_RUN_ID.name, Value::Text("r")),
-        (a::TRAIN_RANK.name, Value::Int(rank)),
-        (a::TRAIN_WORLD_SIZE.name, Value::Int(ranks)),
-        (a::TRAIN_ATTEMPT.name, Value::Int(1)),
+        (a::SERVICE_NAME.name, AttributeValue::Text("trainer")),
+        (a::SERVICE_INSTANCE_ID.name, AttributeValue::Text(&instance)),
+        (a::HOST_NAME.name, AttributeValue::Text(&host)),
+        (a::TRAIN_RUN_ID.name, AttributeValue::Text("r")),
+        (a::TRAIN_RANK.name, AttributeValue::Int(rank)),
+        (a::TRAIN_WORLD_SIZE.name, AttributeValue::Int(ranks)),
+        (a::TRAIN_ATTEMPT.name, AttributeValue::Int(1)),
     ];
     Envelope::new(&resource, "bench", "1", "")
 }

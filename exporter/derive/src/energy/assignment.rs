@@ -55,7 +55,7 @@ impl<'a> GpuAssignment<'a> {
     }
 
     /// Returns the GPUs of a step that `origin` reported, or `None` if none is known.
-    pub(super) fn of(
+    pub(super) fn new(
         gpus: &'a GpuReadings,
         reporters: &StepReporters,
         origin: &RunOrigin,

@@ -94,7 +94,7 @@ impl EnergyCounter {
         }
         self.limit_update(place);
         // A late reading changes the intervals around it.
-        (place.saturating_sub(1)..place + 2).for_each(|place| self.note_power(place));
+        (place.saturating_sub(1)..place + 2).for_each(|place| self.observe_power(place));
     }
 
     fn insert_value(&mut self, place: usize, unix_nanos: UnixNanos, joules: f64) {
@@ -278,7 +278,7 @@ impl EnergyCounter {
     }
 
     /// Records the mean power between a value and the one before it.
-    fn note_power(&mut self, place: usize) {
+    fn observe_power(&mut self, place: usize) {
         let values = self.before(place).zip(self.values.get(place));
         let Some((&old, &new)) = values else { return };
         let watts = (new.joules - old.joules) / secs(old.updated_after, new.first_read);

@@ -99,7 +99,7 @@ pub(super) struct GpuClaim {
 
 impl Quantity {
     /// Returns the quantity of a metric, or `None` if the stage does not use it.
-    pub(super) fn of(name: Text<'_>) -> Option<Self> {
+    pub(super) fn from_metric_name(name: Text<'_>) -> Option<Self> {
         const METRICS: [(&Metric, Quantity); 9] = [
             (&metric::GPU_ENERGY, Quantity::Energy),
             (&metric::GPU_POWER, Quantity::Power),
@@ -128,7 +128,7 @@ impl GpuReadings {
         let Some(value) = value.filter(|value| value.is_finite()) else {
             return;
         };
-        let labels = Labels::of(point.attributes());
+        let labels = Labels::from_attributes(point.attributes());
         let Some(labels) = labels.filter(Labels::is_gpu_wide) else {
             return;
         };
@@ -347,7 +347,7 @@ struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    fn of(attributes: Repeated<'a, KeyValue<'a>>) -> Option<Self> {
+    fn from_attributes(attributes: Repeated<'a, KeyValue<'a>>) -> Option<Self> {
         let (mut labels, mut id) = (Self::default(), None);
         for entry in attributes.iter().map_while(Result::ok) {
             let Some(value) = label(entry.value.unwrap_or_default()) else {

@@ -67,7 +67,7 @@ pub(super) struct PendingSteps {
 
 impl SpanFacts {
     /// Returns the facts of a span, or `None` if it is not a step or has an energy status already.
-    pub(super) fn of(span: &Span<'_>) -> Option<Self> {
+    pub(super) fn from_span(span: &Span<'_>) -> Option<Self> {
         if span.name != span::TRAIN_STEP.name || span.end_time_unix_nano < span.start_time_unix_nano {
             return None;
         }
@@ -134,7 +134,7 @@ impl Step {
     /// Returns whether later readings cannot change the energy of the step.
     fn is_complete(&self, gpus: &GpuReadings, reporters: &StepReporters) -> bool {
         let is_read = |until: UnixNanos| until >= self.window.end;
-        match GpuAssignment::of(gpus, reporters, &self.origin, self.window) {
+        match GpuAssignment::new(gpus, reporters, &self.origin, self.window) {
             Some(assignment) => assignment.gpus.iter().all(|gpu| is_read(gpu.read_until())),
             // No GPU claims the step so far. After a pause the claim arrives later than the reading.
             None => gpus

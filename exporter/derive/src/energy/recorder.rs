@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Envelope, Value},
+    write::{AttributeValue, Envelope},
 };
 use pulsetrain_pipeline::Batch;
 use pulsetrain_record::{SeriesLimits, SeriesWriter};
@@ -63,7 +63,7 @@ impl Recorder {
         let resource = self.resource(resource, window);
         let status = [(
             &attribute::GPU_STEP_ENERGY_STATUS,
-            Value::Text(energy.status.as_str()),
+            AttributeValue::Text(energy.status.as_str()),
         )];
         let mut record = |metric, value: Option<f64>, attributes: &[_]| {
             if let Some(value) = value {
@@ -84,7 +84,7 @@ impl Recorder {
 
     /// Records energy that a resource used in one phase of its run.
     pub(super) fn add_energy(&mut self, resource: &[u8], window: Window, phase: Phase, joules: f64) {
-        let phase = [(&attribute::GPU_RUN_PHASE, Value::Text(phase.as_str()))];
+        let phase = [(&attribute::GPU_RUN_PHASE, AttributeValue::Text(phase.as_str()))];
         let resource = self.resource(resource, window);
         let _ = resource
             .series

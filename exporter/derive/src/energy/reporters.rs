@@ -41,7 +41,7 @@ pub(super) enum ReportedBy {
 
 impl StepReporters {
     /// Records that a rank reported a step as a span.
-    pub(super) fn note_span(&mut self, origin: &RunOrigin, now: Instant) {
+    pub(super) fn observe_span(&mut self, origin: &RunOrigin, now: Instant) {
         if let Some(reporter) = self.reporter(origin, now, ReportedBy::Spans) {
             reporter.reported_by = ReportedBy::Spans;
         }
@@ -49,7 +49,7 @@ impl StepReporters {
 
     /// Records a point of a rank's step durations. Returns the duration of the step, or `None` if the point does not add exactly
     /// one step.
-    pub(super) fn note_point(
+    pub(super) fn observe_point(
         &mut self,
         origin: &RunOrigin,
         now: Instant,
@@ -63,12 +63,14 @@ impl StepReporters {
 
     /// Returns the signal by which a rank reports its steps, or `None` if it reports none.
     pub(super) fn reported_by(&self, origin: &RunOrigin) -> Option<ReportedBy> {
-        self.0.get(&Key::of(origin)?).map(|reporter| reporter.reported_by)
+        self.0
+            .get(&Key::from_origin(origin)?)
+            .map(|reporter| reporter.reported_by)
     }
 
     /// Records the times of a step, and returns the resolution of the rank's times in nanoseconds.
     pub(super) fn learn_resolution(&mut self, origin: &RunOrigin, window: Window) -> u64 {
-        let Some(reporter) = Key::of(origin).and_then(|key| self.0.get_mut(&key)) else {
+        let Some(reporter) = Key::from_origin(origin).and_then(|key| self.0.get_mut(&key)) else {
             return 0;
         };
         reporter.resolution.observe(window);
@@ -111,7 +113,7 @@ impl StepReporters {
         now: Instant,
         reported_by: ReportedBy,
     ) -> Option<&mut Reporter> {
-        let key = Key::of(origin)?;
+        let key = Key::from_origin(origin)?;
         if self.0.len() >= MAX_RANKS && !self.0.contains_key(&key) {
             return None;
         }
@@ -137,7 +139,7 @@ impl StepReporters {
 }
 
 impl Key {
-    fn of(origin: &RunOrigin) -> Option<Self> {
+    fn from_origin(origin: &RunOrigin) -> Option<Self> {
         Some(Self {
             run: origin.run_id.clone()?,
             rank: origin.rank.unwrap_or_default(),

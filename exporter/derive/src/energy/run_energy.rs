@@ -42,7 +42,7 @@ pub(super) struct OutsideEnergy {
 impl RunEnergies {
     /// Records that a run uses the GPU from a time on.
     pub(super) fn begin(&mut self, run: &Arc<str>, unix_nanos: UnixNanos) {
-        self.of(run, unix_nanos);
+        self.entry(run, unix_nanos);
     }
 
     /// Returns the runs.
@@ -60,7 +60,7 @@ impl RunEnergies {
         joules: f64,
         free_from: UnixNanos,
     ) -> f64 {
-        let used = self.of(run, window.start);
+        let used = self.entry(run, window.start);
         if used.resource != resource {
             used.resource = resource.to_vec();
         }
@@ -102,7 +102,7 @@ impl RunEnergies {
         ended
     }
 
-    fn of(&mut self, run: &Arc<str>, unix_nanos: UnixNanos) -> &mut RunEnergy {
+    fn entry(&mut self, run: &Arc<str>, unix_nanos: UnixNanos) -> &mut RunEnergy {
         let place = match self.0.iter().position(|used| used.run == *run) {
             Some(place) => place,
             None => {

@@ -1,6 +1,6 @@
 //! Energy and activity of the GPUs of one step.
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::write::{Attribute, AttributeValue};
 use pulsetrain_semconv::attribute;
 
 use super::{
@@ -66,7 +66,7 @@ impl Status {
         matches!(self, Self::Complete | Self::Coarse)
     }
 
-    fn of(assignment: &GpuAssignment<'_>, energy: &[UnattributedEnergy], window: Window) -> Self {
+    fn new(assignment: &GpuAssignment<'_>, energy: &[UnattributedEnergy], window: Window) -> Self {
         // Clocks of several processes differ slightly: if most of the time is attributed already, it is the same step.
         let unattributed: u64 = energy.iter().map(|gpu| gpu.nanos).sum();
         let half = window.nanos().saturating_mul(energy.len() as u64) / 2;
@@ -91,13 +91,13 @@ impl Status {
 
 impl StepEnergy {
     /// Computes energy and activity of the assigned GPUs in `window`.
-    pub(super) fn of(assignment: &GpuAssignment<'_>, window: Window, resolution_nanos: u64) -> Self {
+    pub(super) fn new(assignment: &GpuAssignment<'_>, window: Window, resolution_nanos: u64) -> Self {
         let energy: Vec<_> = assignment
             .gpus
             .iter()
-            .map(|gpu| UnattributedEnergy::of(gpu, window, resolution_nanos))
+            .map(|gpu| UnattributedEnergy::new(gpu, window, resolution_nanos))
             .collect();
-        let status = Status::of(assignment, &energy, window);
+        let status = Status::new(assignment, &energy, window);
         let is_known = matches!(status, Status::Complete | Status::Coarse | Status::Partial);
         Self {
             status,
@@ -126,7 +126,7 @@ impl StepEnergy {
             (&attribute::GPU_STEP_GPUS, count.into()),
         ];
         let mut number = |attribute, value: Option<f64>| {
-            all.extend(value.map(|value| (attribute, Value::Double(value))));
+            all.extend(value.map(|value| (attribute, AttributeValue::Double(value))));
         };
         number(&attribute::GPU_STEP_ENERGY, self.energy_joules);
         number(
@@ -141,14 +141,14 @@ impl StepEnergy {
             self.throttle.as_ref().map(|(_, secs)| *secs),
         );
         if let Some((reason, _)) = self.throttle.as_ref().filter(|(_, secs)| *secs > 0.0) {
-            all.push((&attribute::GPU_THROTTLE_REASON, Value::Text(reason)));
+            all.push((&attribute::GPU_THROTTLE_REASON, AttributeValue::Text(reason)));
         }
         write(&all);
     }
 }
 
 impl UnattributedEnergy {
-    fn of(gpu: &Gpu, window: Window, resolution_nanos: u64) -> Self {
+    fn new(gpu: &Gpu, window: Window, resolution_nanos: u64) -> Self {
         let (mut measured, mut nanos) = (Measured::default(), 0);
         for part in gpu.attributed.unattributed(window) {
             let energy = gpu.energy.energy(part, resolution_nanos);

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_otlp::write::{Attribute, Severity, Value};
+use pulsetrain_otlp::write::{Attribute, AttributeValue, Severity};
 use pulsetrain_record::series::REPEAT_AFTER;
 use pulsetrain_semconv::{attribute, event, metric};
 
@@ -18,7 +18,7 @@ use super::{
     align::{AlignedStep, MAX_RANKS},
     straggler::Comparison,
     timeline::{Timeline, Use},
-    verdict::{Certainty, Change, Kind, Subject},
+    verdict::{Certainty, Change, Subject, VerdictKind},
 };
 use crate::{run_resource::run_resource, signals::Signals};
 
@@ -41,7 +41,7 @@ pub(crate) struct Reporter {
     wall_sent: BTreeMap<Use, f64>,
     /// The time when all uses of wall time were sent.
     wall_repeated: Option<UnixNanos>,
-    open: BTreeMap<(Kind, Subject), OpenVerdict>,
+    open: BTreeMap<(VerdictKind, Subject), OpenVerdict>,
     verdicts_repeated: UnixNanos,
     /// The time when all kinds of the counter of opened verdicts were sent, and the time of its newest point.
     opened_sent: Option<(UnixNanos, UnixNanos)>,
@@ -78,7 +78,7 @@ impl Reporter {
 
     /// Records the resource of a rank. Returns `false` for a rank beyond [`MAX_RANKS`], which is ignored.
     /// Signals of the run have the source of its lowest rank.
-    pub(crate) fn note_rank(&mut self, rank: i64, resource: &Arc<[u8]>, out: &mut Signals) -> bool {
+    pub(crate) fn observe_rank(&mut self, rank: i64, resource: &Arc<[u8]>, out: &mut Signals) -> bool {
         if self.ranks.len() >= MAX_RANKS && !self.ranks.contains_key(&rank) {
             return false;
         }
@@ -104,7 +104,7 @@ impl Reporter {
     }
 
     /// Records the resource of a GPU's points, with their source.
-    pub(crate) fn note_gpu(&mut self, id: &Arc<str>, resource: &[u8], out: &mut Signals) {
+    pub(crate) fn observe_gpu(&mut self, id: &Arc<str>, resource: &[u8], out: &mut Signals) {
         out.bind(resource);
         if self.gpus.get(id).is_none_or(|known| &**known != resource) {
             self.gpus.insert(Arc::clone(id), resource.into());
@@ -131,7 +131,7 @@ impl Reporter {
     /// Ends the series of the run and of its ranks.
     pub(crate) fn end(&mut self, time: UnixNanos, out: &mut Signals) {
         for resource in self.resource.iter().chain(self.ranks.values()) {
-            out.of(resource).end(time);
+            out.resource(resource).end(time);
         }
         (self.ranks_sent, self.wall_repeated) = (None, None);
         self.has_ended = true;
@@ -140,7 +140,7 @@ impl Reporter {
     /// Sets the start time of the run's counters, unless it is set.
     pub(crate) fn starts_at(&self, time: UnixNanos, out: &mut Signals) {
         if let Some(resource) = &self.resource {
-            out.of(resource).starts_at(time);
+            out.resource(resource).starts_at(time);
         }
     }
 
@@ -150,9 +150,9 @@ impl Reporter {
             let Some(resource) = self.ranks.get(&rank.rank) else {
                 continue;
             };
-            let signals = out.of(resource);
+            let signals = out.resource(resource);
             signals.record(&metric::TRAIN_STRAGGLER_SCORE, time, rank.score, &[]);
-            let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, Value::Text("straggler"))];
+            let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, AttributeValue::Text("straggler"))];
             let is_first = self.anomalies_sent.insert(rank.rank);
             if rank.one_off || is_first {
                 let growth = f64::from(u8::from(rank.one_off));
@@ -160,13 +160,13 @@ impl Reporter {
             }
         }
         let Some(resource) = &self.resource else { return };
-        let signals = out.of(resource);
+        let signals = out.resource(resource);
         for (statistic, secs) in [
             ("min", compared.min),
             ("median", compared.median),
             ("max", compared.max),
         ] {
-            let attributes = [(&attribute::TRAIN_RANK_STATISTIC, Value::Text(statistic))];
+            let attributes = [(&attribute::TRAIN_RANK_STATISTIC, AttributeValue::Text(statistic))];
             signals.record(&metric::TRAIN_RANK_STEP_TIME, time, secs, &attributes);
         }
     }
@@ -176,7 +176,7 @@ impl Reporter {
         for rank in &step.ranks {
             let share = rank.data.and_then(|data| rank.share(data));
             if let (Some(share), Some(resource)) = (share, self.ranks.get(&rank.rank)) {
-                out.of(resource)
+                out.resource(resource)
                     .record(&metric::PERF_DATA_WAIT_RATIO, rank.end, share, &[]);
             }
         }
@@ -193,9 +193,9 @@ impl Reporter {
             return;
         };
         self.ranks_sent = Some((now, time));
-        let signals = out.of(resource);
+        let signals = out.resource(resource);
         for (state, ranks) in [("reporting", now.0), ("missing", now.1)] {
-            let attributes = [(&attribute::TRAIN_RANK_STATE, Value::Text(state))];
+            let attributes = [(&attribute::TRAIN_RANK_STATE, AttributeValue::Text(state))];
             signals.record(&metric::TRAIN_RANKS, time, ranks as f64, &attributes);
         }
     }
@@ -218,7 +218,7 @@ impl Reporter {
             .is_none_or(|at| time.secs_since(at) >= REPEAT_SECS);
         let at = if self.wall_sent.is_empty() { started } else { time };
         for used_for in Use::ALL.into_iter().filter(|_| is_due) {
-            let signals = out.of(resource);
+            let signals = out.resource(resource);
             signals.record(&metric::TRAIN_WALL_TIME, at, 0.0, attributes_of(used_for));
         }
         if is_due {
@@ -227,7 +227,7 @@ impl Reporter {
         for (used_for, secs) in timeline.totals() {
             let sent = self.wall_sent.entry(used_for).or_default();
             if secs > *sent {
-                out.of(resource).record(
+                out.resource(resource).record(
                     &metric::TRAIN_WALL_TIME,
                     time,
                     secs - *sent,
@@ -242,7 +242,7 @@ impl Reporter {
             && let Some(goodput) = timeline.goodput()
             && !self.ranks.values().next().is_some_and(is_suppressed)
         {
-            out.of(resource)
+            out.resource(resource)
                 .record(&metric::TRAIN_GOODPUT, time, goodput, &[]);
         }
     }
@@ -282,16 +282,19 @@ impl Reporter {
             return;
         };
         self.opened_sent = Some((at, at));
-        for kind in Kind::ALL {
-            let attributes = [(&attribute::TRAIN_VERDICT_KIND, Value::Text(kind.as_str()))];
-            out.of(resource)
+        for kind in VerdictKind::ALL {
+            let attributes = [(
+                &attribute::TRAIN_VERDICT_KIND,
+                AttributeValue::Text(kind.as_str()),
+            )];
+            out.resource(resource)
                 .record(&metric::TRAIN_OPENED_VERDICTS, at, 0.0, &attributes);
         }
     }
 
     /// Counts an opened verdict. A verdict may be shorter than a scrape interval, in which case
     /// `train.verdicts` misses it and this counter does not.
-    fn count_opened(&mut self, kind: Kind, time: UnixNanos, out: &mut Signals) {
+    fn count_opened(&mut self, kind: VerdictKind, time: UnixNanos, out: &mut Signals) {
         self.opened_verdicts(time, time, out);
         let resource = self.resource.as_ref().filter(|_| !self.has_ended);
         let (Some(resource), Some((all, newest))) = (resource, self.opened_sent) else {
@@ -299,8 +302,11 @@ impl Reporter {
         };
         let time = time.max(newest.saturating_add(MIN_POINT_INTERVAL));
         self.opened_sent = Some((all, time));
-        let attributes = [(&attribute::TRAIN_VERDICT_KIND, Value::Text(kind.as_str()))];
-        out.of(resource)
+        let attributes = [(
+            &attribute::TRAIN_VERDICT_KIND,
+            AttributeValue::Text(kind.as_str()),
+        )];
+        out.resource(resource)
             .record(&metric::TRAIN_OPENED_VERDICTS, time, 1.0, &attributes);
     }
 
@@ -330,18 +336,25 @@ impl Reporter {
             (false, _) => ("resolved", Severity::Info),
         };
         let mut attributes = vec![
-            (&attribute::TRAIN_VERDICT_KIND, Value::Text(change.kind.as_str())),
-            (&attribute::TRAIN_VERDICT_STATE, Value::Text(state)),
+            (
+                &attribute::TRAIN_VERDICT_KIND,
+                AttributeValue::Text(change.kind.as_str()),
+            ),
+            (&attribute::TRAIN_VERDICT_STATE, AttributeValue::Text(state)),
         ];
         if change.subject != Subject::Run {
-            attributes.push((&attribute::TRAIN_VERDICT_SUBJECT, Value::Text(&subject)));
+            attributes.push((&attribute::TRAIN_VERDICT_SUBJECT, AttributeValue::Text(&subject)));
         }
-        attributes.extend(change.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
+        attributes.extend(
+            change
+                .step
+                .map(|step| (&attribute::TRAIN_STEP, AttributeValue::Int(step))),
+        );
         if let Subject::Rank(rank) = change.subject {
-            attributes.push((&attribute::TRAIN_RANK, Value::Int(rank)));
+            attributes.push((&attribute::TRAIN_RANK, AttributeValue::Int(rank)));
         }
         attributes.extend(self.of_gpu(&change.subject, rank));
-        out.of(resource).event(
+        out.resource(resource).event(
             &event::TRAIN_VERDICT,
             change.time,
             severity,
@@ -353,16 +366,19 @@ impl Reporter {
     /// Sends whether a verdict is open at a time.
     fn send_state(
         &self,
-        kind: Kind,
+        kind: VerdictKind,
         subject: &Subject,
         verdict: &OpenVerdict,
         (time, is_open): (UnixNanos, bool),
         out: &mut Signals,
     ) {
-        let mut series = vec![(&attribute::TRAIN_VERDICT_KIND, Value::Text(kind.as_str()))];
+        let mut series = vec![(
+            &attribute::TRAIN_VERDICT_KIND,
+            AttributeValue::Text(kind.as_str()),
+        )];
         series.extend(self.of_gpu(subject, verdict.rank));
         let open = f64::from(u8::from(is_open));
-        out.of(&verdict.resource)
+        out.resource(&verdict.resource)
             .record(&metric::TRAIN_VERDICTS, time, open, &series);
     }
 
@@ -372,10 +388,10 @@ impl Reporter {
             return Vec::new();
         };
         let mut attributes: Vec<Attribute<'a>> = vec![
-            (&attribute::GPU_ID, Value::Text(id)),
-            (&attribute::TRAIN_RUN_ID, Value::Text(&self.run)),
+            (&attribute::GPU_ID, AttributeValue::Text(id)),
+            (&attribute::TRAIN_RUN_ID, AttributeValue::Text(&self.run)),
         ];
-        attributes.extend(rank.map(|rank| (&attribute::TRAIN_RANK, Value::Int(rank))));
+        attributes.extend(rank.map(|rank| (&attribute::TRAIN_RANK, AttributeValue::Int(rank))));
         attributes
     }
 
@@ -393,12 +409,18 @@ impl Reporter {
 fn attributes_of(used_for: Use) -> &'static [Attribute<'static>] {
     macro_rules! use_of {
         ($bucket:literal) => {
-            &[(&attribute::TRAIN_GOODPUT_BUCKET, Value::Text($bucket))]
+            &[(
+                &attribute::TRAIN_GOODPUT_BUCKET,
+                AttributeValue::Text($bucket),
+            )]
         };
         ($bucket:literal, $cause:literal) => {
             &[
-                (&attribute::TRAIN_GOODPUT_BUCKET, Value::Text($bucket)),
-                (&attribute::TRAIN_BADPUT_CAUSE, Value::Text($cause)),
+                (
+                    &attribute::TRAIN_GOODPUT_BUCKET,
+                    AttributeValue::Text($bucket),
+                ),
+                (&attribute::TRAIN_BADPUT_CAUSE, AttributeValue::Text($cause)),
             ]
         };
     }

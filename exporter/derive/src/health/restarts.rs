@@ -50,7 +50,7 @@ impl Restarts {
                 self.begin(began);
             }
         }
-        self.of(rank)
+        self.count(rank)
     }
 
     /// Returns the number of tracked ranks.
@@ -60,7 +60,7 @@ impl Restarts {
     }
 
     /// Returns the number of restarts that a rank has joined.
-    pub(crate) fn of(&self, rank: i64) -> i64 {
+    pub(crate) fn count(&self, rank: i64) -> i64 {
         self.ranks.get(&rank).map_or(0, |rank| rank.restarts)
     }
 

@@ -22,9 +22,9 @@ use super::{
     sample::median,
     straggler::{Comparison, RankScore, Stragglers},
     timeline::{Interval, RunStep, Timeline, Use},
-    verdict::{Board, Certainty, Kind, Span, Subject},
+    verdict::{Board, Certainty, Span, Subject, VerdictKind},
     verdicts::{
-        GpuReading, GpuVerdicts, MemoryLeaks, Numbers, Progress, SilentRanks, SlowCheckpoint, StallKind,
+        GpuReading, GpuVerdicts, MemoryLeaks, Numbers, SilentRanks, SlowCheckpoint, StallDetector, StallKind,
         Waits,
     },
 };
@@ -42,10 +42,18 @@ const TICK: Duration = Duration::from_secs(1);
 const WORKING: Duration = Duration::from_secs(10);
 /// The verdicts that a restart ends. All others end when steps or readings show it, because a slow rank is
 /// slow in the next attempt too.
-const OF_AN_ATTEMPT: [Kind; 3] = [Kind::Stalled, Kind::CollectiveHang, Kind::TelemetryLost];
+const OF_AN_ATTEMPT: [VerdictKind; 3] = [
+    VerdictKind::Stalled,
+    VerdictKind::CollectiveHang,
+    VerdictKind::TelemetryLost,
+];
 /// The verdicts that end when a restarted job no longer has their rank.
-const OF_A_RANK: [Kind; 3] = [Kind::Straggler, Kind::MemoryLeak, Kind::TelemetryLost];
-const STALLS: [Kind; 2] = [Kind::Stalled, Kind::CollectiveHang];
+const OF_A_RANK: [VerdictKind; 3] = [
+    VerdictKind::Straggler,
+    VerdictKind::MemoryLeak,
+    VerdictKind::TelemetryLost,
+];
+const STALLS: [VerdictKind; 2] = [VerdictKind::Stalled, VerdictKind::CollectiveHang];
 
 /// The health of one run.
 #[derive(Debug)]
@@ -69,7 +77,7 @@ pub(crate) struct RunHealth {
     /// Ranks that ended their series.
     ended: BTreeSet<i64>,
     checkpoints: SlowCheckpoint,
-    progress: Progress,
+    progress: StallDetector,
     /// In a recording, a stall that no step has followed yet.
     unconfirmed_stall: Option<Stall>,
     /// The newest time of the run's own telemetry.
@@ -80,7 +88,7 @@ pub(crate) struct RunHealth {
 /// A stall or a hang, as in its verdict.
 #[derive(Debug)]
 struct Stall {
-    kind: Kind,
+    kind: VerdictKind,
     time: UnixNanos,
     reason: String,
 }
@@ -105,7 +113,7 @@ impl RunHealth {
             silent: SilentRanks::new(config.wait),
             ended: BTreeSet::new(),
             checkpoints: SlowCheckpoint::default(),
-            progress: Progress::default(),
+            progress: StallDetector::default(),
             unconfirmed_stall: None,
             newest: UnixNanos::default(),
             ticked: UnixNanos::default(),
@@ -118,7 +126,7 @@ impl RunHealth {
     }
 
     /// Records a time of the run's telemetry. A time in the future is ignored.
-    fn note_time(&mut self, time: UnixNanos) {
+    fn observe_time(&mut self, time: UnixNanos) {
         if time > self.newest && !is_future(time) {
             self.newest = time;
         }
@@ -146,7 +154,7 @@ impl RunHealth {
     /// Adds a step of a rank.
     pub(crate) fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
         let rank = step.rank.rank;
-        if !self.reporter.note_rank(rank, &step.rank.resource, out) {
+        if !self.reporter.observe_rank(rank, &step.rank.resource, out) {
             return;
         }
         self.ended.remove(&rank);
@@ -155,7 +163,7 @@ impl RunHealth {
             self.alignment.set_world_size(attempt, size);
         }
         let step_of_rank = rank_step(step);
-        self.note_time(step_of_rank.end);
+        self.observe_time(step_of_rank.end);
         if attempt < self.attempt {
             // In a recording, ranks arrive one after the other, each with all its attempts.
             if self.is_recording() {
@@ -172,7 +180,7 @@ impl RunHealth {
         }
         self.progress
             .set_planned(step.constants.planned_steps.map(|steps| steps as i64));
-        self.note_progress(attempt, &step_of_rank);
+        self.observe_progress(attempt, &step_of_rank);
         self.leaks.on_rank_step(attempt, &step_of_rank, &mut self.board);
         self.arrivals.on_step(rank, out.arrival());
         self.silent.on_rank_step(
@@ -190,11 +198,11 @@ impl RunHealth {
     pub(crate) fn on_lifecycle(&mut self, facts: &LifecycleFacts, out: &mut Signals) {
         if !self
             .reporter
-            .note_rank(facts.rank.rank, &facts.rank.resource, out)
+            .observe_rank(facts.rank.rank, &facts.rank.resource, out)
         {
             return;
         }
-        self.note_time(facts.end);
+        self.observe_time(facts.end);
         let used_for = match facts.kind {
             Lifecycle::Run => {
                 self.progress.end();
@@ -209,7 +217,7 @@ impl RunHealth {
         };
         self.timeline.add_interval(Interval {
             used_for,
-            attempt: attempt_key(facts.rank.attempt, self.restarts.of(facts.rank.rank)),
+            attempt: attempt_key(facts.rank.attempt, self.restarts.count(facts.rank.rank)),
             start: facts.start,
             end: facts.end,
         });
@@ -231,7 +239,7 @@ impl RunHealth {
         resource: &[u8],
         out: &mut Signals,
     ) {
-        self.note_time(time);
+        self.observe_time(time);
         let works = self
             .progress
             .newest()
@@ -242,7 +250,7 @@ impl RunHealth {
         {
             return;
         }
-        self.reporter.note_gpu(id, resource, out);
+        self.reporter.observe_gpu(id, resource, out);
         self.report_verdicts(out);
     }
 
@@ -300,7 +308,7 @@ impl RunHealth {
         attempt_key(step.rank.attempt, restarts)
     }
 
-    fn note_progress(&mut self, attempt: i64, step: &RankStep) {
+    fn observe_progress(&mut self, attempt: i64, step: &RankStep) {
         if self.is_newer(attempt, step.number) {
             self.confirm_stall();
         }
@@ -378,7 +386,7 @@ impl RunHealth {
             let subject = Subject::Rank(rank.rank);
             let is_throttled = self.gpus.is_throttling(rank.rank);
             if rank.is_fast() || is_throttled {
-                self.board.resolve(Kind::Straggler, &subject, step.end());
+                self.board.resolve(VerdictKind::Straggler, &subject, step.end());
             } else if rank.is_slow() {
                 let certainty = if rank.since_start {
                     Certainty::MayBeIntended
@@ -386,7 +394,7 @@ impl RunHealth {
                     Certainty::Fault
                 };
                 self.board
-                    .open_as(certainty, (Kind::Straggler, subject), step.end(), || {
+                    .open_as(certainty, (VerdictKind::Straggler, subject), step.end(), || {
                         straggler_reason(rank, compared)
                     });
             }
@@ -396,7 +404,7 @@ impl RunHealth {
     /// Returns the start and the length in seconds of a time without progress that has no other explanation.
     fn stall(&self, now: UnixNanos) -> Option<(UnixNanos, f64)> {
         let stall = self.progress.stalled_for(now, self.checkpoints.usual_secs())?;
-        let lost = self.board.open_since(Kind::GpuLost);
+        let lost = self.board.open_since(VerdictKind::GpuLost);
         let is_explained = lost.is_some_and(|since| now < since.saturating_add(GPU_LOST_EXPLAINS));
         (!is_explained).then_some(stall)
     }
@@ -448,10 +456,10 @@ impl RunHealth {
         );
         let (kind, guess) = match kind {
             StallKind::Busy => (
-                Kind::CollectiveHang,
+                VerdictKind::CollectiveHang,
                 "; ranks wait in a collective that one of them does not join",
             ),
-            StallKind::Idle => (Kind::Stalled, ""),
+            StallKind::Idle => (VerdictKind::Stalled, ""),
         };
         let end = if self.progress.has_plan() {
             ""

@@ -12,7 +12,7 @@ use std::{
 use pulsetrain_otlp::{
     Signal, UnixNanos,
     view::NumberValue,
-    write::{Envelope, MetricsWriter, PointParts, Value},
+    write::{AttributeValue, Envelope, MetricsWriter, PointParts},
 };
 use pulsetrain_pipeline::{Batch, Stage, clock};
 use pulsetrain_semconv::{Span, attribute, event, metric, span};
@@ -314,12 +314,12 @@ fn recordings_of_restarted_ranks_are_compared_in_every_attempt() {
 /// Passes the number of XID errors of a GPU, which a run may claim.
 fn pass_xids(bench: &mut Bench, count: i64, secs: f64, run: Option<&str>) {
     let mut attributes = vec![
-        (&attribute::GPU_ID, Value::Text("GPU-1")),
-        (&attribute::GPU_XID_CODE, Value::Int(94)),
+        (&attribute::GPU_ID, AttributeValue::Text("GPU-1")),
+        (&attribute::GPU_XID_CODE, AttributeValue::Int(94)),
     ];
     if let Some(run) = run {
-        attributes.push((&attribute::TRAIN_RUN_ID, Value::Text(run)));
-        attributes.push((&attribute::TRAIN_RANK, Value::Int(1)));
+        attributes.push((&attribute::TRAIN_RUN_ID, AttributeValue::Text(run)));
+        attributes.push((&attribute::TRAIN_RANK, AttributeValue::Int(1)));
     }
     let mut writer = MetricsWriter::default();
     let point = PointParts {
@@ -328,7 +328,10 @@ fn pass_xids(bench: &mut Bench, count: i64, secs: f64, run: Option<&str>) {
         attributes: &attributes,
     };
     writer.number(&metric::GPU_XID_ERRORS, point, NumberValue::Int(count));
-    let resource = [(attribute::SERVICE_INSTANCE_ID.name, Value::Text("node-7"))];
+    let resource = [(
+        attribute::SERVICE_INSTANCE_ID.name,
+        AttributeValue::Text("node-7"),
+    )];
     let encoded = writer
         .finish(&Envelope::new(&resource, "gpu", "1", ""))
         .expect("a point");

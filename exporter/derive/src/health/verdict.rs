@@ -13,7 +13,7 @@ const MAX_OPEN: usize = 4096;
 
 /// The condition of a verdict. Its text is the value of `train.verdict.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum VerdictKind {
     /// One rank is slower than the others, step after step.
     Straggler,
     /// Steps wait for their data.
@@ -67,7 +67,7 @@ pub(crate) enum Level {
 /// The change of a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Change {
-    pub(crate) kind: Kind,
+    pub(crate) kind: VerdictKind,
     pub(crate) subject: Subject,
     pub(crate) is_open: bool,
     /// The time when the condition was established, in event time.
@@ -91,7 +91,7 @@ pub(crate) enum Certainty {
 /// The open verdicts of a run, and the changes to send.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    open: BTreeMap<(Kind, Subject), Open>,
+    open: BTreeMap<(VerdictKind, Subject), Open>,
     changes: Vec<Change>,
     step: Option<i64>,
 }
@@ -102,7 +102,7 @@ struct Open {
     certainty: Certainty,
 }
 
-impl Kind {
+impl VerdictKind {
     pub(crate) const ALL: [Self; 14] = [
         Self::Straggler,
         Self::DataStarved,
@@ -160,7 +160,7 @@ impl Board {
     /// Opens a verdict if it is not open.
     pub(crate) fn open(
         &mut self,
-        kind: Kind,
+        kind: VerdictKind,
         subject: Subject,
         time: UnixNanos,
         reason: impl FnOnce() -> String,
@@ -172,7 +172,7 @@ impl Board {
     pub(crate) fn open_as(
         &mut self,
         certainty: Certainty,
-        key: (Kind, Subject),
+        key: (VerdictKind, Subject),
         time: UnixNanos,
         reason: impl FnOnce() -> String,
     ) {
@@ -197,7 +197,7 @@ impl Board {
     }
 
     /// Resolves a verdict if it is open.
-    pub(crate) fn resolve(&mut self, kind: Kind, subject: &Subject, time: UnixNanos) {
+    pub(crate) fn resolve(&mut self, kind: VerdictKind, subject: &Subject, time: UnixNanos) {
         let Some(Open { since, certainty }) = self.open.remove(&(kind, subject.clone())) else {
             return;
         };
@@ -214,7 +214,7 @@ impl Board {
     }
 
     /// Opens or resolves a verdict. `None` changes nothing.
-    pub(crate) fn set(&mut self, kind: Kind, subject: Subject, time: UnixNanos, level: Option<Level>) {
+    pub(crate) fn set(&mut self, kind: VerdictKind, subject: Subject, time: UnixNanos, level: Option<Level>) {
         match level {
             Some(Level::Holds(reason)) => self.open(kind, subject, time, || reason),
             Some(Level::Gone) => self.resolve(kind, &subject, time),
@@ -223,21 +223,21 @@ impl Board {
     }
 
     /// Resolves all verdicts of these kinds.
-    pub(crate) fn resolve_all(&mut self, kinds: &[Kind], time: UnixNanos) {
+    pub(crate) fn resolve_all(&mut self, kinds: &[VerdictKind], time: UnixNanos) {
         self.resolve_where(kinds, |_| true, time);
     }
 
     /// Resolves the verdicts of these kinds whose subject `is_gone`.
     pub(crate) fn resolve_where(
         &mut self,
-        kinds: &[Kind],
+        kinds: &[VerdictKind],
         is_gone: impl Fn(&Subject) -> bool,
         time: UnixNanos,
     ) {
         if self.open.is_empty() {
             return;
         }
-        let ended: Vec<(Kind, Subject)> = self
+        let ended: Vec<(VerdictKind, Subject)> = self
             .open
             .keys()
             .filter(|(kind, subject)| kinds.contains(kind) && is_gone(subject))
@@ -249,12 +249,12 @@ impl Board {
     }
 
     /// Returns whether a verdict is open.
-    pub(crate) fn is_open(&self, kind: Kind, subject: &Subject) -> bool {
+    pub(crate) fn is_open(&self, kind: VerdictKind, subject: &Subject) -> bool {
         self.open.contains_key(&(kind, subject.clone()))
     }
 
     /// Returns the time of the first open verdict of a kind, whatever its subject.
-    pub(crate) fn open_since(&self, kind: Kind) -> Option<UnixNanos> {
+    pub(crate) fn open_since(&self, kind: VerdictKind) -> Option<UnixNanos> {
         let of_kind = self.open.iter().filter(|((open, _), _)| *open == kind);
         of_kind.map(|(_, open)| open.since).min()
     }
@@ -266,7 +266,7 @@ impl Board {
 }
 
 #[cfg(test)]
-impl Kind {
+impl VerdictKind {
     /// Returns the changes of a verdict that is open from one time to another.
     pub(crate) fn lasts(self, from: u64, to: u64) -> [(Self, bool, u64); 2] {
         [(self, true, from), (self, false, to)]
@@ -325,17 +325,22 @@ mod tests {
         let mut board = Board::default();
         board.set_step(7);
         let holds = || Some(Level::Holds("slow".to_owned()));
-        board.set(Kind::Straggler, Subject::Rank(3), UnixNanos(1), holds());
-        board.set(Kind::Straggler, Subject::Rank(3), UnixNanos(2), holds());
-        board.set(Kind::Straggler, Subject::Rank(3), UnixNanos(3), None);
-        assert!(board.is_open(Kind::Straggler, &Subject::Rank(3)));
+        board.set(VerdictKind::Straggler, Subject::Rank(3), UnixNanos(1), holds());
+        board.set(VerdictKind::Straggler, Subject::Rank(3), UnixNanos(2), holds());
+        board.set(VerdictKind::Straggler, Subject::Rank(3), UnixNanos(3), None);
+        assert!(board.is_open(VerdictKind::Straggler, &Subject::Rank(3)));
         board.set(
-            Kind::Straggler,
+            VerdictKind::Straggler,
             Subject::Rank(3),
             UnixNanos(5_000_000_001),
             Some(Level::Gone),
         );
-        board.set(Kind::Straggler, Subject::Rank(3), UnixNanos(6), Some(Level::Gone));
+        board.set(
+            VerdictKind::Straggler,
+            Subject::Rank(3),
+            UnixNanos(6),
+            Some(Level::Gone),
+        );
         let changes = board.take_changes();
         let states: Vec<(bool, u64, Option<i64>)> = changes
             .iter()
@@ -349,19 +354,19 @@ mod tests {
     fn verdicts_of_different_subjects_are_independent() {
         let mut board = Board::default();
         board.open(
-            Kind::GpuXid,
+            VerdictKind::GpuXid,
             Subject::Gpu("GPU-1".into()),
             UnixNanos(1),
             String::new,
         );
         board.open(
-            Kind::GpuXid,
+            VerdictKind::GpuXid,
             Subject::Gpu("GPU-2".into()),
             UnixNanos(2),
             String::new,
         );
-        assert_eq!(board.open_since(Kind::GpuXid), Some(UnixNanos(1)));
-        board.resolve_all(&[Kind::GpuXid], UnixNanos(3));
+        assert_eq!(board.open_since(VerdictKind::GpuXid), Some(UnixNanos(1)));
+        board.resolve_all(&[VerdictKind::GpuXid], UnixNanos(3));
         assert_eq!(board.take_changes().len(), 4);
     }
 }

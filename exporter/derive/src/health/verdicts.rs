@@ -13,7 +13,7 @@ pub(crate) use self::{
     gpus::{GpuReading, GpuVerdicts},
     leak::MemoryLeaks,
     numbers::Numbers,
-    progress::{Progress, StallKind},
+    progress::{StallDetector, StallKind},
     silence::SilentRanks,
     waits::Waits,
 };

@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use pulsetrain_otlp::write::Value;
+use pulsetrain_otlp::write::AttributeValue;
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use super::{
@@ -135,10 +135,10 @@ impl Derivation for Anomalies {
         let history = self.0.entry(step.rank.id).or_default();
         let odd = history.judge(step);
         let is_first = !std::mem::replace(&mut history.is_announced, true);
-        let rank = out.of(&step.rank.resource);
+        let rank = out.resource(&step.rank.resource);
         for (kind, is_odd) in TYPES.into_iter().zip(odd) {
             if is_odd || is_first {
-                let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, Value::Text(kind))];
+                let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, AttributeValue::Text(kind))];
                 let growth = f64::from(u8::from(is_odd));
                 rank.record(&metric::TRAIN_ANOMALIES, step.end, growth, &attributes);
             }

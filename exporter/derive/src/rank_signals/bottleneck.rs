@@ -171,7 +171,7 @@ impl Derivation for Bottleneck {
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
         let reading = self.0.entry(step.rank.id).or_default().read(step);
         if let Some(state) = reading.state() {
-            out.of(&step.rank.resource).state(
+            out.resource(&step.rank.resource).state(
                 &metric::PERF_BOTTLENECK,
                 &attribute::PERF_BOTTLENECK,
                 step.end,

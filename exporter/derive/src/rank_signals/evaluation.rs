@@ -84,7 +84,7 @@ impl Evaluations {
             && time.is_none_or(|time| record.time < time)
         {
             self.waiting.pop_front();
-            let rank = out.of(&self.resource);
+            let rank = out.resource(&self.resource);
             let (sum, steps) = std::mem::take(&mut self.train_loss);
             if let Some(loss) = record.loss
                 && steps > 0

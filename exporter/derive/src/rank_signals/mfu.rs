@@ -17,7 +17,7 @@ use std::{
 use pulsetrain_otlp::{
     UnixNanos,
     view::{KeyValue, Repeated},
-    write::{Attribute, Value},
+    write::{Attribute, AttributeValue},
 };
 use pulsetrain_run::{RunOrigin, integer, label};
 use pulsetrain_semconv::{Event, Metric, attribute, event, metric};
@@ -47,7 +47,7 @@ pub(super) struct Mfu {
 
 impl Mfu {
     /// Returns the utilization of a step. The trainer's value has precedence.
-    fn of(&self, step: &StepFacts) -> Option<f64> {
+    fn value(&self, step: &StepFacts) -> Option<f64> {
         if let Some(given) = step.value(&metric::TRAIN_MFU) {
             return Some(given);
         }
@@ -61,7 +61,7 @@ impl Mfu {
         peak_flops::of_training(peaks)
     }
 
-    fn note(&mut self, origin: &RunOrigin, peaks: &Peaks) {
+    fn record(&mut self, origin: &RunOrigin, peaks: &Peaks) {
         let owners = [
             (&mut self.by_run, &origin.run_id),
             (&mut self.by_host, &origin.host),
@@ -85,21 +85,24 @@ impl Mfu {
         attributes: Repeated<'_, KeyValue<'_>>,
         out: &mut Signals,
     ) {
-        let gpu = GpuLabels::of(attributes);
-        let Some(peaks) = gpu.name.and_then(peak_flops::of) else {
+        let gpu = GpuLabels::from_attributes(attributes);
+        let Some(peaks) = gpu.name.and_then(peak_flops::find) else {
             return;
         };
-        self.note(origin, &peaks);
+        self.record(origin, &peaks);
         if gpu.id.is_some_and(|id| self.given.contains(id)) {
             return;
         }
-        let resource = out.of(resource);
+        let resource = out.resource(resource);
         for (precision, peak) in PRECISIONS.iter().zip(peaks) {
             if let Some(peak) = peak {
                 let mut labels: Vec<Attribute<'_>> =
-                    vec![(&attribute::GPU_PRECISION, Value::Text(precision))];
-                labels.extend(gpu.id.map(|id| (&attribute::GPU_ID, Value::Text(id))));
-                labels.extend(gpu.index.map(|index| (&attribute::GPU_INDEX, Value::Int(index))));
+                    vec![(&attribute::GPU_PRECISION, AttributeValue::Text(precision))];
+                labels.extend(gpu.id.map(|id| (&attribute::GPU_ID, AttributeValue::Text(id))));
+                labels.extend(
+                    gpu.index
+                        .map(|index| (&attribute::GPU_INDEX, AttributeValue::Int(index))),
+                );
                 resource.record(&metric::GPU_PEAK_FLOPS, time, peak, &labels);
             }
         }
@@ -116,7 +119,7 @@ struct GpuLabels<'a> {
 }
 
 impl<'a> GpuLabels<'a> {
-    fn of(attributes: Repeated<'a, KeyValue<'a>>) -> Self {
+    fn from_attributes(attributes: Repeated<'a, KeyValue<'a>>) -> Self {
         let mut gpu = Self::default();
         for entry in attributes.iter().map_while(Result::ok) {
             let value = entry.value.unwrap_or_default();
@@ -162,7 +165,7 @@ impl Derivation for Mfu {
             self.record_gpu(&origin, (point.resource, point.time), point.attributes, out);
             return;
         }
-        let gpu = GpuLabels::of(point.attributes);
+        let gpu = GpuLabels::from_attributes(point.attributes);
         if let Some(id) = gpu.id.filter(|_| self.given.len() < MAX_OWNERS)
             && !self.given.contains(id)
         {
@@ -172,7 +175,7 @@ impl Derivation for Mfu {
         if let Some(place) = place.filter(|_| point.value.is_finite() && point.value > 0.0) {
             let mut peaks = Peaks::default();
             peaks[place] = Some(point.value);
-            self.note(&origin, &peaks);
+            self.record(&origin, &peaks);
         }
     }
 
@@ -182,8 +185,8 @@ impl Derivation for Mfu {
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
-        let Some(mfu) = self.of(step) else { return };
-        let rank = out.of(&step.rank.resource);
+        let Some(mfu) = self.value(step) else { return };
+        let rank = out.resource(&step.rank.resource);
         rank.record(&metric::TRAIN_MFU, step.end, mfu, &[]);
         let average = self.smoothed.entry(step.rank.id).or_default();
         if let Some(smoothed) = average.add(mfu) {
@@ -204,7 +207,7 @@ mod tests {
     /// Two devices, 1000 tokens of 0.9894 TFLOP each in one second: 494.7 TFLOP/s a device, half the peak of an H100.
     fn trainer() -> Trainer {
         let mut rank = Trainer::new("r", 0, 2);
-        let part = [(&attribute::TRAIN_FLOPS_PART, Value::Text("blocks"))];
+        let part = [(&attribute::TRAIN_FLOPS_PART, AttributeValue::Text("blocks"))];
         rank.record_with(&metric::TRAIN_FLOPS_PER_TOKEN, at(0.0), 0.9894e12, &part);
         for number in 1..=2 {
             let end = at(number as f64);
@@ -219,9 +222,12 @@ mod tests {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let mut rank = trainer();
         let gpu = [
-            (&attribute::GPU_ID, Value::Text("GPU-1")),
-            (&attribute::GPU_NAME, Value::Text("NVIDIA H100 80GB HBM3")),
-            (&attribute::TRAIN_RUN_ID, Value::Text("r")),
+            (&attribute::GPU_ID, AttributeValue::Text("GPU-1")),
+            (
+                &attribute::GPU_NAME,
+                AttributeValue::Text("NVIDIA H100 80GB HBM3"),
+            ),
+            (&attribute::TRAIN_RUN_ID, AttributeValue::Text("r")),
         ];
         rank.record_with(&metric::GPU_INFO, at(0.5), 1.0, &gpu);
         bench.pass(&mut rank).finish();
@@ -240,7 +246,7 @@ mod tests {
     fn peak_from_a_source_overrides_the_table() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let mut rank = trainer();
-        let precision = [(&attribute::GPU_PRECISION, Value::Text("bf16"))];
+        let precision = [(&attribute::GPU_PRECISION, AttributeValue::Text("bf16"))];
         rank.record_with(&metric::GPU_PEAK_FLOPS, at(0.5), 1978.8e12, &precision);
         bench.pass(&mut rank).finish();
         assert_eq!(bench.values(&metric::TRAIN_MFU), [0.25, 0.25]);
@@ -251,10 +257,16 @@ mod tests {
     fn peak_of_a_gpu_is_sent_once_for_several_resources() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let (mut rank, mut host) = (trainer(), Trainer::new("other", 0, 1));
-        let id = (&attribute::GPU_ID, Value::Text("GPU-1"));
-        let precision = [id, (&attribute::GPU_PRECISION, Value::Text("bf16"))];
+        let id = (&attribute::GPU_ID, AttributeValue::Text("GPU-1"));
+        let precision = [id, (&attribute::GPU_PRECISION, AttributeValue::Text("bf16"))];
         rank.record_with(&metric::GPU_PEAK_FLOPS, at(0.5), 989.4e12, &precision);
-        let name = [id, (&attribute::GPU_NAME, Value::Text("NVIDIA H100 80GB HBM3"))];
+        let name = [
+            id,
+            (
+                &attribute::GPU_NAME,
+                AttributeValue::Text("NVIDIA H100 80GB HBM3"),
+            ),
+        ];
         host.record_with(&metric::GPU_INFO, at(1.0), 1.0, &name);
         bench.pass(&mut rank).pass(&mut host).finish();
         assert_eq!(bench.values(&metric::GPU_PEAK_FLOPS), [0.0; 0]);

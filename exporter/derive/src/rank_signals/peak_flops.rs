@@ -51,7 +51,7 @@ const TABLE: &[(&[&str], [f64; PRECISIONS.len()])] = &[
 const OTHER_PRODUCTS: [&str; 5] = ["laptop", "mobile", "mig", "d", "max"];
 
 /// Returns the peaks of a GPU by its NVML name, or `None` if it is not in the table.
-pub(super) fn of(name: &str) -> Option<Peaks> {
+pub(super) fn find(name: &str) -> Option<Peaks> {
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     if OTHER_PRODUCTS.iter().any(|other| words.contains(other)) {
@@ -94,8 +94,8 @@ mod tests {
             ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),
             ("Radeon", None),
         ] {
-            assert_eq!(of(name).and_then(|peaks| peaks[1]), bf16, "{name}");
+            assert_eq!(find(name).and_then(|peaks| peaks[1]), bf16, "{name}");
         }
-        assert_eq!(of_training(&of("Tesla V100-SXM2-32GB").unwrap()), Some(125e12));
+        assert_eq!(of_training(&find("Tesla V100-SXM2-32GB").unwrap()), Some(125e12));
     }
 }

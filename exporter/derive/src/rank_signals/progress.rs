@@ -21,9 +21,9 @@ const WINDOW: usize = 100;
 
 /// Derives progress and ETA.
 #[derive(Debug, Default)]
-pub(super) struct Progress(HashMap<RankId, VecDeque<(UnixNanos, f64)>>);
+pub(super) struct StepProgress(HashMap<RankId, VecDeque<(UnixNanos, f64)>>);
 
-impl Derivation for Progress {
+impl Derivation for StepProgress {
     fn sends(&self) -> &'static [&'static Metric] {
         &[&metric::TRAIN_PROGRESS, &metric::TRAIN_ETA]
     }
@@ -39,7 +39,7 @@ impl Derivation for Progress {
         let Some(progress) = step.value(&metric::TRAIN_PROGRESS).or_else(planned) else {
             return;
         };
-        let rank = out.of(&step.rank.resource);
+        let rank = out.resource(&step.rank.resource);
         rank.record(&metric::TRAIN_PROGRESS, step.end, progress, &[]);
         let window = self.0.entry(step.rank.id).or_default();
         if window.back().is_some_and(|(_, before)| progress < *before) {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn progress_and_eta_follow_planned_steps_and_current_pace() {
-        let mut bench = Bench::new(vec![Box::new(Progress::default())]);
+        let mut bench = Bench::new(vec![Box::new(StepProgress::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         rank.record(&metric::TRAIN_PLANNED_STEPS, at(0.0), 1000.0);
         // Two seconds a step. Half a second of it is outside the step's own duration.
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn pace_uses_recent_steps_only() {
-        let mut bench = Bench::new(vec![Box::new(Progress::default())]);
+        let mut bench = Bench::new(vec![Box::new(StepProgress::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         let mut end = 0.0;
         for number in 0..400 {

@@ -37,7 +37,7 @@ impl Derivation for Smoothed {
             step.step_secs(),
         ];
         let averages = self.0.entry(step.rank.id).or_default();
-        let rank = out.of(&step.rank.resource);
+        let rank = out.resource(&step.rank.resource);
         for ((metric, average), value) in SENDS.into_iter().zip(averages).zip(values) {
             if let Some(smoothed) = value.and_then(|value| average.add(value)) {
                 rank.record(metric, step.end, smoothed, &[]);

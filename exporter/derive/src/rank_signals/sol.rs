@@ -25,7 +25,7 @@ impl Derivation for Sol {
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
         let expected = step.constants.expected_throughput;
         if let Some((tokens, expected)) = throughput::tokens_per_sec(step).zip(expected) {
-            out.of(&step.rank.resource)
+            out.resource(&step.rank.resource)
                 .record(&metric::TRAIN_SOL, step.end, tokens / expected, &[]);
         }
     }

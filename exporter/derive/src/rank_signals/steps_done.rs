@@ -21,7 +21,7 @@ impl Derivation for StepsDone {
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
-        let rank = out.of(&step.rank.resource);
+        let rank = out.resource(&step.rank.resource);
         let done = step.done.unwrap_or(1) as f64;
         rank.record(&metric::TRAIN_STEPS, step.end, done, &[]);
         rank.record(

@@ -34,7 +34,7 @@ impl Derivation for Throughput {
     }
 
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
-        let rank = out.of(&step.rank.resource);
+        let rank = out.resource(&step.rank.resource);
         let mut send = |metric, value: Option<f64>| {
             if let Some(value) = value {
                 rank.record(metric, step.end, value, &[]);
@@ -118,7 +118,7 @@ pub(super) fn flops_per_device(step: &StepFacts) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use pulsetrain_otlp::write::Value;
+    use pulsetrain_otlp::write::AttributeValue;
     use pulsetrain_semconv::attribute;
 
     use super::*;
@@ -128,7 +128,7 @@ mod tests {
     fn trainer() -> Trainer {
         let mut rank = Trainer::new("r", 0, 4);
         for (part, flops) in [("blocks", 3e9), ("attention", 2e9)] {
-            let part = [(&attribute::TRAIN_FLOPS_PART, Value::Text(part))];
+            let part = [(&attribute::TRAIN_FLOPS_PART, AttributeValue::Text(part))];
             rank.record_with(&metric::TRAIN_FLOPS_PER_TOKEN, at(0.0), flops, &part);
         }
         rank

@@ -7,7 +7,7 @@ use pulsetrain_semconv::{metric, span};
 use pulsetrain_otlp::{
     Signal,
     view::{Message, Resource},
-    wire::{Field, Reader, Value},
+    wire::{Field, Reader, WireValue},
 };
 use pulsetrain_pipeline::{Ack, Batch, SourceId, Stage, clock};
 use pulsetrain_run::RunOrigin;
@@ -402,7 +402,7 @@ fn derived_batches_keep_their_source_and_never_use_another_sources_ack() {
     const LAST_OF_FIRST: i64 = 100;
     let mut stage = SignalsStage::new(SignalsConfig::default());
     let begun = clock::now();
-    let runs = [("r", SourceId::of("left")), ("s", SourceId::of("right"))];
+    let runs = [("r", SourceId::new("left")), ("s", SourceId::new("right"))];
     let mut trainers = runs.map(|(run, source)| (Trainer::new(run, 0, 1), source));
     let (mut own, mut of_another) = (0, 0);
     for step in 1..=400 {
@@ -442,7 +442,7 @@ fn assert_has_source_of_its_run(batch: &Batch, runs: &[(&str, SourceId)]) {
 fn resources(batch: &Batch) -> Vec<Vec<u8>> {
     let fields = Reader::new(batch.bytes()).map(Result::unwrap);
     let message = |field: Field<'_>| match field.value {
-        Value::Bytes(bytes) => bytes.to_vec(),
+        WireValue::Bytes(bytes) => bytes.to_vec(),
         _ => panic!("a resource is a message"),
     };
     fields.map(message).collect()

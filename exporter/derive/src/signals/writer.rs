@@ -79,7 +79,7 @@ impl Signals {
     }
 
     /// Returns the series of a resource, given as an encoded `Resource` message.
-    pub(crate) fn of(&mut self, resource: &[u8]) -> &mut ResourceSignals {
+    pub(crate) fn resource(&mut self, resource: &[u8]) -> &mut ResourceSignals {
         let place = self.place_of(resource);
         if !std::mem::replace(&mut self.resources[place].is_dirty, true) {
             self.dirty.push(place);

@@ -282,7 +282,7 @@ impl Assembler {
 
     /// Records event time. A time in the future is ignored, because it would stop the event time of all runs
     /// until then.
-    pub(crate) fn note_time(&mut self, time: UnixNanos) {
+    pub(crate) fn observe_time(&mut self, time: UnixNanos) {
         if time > self.newest && !is_future(time) {
             self.newest = time;
         }
@@ -296,10 +296,10 @@ impl Assembler {
 /// Returns the bytes of the resource inside a `ResourceMetrics`, `ResourceSpans` or `ResourceLogs`, or empty
 /// bytes.
 pub(crate) fn resource_bytes(of_resource: &[u8]) -> &[u8] {
-    use pulsetrain_otlp::wire::{Reader, Value};
+    use pulsetrain_otlp::wire::{Reader, WireValue};
     let mut fields = Reader::new(of_resource).map_while(Result::ok);
     let found = fields.find_map(|field| match (field.number, field.value) {
-        (1, Value::Bytes(bytes)) => Some(bytes),
+        (1, WireValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     });
     found.unwrap_or_default()

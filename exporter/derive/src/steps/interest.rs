@@ -59,23 +59,23 @@ impl Interests {
         derivations: impl Iterator<Item = (&'static [&'static Metric], &'static [&'static Metric])>,
     ) -> Self {
         let mut all = Self(HashMap::new());
-        all.of(&metric::TRAIN_GLOBAL_STEP).role = Role::Number;
-        all.of(&metric::TRAIN_STEP_DURATION).role = Role::Duration;
+        all.entry(&metric::TRAIN_GLOBAL_STEP).role = Role::Number;
+        all.entry(&metric::TRAIN_STEP_DURATION).role = Role::Duration;
         for (metric, phase) in Phase::histograms() {
-            all.of(metric).role = Role::Phase(phase);
+            all.entry(metric).role = Role::Phase(phase);
         }
         for (place, metric) in KEPT.into_iter().enumerate() {
-            all.of(metric).role = Role::Kept(place);
+            all.entry(metric).role = Role::Kept(place);
         }
         for metric in CONSTANTS {
-            all.of(metric).role = Role::Constant;
+            all.entry(metric).role = Role::Constant;
         }
         for (place, (sends, wants)) in derivations.enumerate() {
             for metric in sends {
-                all.of(metric).is_derived = true;
+                all.entry(metric).is_derived = true;
             }
             for metric in wants {
-                all.of(metric).wanted_by |= 1 << place;
+                all.entry(metric).wanted_by |= 1 << place;
             }
         }
         all
@@ -94,7 +94,7 @@ impl Interests {
         }
     }
 
-    fn of(&mut self, metric: &'static Metric) -> &mut Interest {
+    fn entry(&mut self, metric: &'static Metric) -> &mut Interest {
         self.0.entry(metric.name.as_bytes()).or_insert(Interest {
             metric,
             series: SeriesKey::new(metric.name.as_bytes()),
@@ -107,7 +107,7 @@ impl Interests {
 
 impl SpanRole {
     /// Returns the role of a span with this name.
-    pub(crate) fn of(name: Text<'_>) -> Option<Self> {
+    pub(crate) fn from_name(name: Text<'_>) -> Option<Self> {
         if name == span::TRAIN_STEP.name {
             return Some(Self::Step);
         }

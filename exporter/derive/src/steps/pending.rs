@@ -195,7 +195,7 @@ impl RankSteps {
         }
         let number = span.number.or_else(|| self.number_by_end(span.end));
         let number = number.unwrap_or_else(|| self.next_number());
-        self.note_span(number);
+        self.observe_span(number);
         if let Some(trace) = span.trace {
             self.traces.truncate(RECENT - 1);
             self.traces.push_front((trace, number));
@@ -283,7 +283,7 @@ impl RankSteps {
         (is_repeated && !self.sends_spans && !self.sends_durations).then_some(time)
     }
 
-    fn note_span(&mut self, number: i64) {
+    fn observe_span(&mut self, number: i64) {
         self.sends_spans = true;
         if let Some(next) = self.last_span.map(|last| last.saturating_add(1))
             && number >= next

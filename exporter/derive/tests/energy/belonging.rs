@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_derive::EnergyConfig;
-use pulsetrain_otlp::write::Value;
+use pulsetrain_otlp::write::AttributeValue;
 use pulsetrain_semconv::{attribute, metric};
 
 use crate::world::{Derived, Rank, SECOND, World, ZERO, energy, power_limit, reading};
@@ -124,7 +124,7 @@ fn joules_per_token_are_sent_after_all_ranks_reported_the_step() {
         world_size: Some(2),
         ..rank.clone()
     };
-    let tokens = [(&attribute::TRAIN_TOKENS, Value::Int(1000))];
+    let tokens = [(&attribute::TRAIN_TOKENS, AttributeValue::Int(1000))];
     world.pass(sized(&ZERO).step(0, 0, SECOND / 2));
     world.pass(sized(&ONE).step(1, SECOND, 2 * SECOND));
     assert_eq!(world.gauge("perf.energy_per_token"), None);

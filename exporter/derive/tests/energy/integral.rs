@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use pulsetrain_derive::EnergyConfig;
-use pulsetrain_otlp::write::Value;
+use pulsetrain_otlp::write::AttributeValue;
 use pulsetrain_semconv::{Attribute, AttributeKind, Stability, attribute, metric};
 
 use crate::world::{SECOND, World, ZERO, energy, power_limit, read_energy, reading};
@@ -129,7 +129,7 @@ fn steps_between_the_first_and_the_last_reading_add_up_exactly() {
 fn step_reports_mean_and_peak_power_busy_share_and_throttle_reasons() {
     let mut world = World::new(EnergyConfig::default());
     let claim = Some(&ZERO);
-    let reason = |reason| [(&attribute::GPU_THROTTLE_REASON, Value::Text(reason))];
+    let reason = |reason| [(&attribute::GPU_THROTTLE_REASON, AttributeValue::Text(reason))];
     for (second, joules, watts, busy, capped, idle) in [
         (1, 0.0, 100.0, 0.0, 10.0, 50.0),
         (2, 400.0, 650.0, 1.0, 10.2, 50.0),
@@ -181,7 +181,7 @@ fn module_energy_and_encoder_utilization_do_not_count_for_the_gpu() {
         world.pass(energy("GPU-0", claim, time, joules));
         let module = &metric::GPU_MODULE_ENERGY;
         world.pass(reading("GPU-0", claim, module, time, 7.0 * joules, &[]));
-        let encoder = [(&attribute::GPU_TASK, Value::Text("encoder"))];
+        let encoder = [(&attribute::GPU_TASK, AttributeValue::Text("encoder"))];
         let busy = &metric::GPU_UTILIZATION;
         world.pass(reading("GPU-0", claim, busy, time, 1.0, &encoder));
     }
@@ -202,7 +202,7 @@ fn readings_from_before_the_module_had_its_own_metric_count_the_gpu_alone() {
     let mut world = World::new(EnergyConfig::default());
     for (time, joules) in [(SECOND, 0.0), (2 * SECOND, 100.0)] {
         for (scope, joules) in [("gpu", joules), ("module", 7.0 * joules)] {
-            let (counter, scope) = (&metric::GPU_ENERGY, [(&SCOPE, Value::Text(scope))]);
+            let (counter, scope) = (&metric::GPU_ENERGY, [(&SCOPE, AttributeValue::Text(scope))]);
             world.pass(reading("GPU-0", Some(&ZERO), counter, time, joules, &scope));
         }
     }
@@ -232,8 +232,8 @@ fn standard_hw_metric_names_are_accepted() {
     for (time, joules) in [(SECOND, 0.0), (2 * SECOND, 250.0)] {
         for (id, kind, joules) in [("GPU-0", "gpu", joules), ("cpu0", "cpu", 9.0 * joules)] {
             let of_it = [
-                (&attribute::HW_ID, Value::Text(id)),
-                (&attribute::HW_TYPE, Value::Text(kind)),
+                (&attribute::HW_ID, AttributeValue::Text(id)),
+                (&attribute::HW_TYPE, AttributeValue::Text(kind)),
             ];
             world.pass(reading(id, Some(&ZERO), &metric::HW_ENERGY, time, joules, &of_it));
         }

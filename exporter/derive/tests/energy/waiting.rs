@@ -12,7 +12,7 @@ use std::{
 use opentelemetry_proto::tonic::trace::v1::TracesData;
 use prost::Message;
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
-use pulsetrain_otlp::{Signal, write::Value};
+use pulsetrain_otlp::{Signal, write::AttributeValue};
 use pulsetrain_pipeline::{Ack, Batch, clock};
 use pulsetrain_semconv::{attribute, metric};
 
@@ -138,7 +138,7 @@ fn derived_metrics_are_not_derived_again() {
 #[test]
 fn only_steps_are_deferred_and_other_records_pass() {
     let mut world = read_until_two(EnergyConfig::default());
-    let loss = [(&attribute::TRAIN_LOSS, Value::Double(2.5))];
+    let loss = [(&attribute::TRAIN_LOSS, AttributeValue::Double(2.5))];
     let step = ZERO.step_with(4, 3 * SECOND, 4 * SECOND, &loss);
     let mut data = TracesData::decode(step.bytes().clone()).expect("spans");
     data.resource_spans[0].schema_url = "of the resource".to_owned();

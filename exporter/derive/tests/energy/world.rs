@@ -13,8 +13,8 @@ use pulsetrain_otlp::{
     Signal, UnixNanos,
     view::NumberValue,
     write::{
-        Attribute, Encoded, Envelope, HistogramParts, MetricsWriter, PointParts, SpanParts, SpansWriter,
-        Value,
+        Attribute, AttributeValue, Encoded, Envelope, HistogramParts, MetricsWriter, PointParts, SpanParts,
+        SpansWriter,
     },
 };
 use pulsetrain_pipeline::{
@@ -54,15 +54,15 @@ pub(crate) const ZERO: Rank = Rank {
 impl Rank {
     fn envelope(&self) -> Envelope {
         let mut resource = vec![
-            (attribute::TRAIN_RUN_ID.name, Value::Text(self.run)),
-            (attribute::TRAIN_RANK.name, Value::Int(self.rank)),
+            (attribute::TRAIN_RUN_ID.name, AttributeValue::Text(self.run)),
+            (attribute::TRAIN_RANK.name, AttributeValue::Int(self.rank)),
         ];
         if !self.host.is_empty() {
-            resource.push((attribute::HOST_NAME.name, Value::Text(self.host)));
+            resource.push((attribute::HOST_NAME.name, AttributeValue::Text(self.host)));
         }
         resource.extend(
             self.world_size
-                .map(|size| (attribute::TRAIN_WORLD_SIZE.name, Value::Int(size))),
+                .map(|size| (attribute::TRAIN_WORLD_SIZE.name, AttributeValue::Int(size))),
         );
         Envelope::new(&resource, "trainer", "1", "")
     }
@@ -73,7 +73,7 @@ impl Rank {
     }
 
     pub(crate) fn step_with(&self, number: i64, start: u64, end: u64, more: &[Attribute<'_>]) -> Batch {
-        let mut attributes = vec![(&attribute::TRAIN_STEP, Value::Int(number))];
+        let mut attributes = vec![(&attribute::TRAIN_STEP, AttributeValue::Int(number))];
         attributes.extend_from_slice(more);
         let mut writer = SpansWriter::default();
         writer.span(&SpanParts {
@@ -128,10 +128,10 @@ fn readings(
     values: &[(u64, f64)],
     more: &[Attribute<'_>],
 ) -> Batch {
-    let mut attributes = vec![(&attribute::GPU_ID, Value::Text(gpu))];
+    let mut attributes = vec![(&attribute::GPU_ID, AttributeValue::Text(gpu))];
     if let Some(owner) = owner {
-        attributes.push((&attribute::TRAIN_RUN_ID, Value::Text(owner.run)));
-        attributes.push((&attribute::TRAIN_RANK, Value::Int(owner.rank)));
+        attributes.push((&attribute::TRAIN_RUN_ID, AttributeValue::Text(owner.run)));
+        attributes.push((&attribute::TRAIN_RANK, AttributeValue::Int(owner.rank)));
     }
     attributes.extend_from_slice(more);
     let mut writer = MetricsWriter::default();
@@ -143,7 +143,7 @@ fn readings(
         };
         writer.number(metric, point, NumberValue::Double(*value));
     }
-    let resource = [(attribute::HOST_NAME.name, Value::Text("h"))];
+    let resource = [(attribute::HOST_NAME.name, AttributeValue::Text("h"))];
     batch(writer.finish(&Envelope::new(&resource, "gpu", "1", "")))
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn read_energy(gpu: &str, owner: Option<&Rank>, time: u64, joules: f6
 
 /// The enforced power limit of a GPU.
 pub(crate) fn power_limit(gpu: &str, owner: Option<&Rank>, time: u64, watts: f64) -> Batch {
-    let enforced = [(&attribute::GPU_POWER_LIMIT_KIND, Value::Text("enforced"))];
+    let enforced = [(&attribute::GPU_POWER_LIMIT_KIND, AttributeValue::Text("enforced"))];
     reading(gpu, owner, &names::GPU_POWER_LIMIT, time, watts, &enforced)
 }
 
@@ -209,7 +209,7 @@ impl World {
     /// Returns the steps in order of output.
     pub(crate) fn steps(&self) -> Vec<Derived> {
         let traces = self.out.iter().filter(|batch| batch.signal() == Signal::Traces);
-        traces.flat_map(spans).map(Derived::of).collect()
+        traces.flat_map(spans).map(Derived::from_span).collect()
     }
 
     /// Returns the only step.
@@ -302,7 +302,7 @@ fn rounded(number: f64) -> f64 {
 }
 
 impl Derived {
-    fn of(span: Span) -> Self {
+    fn from_span(span: Span) -> Self {
         let (mut texts, mut numbers) = (BTreeMap::new(), BTreeMap::new());
         for KeyValue { key, value, .. } in span.attributes {
             match value

@@ -16,7 +16,7 @@ pub(super) struct CleanText<'a> {
 const BLOCK_BYTES: usize = 1 << 16;
 
 impl<'a> CleanText<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
             start: 0,
@@ -153,7 +153,7 @@ mod tests {
             });
             bytes.push(b'\n');
         }
-        let mut texts = CleanText::of(&bytes);
+        let mut texts = CleanText::new(&bytes);
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', &bytes) {
             assert_eq!(texts.line(start..end), clean(&bytes[start..end]), "{start}");
@@ -165,7 +165,7 @@ mod tests {
     fn line_longer_than_a_block_is_not_truncated() {
         let bytes = vec![b'x'; 3 * BLOCK_BYTES];
         assert_eq!(
-            CleanText::of(&bytes).line(10..bytes.len()).len(),
+            CleanText::new(&bytes).line(10..bytes.len()).len(),
             bytes.len() - 10
         );
     }

@@ -27,7 +27,7 @@ impl<'a> KeyValue<'a> {
     pub(super) fn value(&self, units: &[&str]) -> FieldValue<'a> {
         match self.number {
             Some((number, unit)) if unit.is_empty() || units.contains(&unit) => FieldValue::Number(number),
-            _ => FieldValue::of(self.text),
+            _ => FieldValue::parse(self.text),
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
         let value = |text, units: &[&str]| COMMAS.fields(text).next().map(|field| field.value(units));
         assert_eq!(value("a=0.5%", &["%"]), Some(FieldValue::Number(0.5)));
         assert_eq!(value("a=7", &[]), Some(FieldValue::Number(7.0)));
-        assert_eq!(value("a=0.5GB", &["%"]), Some(FieldValue::of("0.5GB")));
+        assert_eq!(value("a=0.5GB", &["%"]), Some(FieldValue::parse("0.5GB")));
     }
 
     #[test]

@@ -128,10 +128,10 @@ enum Prefixes {
 
 fn parser_of(format: MappedFormat, mapping: &Arc<Mapping>, prefixes: Prefixes) -> Box<dyn LogParser> {
     match format {
-        MappedFormat::Json => lines(mapping, JsonLines::of, prefixes),
-        MappedFormat::KeyValue => lines(mapping, KeyValueLines::of, prefixes),
-        MappedFormat::Text => lines(mapping, TextLines::of, prefixes),
-        MappedFormat::Csv => lines(mapping, CsvLines::of, prefixes),
+        MappedFormat::Json => lines(mapping, JsonLines::new, prefixes),
+        MappedFormat::KeyValue => lines(mapping, KeyValueLines::new, prefixes),
+        MappedFormat::Text => lines(mapping, TextLines::new, prefixes),
+        MappedFormat::Csv => lines(mapping, CsvLines::new, prefixes),
     }
 }
 
@@ -141,7 +141,7 @@ fn lines<F: LineFormat + 'static>(
     prefixes: Prefixes,
 ) -> Box<dyn LogParser> {
     if prefixes == Prefixes::Kept {
-        return Box::new(LineParser::of(begin(mapping)));
+        return Box::new(LineParser::new(begin(mapping)));
     }
     let mapping = Arc::clone(mapping);
     Box::new(LineParser::of_ranks(move || begin(&mapping)))

@@ -4,7 +4,7 @@
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules, number_text,
 };
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::write::AttributeValue as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::Delimiters;
@@ -173,7 +173,7 @@ fn size(text: &str) -> FieldValue<'_> {
 /// Returns a number multiplied by the factor of its unit, or the text if it is not a number.
 fn scaled<'l>(number: Option<(f64, &str)>, text: &'l str) -> FieldValue<'l> {
     let number = number.and_then(|(number, unit)| Some(number * factor(unit)?));
-    number.map_or(FieldValue::of(text), FieldValue::Number)
+    number.map_or(FieldValue::parse(text), FieldValue::Number)
 }
 
 fn gpu_memory(usage: &str) -> Vec<Field<'_>> {
@@ -184,7 +184,7 @@ fn gpu_memory(usage: &str) -> Vec<Field<'_>> {
     });
     let percent = percent
         .strip_suffix("%)")
-        .map(|percent| ("%".into(), FieldValue::of(percent)));
+        .map(|percent| ("%".into(), FieldValue::parse(percent)));
     parts.chain(percent).collect()
 }
 

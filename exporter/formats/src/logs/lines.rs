@@ -122,8 +122,8 @@ impl<F: LineFormat> LogParser for LineParser<F> {
         let mut done = 0;
         let mut position = window.start;
         self.clock.set_local(recorder.local_clock());
-        self.numbers.note(window.bytes);
-        let mut texts = CleanText::of(window.bytes);
+        self.numbers.record(window.bytes);
+        let mut texts = CleanText::new(window.bytes);
         let has_zeros = memchr::memchr(0, window.bytes).is_some();
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
             if std::mem::take(&mut self.in_lost_line) || end == done {
@@ -176,12 +176,12 @@ impl<F: LineFormat> LineParser<F> {
         let format = begin();
         Self {
             begin: Some(Box::new(begin)),
-            ..Self::of(format)
+            ..Self::new(format)
         }
     }
 
     /// Creates a parser without states of ranks.
-    pub(super) fn of(format: F) -> Self {
+    pub(super) fn new(format: F) -> Self {
         Self {
             format,
             of_ranks: BTreeMap::new(),

@@ -17,7 +17,7 @@ pub(super) mod metrics_file;
 use pulsetrain_mapping::{
     CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, coverage_rules, record_option,
 };
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 use pulsetrain_semconv::{attribute, event};
 
 use super::delimited::Delimiters;

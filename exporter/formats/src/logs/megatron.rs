@@ -4,7 +4,7 @@
 
 use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordTable, number_text};
 
-use pulsetrain_otlp::{UnixNanos, write::Value};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue};
 use pulsetrain_semconv::attribute;
 
 use super::lines::{self, Line, LineFormat};
@@ -81,7 +81,7 @@ impl Megatron {
         // The line has no time. It follows that of the iteration.
         let time = self.last_time.filter(|_| !line.is_live());
         let meta = line.meta_at(time.unwrap_or_else(|| line.read_time()), Some(step));
-        let set = set.map(|set| (&attribute::DATA_NAME, Value::Text(set)));
+        let set = set.map(|set| (&attribute::DATA_NAME, AttributeValue::Text(set)));
         let fields: Vec<_> = fields(rest).collect();
         self.fields
             .record(&EVALUATION, meta, &fields, set.as_slice(), recorder);
@@ -93,7 +93,7 @@ impl Megatron {
 fn fields(text: &str) -> impl Iterator<Item = Field<'_>> {
     text.split('|').filter_map(|part| {
         let (key, value) = part.rsplit_once(':')?;
-        Some((key.trim().into(), FieldValue::of(value.trim())))
+        Some((key.trim().into(), FieldValue::parse(value.trim())))
     })
 }
 

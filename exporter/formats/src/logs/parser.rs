@@ -55,7 +55,7 @@ pub(super) struct Positions<'w> {
 }
 
 impl<'w> Positions<'w> {
-    pub(super) fn of(window: Window<'w>) -> Self {
+    pub(super) fn new(window: Window<'w>) -> Self {
         Self {
             bytes: window.bytes,
             offset: 0,

@@ -56,14 +56,14 @@ impl LineNumbers {
     const INCREASING: usize = 16;
 
     /// Scans the beginning of a log.
-    pub(super) fn of(log: &[u8]) -> Self {
+    pub(super) fn new(log: &[u8]) -> Self {
         let mut numbers = Self::default();
-        numbers.note(log);
+        numbers.record(log);
         numbers
     }
 
     /// Adds the next bytes of a log, up to their last line end.
-    pub(super) fn note(&mut self, bytes: &[u8]) {
+    pub(super) fn record(&mut self, bytes: &[u8]) {
         let limit = bytes.len().min(Self::MAX_SCANNED.saturating_sub(self.scanned));
         let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
         let end = bytes[..limit].iter().rposition(is_end).map_or(0, |at| at + 1);
@@ -110,7 +110,7 @@ fn leading_number(line: &[u8]) -> Option<usize> {
 
 /// Calls `take` with each line of a log as its worker printed it: without control sequences and prefixes of launchers.
 pub(super) fn each_printed_line(log: &[u8], mut take: impl FnMut(&str)) {
-    let numbers = LineNumbers::of(log);
+    let numbers = LineNumbers::new(log);
     for line in log.split(|byte| matches!(byte, b'\n' | b'\r')) {
         take(numbers.split(&clean(line)).text);
     }
@@ -246,7 +246,7 @@ mod tests {
         let rank_of_last = |numbers: &[u32]| {
             let log: String = numbers.iter().map(|number| format!("{number}: loss\n")).collect();
             let last = log.lines().next_back().unwrap_or_default();
-            LineNumbers::of(log.as_bytes()).split(last).rank
+            LineNumbers::new(log.as_bytes()).split(last).rank
         };
         for steps in [
             &[0, 100, 200][..],

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean, parser::Positions};
 use framing::Frame;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
-use record::Value;
+use record::RecordValue;
 
 /// The row of Surogate in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -69,7 +69,9 @@ impl RunHeader {
             self.first_record = text.as_bytes().to_vec();
         }
         let option = |key| record::field(&record.fields, key);
-        if let (Some(Value::Text("run_name")), Some(Value::Text(name))) = (option("name"), option("value")) {
+        if let (Some(RecordValue::Text("run_name")), Some(RecordValue::Text(name))) =
+            (option("name"), option("value"))
+        {
             self.run_name = Some((*name).to_owned()).filter(|name| !name.is_empty());
             self.is_partial = false;
         }
@@ -95,7 +97,7 @@ impl LogParser for SurogateParser {
             None => return self.no_record(window, recorder),
         };
         self.report_gap(window, 0, done, recorder);
-        let mut positions = Positions::of(window);
+        let mut positions = Positions::new(window);
         while let Some(frame) = framing::next(window.bytes, done, window.is_last) {
             let position = positions.at(frame.start);
             self.record(window, (frame, position), recorder);

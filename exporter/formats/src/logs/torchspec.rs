@@ -11,7 +11,7 @@ mod tables;
 mod weight_sync;
 
 use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text, record_option};
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::Delimiters;
@@ -20,7 +20,7 @@ use super::lines::{self, Line, LineFormat};
 use super::{LogFormat, literal, spans, time};
 use bar::Bar;
 use pool::PoolLine;
-use progress::{Progress, Timing};
+use progress::{StepProgress, Timing};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of TorchSpec in the table of formats.
@@ -56,7 +56,7 @@ const MESSAGES: [&str; 16] = [
 #[derive(Debug, Default)]
 struct TorchSpec {
     fields: MetricMapper,
-    progress: Progress,
+    progress: StepProgress,
 }
 
 impl LineFormat for TorchSpec {

@@ -8,7 +8,7 @@ pub(super) mod otel;
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordTable, coverage_rules, number_text, record_option,
 };
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 use pulsetrain_semconv::{attribute, event};
 
 use super::delimited::split;
@@ -80,7 +80,7 @@ impl LineFormat for Tunix {
             recorder.skip_value(SkipReason::Ignored("private_content"));
             return false;
         } else if let Some((key, size)) = text.split_once(": ") {
-            let fields = [(key.into(), FieldValue::of(size))];
+            let fields = [(key.into(), FieldValue::parse(size))];
             self.fields.record(&CACHE, meta(None), &fields, &[], recorder);
         }
         true
@@ -90,7 +90,7 @@ impl LineFormat for Tunix {
 /// `Train step 8 training loss: -0.027751  - training perplexity: 0.972631`.
 fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     let (step, rest) = text.strip_prefix("Train step ")?.split_once(' ')?;
-    let fields = split(rest, " - ", ": ").map(|(key, text)| (key.into(), FieldValue::of(text)));
+    let fields = split(rest, " - ", ": ").map(|(key, text)| (key.into(), FieldValue::parse(text)));
     Some((step.parse().ok()?, fields.collect()))
 }
 

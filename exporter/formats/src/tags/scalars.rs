@@ -23,12 +23,12 @@ pub(crate) struct Scalars {
 impl Scalars {
     /// Creates the scalars of a writer that adds tags of its own.
     pub(crate) fn of_writer(own: &'static FieldTable) -> Self {
-        Self::of(ScalarMapper::of_writer(own))
+        Self::new(ScalarMapper::of_writer(own))
     }
 
     /// Creates the scalars of a known trainer.
     pub(crate) fn of_trainer(trainer: &'static Trainer) -> Self {
-        Self::of(ScalarMapper::of_trainer(trainer))
+        Self::new(ScalarMapper::of_trainer(trainer))
     }
 
     /// Creates the scalars of a writer that logs those of a step together, unordered.
@@ -39,7 +39,7 @@ impl Scalars {
         }
     }
 
-    fn of(mapper: ScalarMapper) -> Self {
+    fn new(mapper: ScalarMapper) -> Self {
         Self {
             mapper,
             ..Self::default()

@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    wire::{Field, Reader, Value, WireError},
+    wire::{Field, Reader, WireError, WireValue},
 };
 
 /// One event of a training run.
@@ -63,11 +63,11 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Event<'_>, WireError> {
 
 /// Decodes the fields that few events have.
 #[cold]
-fn rare(number: u32, value: Value<'_>) -> Result<Option<Content<'static>>, WireError> {
+fn rare(number: u32, value: WireValue<'_>) -> Result<Option<Content<'static>>, WireError> {
     Ok(match (number, value) {
         (3, _) => Some(Content::Version),
         (4 | 8 | 9, _) => Some(Content::NoTelemetry("graph")),
-        (7, Value::Bytes(log)) if is_start(log)? => Some(Content::SessionStart),
+        (7, WireValue::Bytes(log)) if is_start(log)? => Some(Content::SessionStart),
         _ => None,
     })
 }
@@ -75,7 +75,7 @@ fn rare(number: u32, value: Value<'_>) -> Result<Option<Content<'static>>, WireE
 fn is_start(session_log: &[u8]) -> Result<bool, WireError> {
     for field in Reader::new(session_log) {
         let Field { number, value } = field?;
-        if (number, value) == (1, Value::Varint(SESSION_START)) {
+        if (number, value) == (1, WireValue::Varint(SESSION_START)) {
             return Ok(true);
         }
     }

@@ -1,6 +1,6 @@
 //! Decodes histograms of both generations: `HistogramProto` of TF 1 and torch, and the (left, right, count) tensor of TF 2.
 
-use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
+use pulsetrain_otlp::wire::{Field, Reader, WireError, WireValue};
 
 use crate::tags::Distribution;
 
@@ -17,9 +17,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Distribution, WireError> {
     for field in Reader::new(bytes) {
         let Field { number, value } = field?;
         match (number, value) {
-            (1, Value::Fixed64(bits)) => distribution.min = f64::from_bits(bits),
-            (2, Value::Fixed64(bits)) => distribution.max = f64::from_bits(bits),
-            (4, Value::Fixed64(bits)) => distribution.sum = f64::from_bits(bits),
+            (1, WireValue::Fixed64(bits)) => distribution.min = f64::from_bits(bits),
+            (2, WireValue::Fixed64(bits)) => distribution.max = f64::from_bits(bits),
+            (4, WireValue::Fixed64(bits)) => distribution.sum = f64::from_bits(bits),
             (6, value) => take_doubles(value, &mut limits),
             (7, value) => take_doubles(value, &mut counts),
             _ => {}
@@ -50,10 +50,10 @@ pub(super) fn of_rows(numbers: &[f64]) -> Distribution {
     Distribution::between(edges, &counts)
 }
 
-fn take_doubles(value: Value<'_>, doubles: &mut Vec<f64>) {
+fn take_doubles(value: WireValue<'_>, doubles: &mut Vec<f64>) {
     match value {
-        Value::Fixed64(bits) => doubles.push(f64::from_bits(bits)),
-        Value::Bytes(packed) => doubles.extend(
+        WireValue::Fixed64(bits) => doubles.push(f64::from_bits(bits)),
+        WireValue::Bytes(packed) => doubles.extend(
             packed
                 .chunks_exact(8)
                 .filter_map(|chunk| chunk.first_chunk::<8>())

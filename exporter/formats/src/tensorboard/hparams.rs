@@ -1,8 +1,8 @@
 //! Decodes hyperparameters of TensorBoard's plugin: `HParamsPluginData` (`tensorboard/plugins/hparams/plugin_data.proto`).
 
 use pulsetrain_otlp::{
-    wire::{Field, Reader, Value as Wire, WireError},
-    write::Value,
+    wire::{Field, Reader, WireError, WireValue as Wire},
+    write::AttributeValue,
 };
 
 /// `HParamsPluginData.session_start_info`.
@@ -11,7 +11,7 @@ const SESSION_START: u32 = 3;
 /// Calls `option` for every hyperparameter of a session start. Returns `false` if the message has no session start.
 pub(super) fn each(
     plugin_content: &[u8],
-    mut option: impl FnMut(&str, Value<'_>),
+    mut option: impl FnMut(&str, AttributeValue<'_>),
 ) -> Result<bool, WireError> {
     let mut has_session = false;
     for field in Reader::new(plugin_content) {
@@ -30,7 +30,7 @@ pub(super) fn each(
 }
 
 /// An entry of `map<string, google.protobuf.Value>`.
-fn entry_of(entry: &[u8], option: &mut impl FnMut(&str, Value<'_>)) -> Result<(), WireError> {
+fn entry_of(entry: &[u8], option: &mut impl FnMut(&str, AttributeValue<'_>)) -> Result<(), WireError> {
     let (mut key, mut value) = (&[][..], &[][..]);
     for field in Reader::new(entry) {
         let field = field?;
@@ -44,11 +44,11 @@ fn entry_of(entry: &[u8], option: &mut impl FnMut(&str, Value<'_>)) -> Result<()
     for field in Reader::new(value) {
         let Field { number, value } = field?;
         match (number, value) {
-            (2, Wire::Fixed64(bits)) => option(&key, Value::Double(f64::from_bits(bits))),
-            (3, Wire::Bytes(text)) => option(&key, Value::Text(&String::from_utf8_lossy(text))),
-            (4, Wire::Varint(bit)) => option(&key, Value::Bool(bit != 0)),
+            (2, Wire::Fixed64(bits)) => option(&key, AttributeValue::Double(f64::from_bits(bits))),
+            (3, Wire::Bytes(text)) => option(&key, AttributeValue::Text(&String::from_utf8_lossy(text))),
+            (4, Wire::Varint(bit)) => option(&key, AttributeValue::Bool(bit != 0)),
             // A null, or a list or map, which no writer of hyperparameters makes.
-            _ => option(&key, Value::Text("")),
+            _ => option(&key, AttributeValue::Text("")),
         }
     }
     Ok(())

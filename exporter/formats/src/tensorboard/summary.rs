@@ -1,6 +1,6 @@
 //! Decodes the values of an event: `Summary.Value` messages (`tensorflow/core/framework/summary.proto`).
 
-use pulsetrain_otlp::wire::{Reader, Value, WireError};
+use pulsetrain_otlp::wire::{Reader, WireError, WireValue};
 
 /// A value under a tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -115,12 +115,12 @@ fn parse(bytes: &[u8]) -> Result<TaggedValue<'_>, WireError> {
 
 impl<'a> TaggedValue<'a> {
     /// Decodes a field that scalars lack.
-    fn take(&mut self, number: u32, value: Value<'a>) -> Result<(), WireError> {
+    fn take(&mut self, number: u32, value: WireValue<'a>) -> Result<(), WireError> {
         match (number, value) {
-            (5, Value::Bytes(histogram)) => self.data = Data::Histogram(histogram),
-            (8, Value::Bytes(tensor)) => self.data = Data::Tensor(tensor),
+            (5, WireValue::Bytes(histogram)) => self.data = Data::Histogram(histogram),
+            (8, WireValue::Bytes(tensor)) => self.data = Data::Tensor(tensor),
             (4 | 6, _) => self.data = Data::Media,
-            (9, Value::Bytes(metadata)) => (self.plugin, self.plugin_content) = plugin(metadata)?,
+            (9, WireValue::Bytes(metadata)) => (self.plugin, self.plugin_content) = plugin(metadata)?,
             _ => {}
         }
         Ok(())
@@ -133,15 +133,15 @@ fn plugin(metadata: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     let mut reader = Reader::new(metadata);
     while !reader.is_at_end() {
         let field = reader.tag()?;
-        let (1, Value::Bytes(data)) = (field >> 3, reader.value(field)?) else {
+        let (1, WireValue::Bytes(data)) = (field >> 3, reader.value(field)?) else {
             continue;
         };
         let mut reader = Reader::new(data);
         while !reader.is_at_end() {
             let field = reader.tag()?;
             match (field >> 3, reader.value(field)?) {
-                (1, Value::Bytes(bytes)) => name = bytes,
-                (2, Value::Bytes(bytes)) => content = bytes,
+                (1, WireValue::Bytes(bytes)) => name = bytes,
+                (2, WireValue::Bytes(bytes)) => content = bytes,
                 _ => {}
             }
         }

@@ -1,6 +1,6 @@
 //! Decodes tensors of numbers and strings: `TensorProto` (`tensorflow/core/framework/tensor.proto`).
 
-use pulsetrain_otlp::wire::{Reader, Value, WireError};
+use pulsetrain_otlp::wire::{Reader, WireError, WireValue};
 
 /// The contents of a tensor that can be telemetry.
 #[derive(Debug, Default, PartialEq)]
@@ -36,8 +36,8 @@ pub(super) fn parse(bytes: &[u8], most: usize) -> Result<Tensor<'_>, WireError> 
     while !reader.is_at_end() {
         let field = reader.tag()?;
         match (field >> 3, reader.value(field)?) {
-            (1, Value::Varint(number)) => data_type = number,
-            (4, Value::Bytes(bytes)) => content = bytes,
+            (1, WireValue::Varint(number)) => data_type = number,
+            (4, WireValue::Bytes(bytes)) => content = bytes,
             (5, value) => tensor.fixed32(value, most),
             (6, value) => tensor.fixed64(value, most),
             // int_val, int64_val, bool_val; and those that have no sign.
@@ -46,8 +46,8 @@ pub(super) fn parse(bytes: &[u8], most: usize) -> Result<Tensor<'_>, WireError> 
             (13, value) if data_type == data_type::BFLOAT16 => {
                 tensor.varints(value, most, |bits| bfloat16(bits as u16))?;
             }
-            (8, Value::Bytes(string)) if tensor.string.is_none() => tensor.string = Some(string),
-            (8, Value::Bytes(string)) => tensor.further_strings.push(string),
+            (8, WireValue::Bytes(string)) if tensor.string.is_none() => tensor.string = Some(string),
+            (8, WireValue::Bytes(string)) => tensor.further_strings.push(string),
             _ => {}
         }
     }
@@ -56,28 +56,33 @@ pub(super) fn parse(bytes: &[u8], most: usize) -> Result<Tensor<'_>, WireError> 
 }
 
 impl Tensor<'_> {
-    fn fixed32(&mut self, value: Value<'_>, most: usize) {
+    fn fixed32(&mut self, value: WireValue<'_>, most: usize) {
         match value {
-            Value::Fixed32(bits) => self.push(f64::from(f32::from_bits(bits)), most),
-            Value::Bytes(packed) => {
+            WireValue::Fixed32(bits) => self.push(f64::from(f32::from_bits(bits)), most),
+            WireValue::Bytes(packed) => {
                 self.chunks(packed, most, |bytes: [u8; 4]| f32::from_le_bytes(bytes).into());
             }
             _ => {}
         }
     }
 
-    fn fixed64(&mut self, value: Value<'_>, most: usize) {
+    fn fixed64(&mut self, value: WireValue<'_>, most: usize) {
         match value {
-            Value::Fixed64(bits) => self.push(f64::from_bits(bits), most),
-            Value::Bytes(packed) => self.chunks(packed, most, f64::from_le_bytes),
+            WireValue::Fixed64(bits) => self.push(f64::from_bits(bits), most),
+            WireValue::Bytes(packed) => self.chunks(packed, most, f64::from_le_bytes),
             _ => {}
         }
     }
 
-    fn varints(&mut self, value: Value<'_>, most: usize, number: fn(u64) -> f64) -> Result<(), WireError> {
+    fn varints(
+        &mut self,
+        value: WireValue<'_>,
+        most: usize,
+        number: fn(u64) -> f64,
+    ) -> Result<(), WireError> {
         match value {
-            Value::Varint(bits) => self.push(number(bits), most),
-            Value::Bytes(packed) => {
+            WireValue::Varint(bits) => self.push(number(bits), most),
+            WireValue::Bytes(packed) => {
                 let mut reader = Reader::new(packed);
                 while !reader.is_at_end() {
                     self.push(number(reader.varint()?), most);

@@ -3,7 +3,7 @@
 use pulsetrain_mapping::{RecordMeta, record_option};
 use std::borrow::Cow;
 
-use pulsetrain_otlp::{wire::WireError, write::Value};
+use pulsetrain_otlp::{wire::WireError, write::AttributeValue};
 
 use super::{
     EventFileParser,
@@ -173,7 +173,8 @@ fn hyperparameters(
     at: RecordMeta,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), ValueError> {
-    let option = |name: &str, value: Value<'_>| record_option(name, value, at.time_unix_nanos, recorder);
+    let option =
+        |name: &str, value: AttributeValue<'_>| record_option(name, value, at.time_unix_nanos, recorder);
     let is_session = value.plugin == b"hparams" && hparams::each(value.plugin_content, option)?;
     if !is_session {
         recorder.skip_value(HPARAMS_FORM);

@@ -66,7 +66,9 @@ fn version_of(head: &[u8]) -> Option<Version> {
         Ok(Item::Track(track)) => Some(track),
         _ => None,
     });
-    tracks.take(MAX_TRACKS).find_map(|track| Version::of(&track))
+    tracks
+        .take(MAX_TRACKS)
+        .find_map(|track| Version::from_track(&track))
 }
 
 /// The most tracks that are searched for the version.

@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, SpanLink, SpanParts, Value},
+    write::{Attribute, AttributeValue, SpanLink, SpanParts},
 };
 use pulsetrain_semconv::attribute::{
     DEVICE_ID, PERF_CLOCK, PERF_STAGE, PERF_TAGS, PERF_TIMELINE, PERF_UNFINISHED, RL_GROUP_ID, RL_MESH,
@@ -54,7 +54,12 @@ impl SliceSpan<'_> {
             Some(step) => ids::step_trace(run, step),
             None => ids::lifecycle_trace(run),
         };
-        let mesh: Vec<Value<'_>> = self.timeline.mesh.iter().map(|role| Value::Text(role)).collect();
+        let mesh: Vec<AttributeValue<'_>> = self
+            .timeline
+            .mesh
+            .iter()
+            .map(|role| AttributeValue::Text(role))
+            .collect();
         let attributes = self.attributes(&mesh);
         let parts = SpanParts {
             span: self.kind.span,
@@ -69,10 +74,10 @@ impl SliceSpan<'_> {
         recorder.end_of_record();
     }
 
-    fn attributes<'b>(&'b self, mesh: &'b [Value<'b>]) -> Vec<Attribute<'b>> {
+    fn attributes<'b>(&'b self, mesh: &'b [AttributeValue<'b>]) -> Vec<Attribute<'b>> {
         let parsed = self.parsed;
-        let text = |text: &'b Option<String>| text.as_deref().map(Value::Text);
-        let int = |number: Option<i64>| number.map(Value::Int);
+        let text = |text: &'b Option<String>| text.as_deref().map(AttributeValue::Text);
+        let int = |number: Option<i64>| number.map(AttributeValue::Int);
         let others = Some(parsed.others.as_str()).filter(|others| !others.is_empty());
         let queued = parsed
             .queued
@@ -92,20 +97,23 @@ impl SliceSpan<'_> {
             (&TRAIN_STEP, int(self.step)),
             (&TRAIN_MINI_BATCH, int(self.mini_batch)),
             (&TRAIN_MICRO_BATCH, int(self.micro_batch)),
-            (&RL_ROLE, role.map(Value::Text)),
+            (&RL_ROLE, role.map(AttributeValue::Text)),
             (&RL_GROUP_ID, text(&parsed.group_id)),
             (&RL_PAIR_INDEX, int(parsed.pair_index)),
-            (&RL_QUEUED, queued.map(Value::Text)),
+            (&RL_QUEUED, queued.map(AttributeValue::Text)),
             (&DEVICE_ID, text(&self.timeline.device)),
-            (&RL_MESH, (!mesh.is_empty()).then_some(Value::List(mesh))),
-            (&PERF_TIMELINE, Some(Value::Text(&self.timeline.name))),
-            (&PERF_CLOCK, Some(Value::Text(clock))),
+            (&RL_MESH, (!mesh.is_empty()).then_some(AttributeValue::List(mesh))),
+            (&PERF_TIMELINE, Some(AttributeValue::Text(&self.timeline.name))),
+            (&PERF_CLOCK, Some(AttributeValue::Text(clock))),
             (
                 &PERF_STAGE,
-                (!self.kind.is_known).then_some(Value::Text(&parsed.name)),
+                (!self.kind.is_known).then_some(AttributeValue::Text(&parsed.name)),
             ),
-            (&PERF_TAGS, others.map(Value::Text)),
-            (&PERF_UNFINISHED, self.is_unfinished.then_some(Value::Bool(true))),
+            (&PERF_TAGS, others.map(AttributeValue::Text)),
+            (
+                &PERF_UNFINISHED,
+                self.is_unfinished.then_some(AttributeValue::Bool(true)),
+            ),
         ];
         let mut attributes = Vec::with_capacity(all.len());
         attributes.extend(

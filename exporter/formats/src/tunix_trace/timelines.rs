@@ -133,7 +133,7 @@ impl Timelines {
         });
         self.next_number += 1;
         if let Some(step) = step {
-            self.note_step(step, id, wall, recorder);
+            self.observe_step(step, id, wall, recorder);
         }
     }
 
@@ -276,7 +276,7 @@ impl Timelines {
     }
 
     /// Notes a slice of a step. Records the times of older steps.
-    fn note_step(&mut self, step: i64, id: [u8; 8], wall: &WallClock, recorder: &mut Recorder<'_>) {
+    fn observe_step(&mut self, step: i64, id: [u8; 8], wall: &WallClock, recorder: &mut Recorder<'_>) {
         if self.newest.is_none_or(|(newest, _)| newest < step) {
             self.newest = Some((step, id));
         }

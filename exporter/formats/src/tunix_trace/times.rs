@@ -4,7 +4,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Value},
+    write::{Attribute, AttributeValue},
 };
 use pulsetrain_semconv::{
     Metric,
@@ -136,7 +136,7 @@ fn sum_and_mean(
         return;
     }
     for (statistic, value) in [("sum", secs(nanos)), ("mean", secs(nanos) / count as f64)] {
-        let attributes: [Attribute<'_>; 1] = [(&PERF_STATISTIC, Value::Text(statistic))];
+        let attributes: [Attribute<'_>; 1] = [(&PERF_STATISTIC, AttributeValue::Text(statistic))];
         recorder.record(metric, time_unix_nanos, value, &attributes);
     }
 }

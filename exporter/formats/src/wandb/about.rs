@@ -3,8 +3,8 @@
 use pulsetrain_mapping::{CoverageRow, coverage_rules, record_option};
 use pulsetrain_otlp::{
     UnixNanos,
-    wire::{Field, Reader, Value as Wire, WireError},
-    write::Value as Out,
+    wire::{Field, Reader, WireError, WireValue as Wire},
+    write::AttributeValue as Out,
 };
 use pulsetrain_semconv::{attribute, event, metric};
 

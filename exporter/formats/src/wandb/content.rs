@@ -3,13 +3,13 @@
 use pulsetrain_mapping::{RecordMeta, TagIndex, record_option};
 use pulsetrain_otlp::{
     UnixNanos,
-    wire::{Field, Reader, Value as Wire, WireError},
-    write::Value as Out,
+    wire::{Field, Reader, WireError, WireValue as Wire},
+    write::AttributeValue as Out,
 };
 
 use super::{
     WandbParser, about,
-    item::{self, Item, Value},
+    item::{self, Item, ItemValue},
     record::{self, Record},
 };
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
@@ -54,7 +54,7 @@ pub(super) struct Key {
 impl Key {
     fn new(key: &str) -> Self {
         Self {
-            role: Role::of(key),
+            role: Role::from_key(key),
             tag: None,
         }
     }
@@ -64,7 +64,7 @@ impl Key {
 const TYPE: &str = "_type";
 
 impl Role {
-    fn of(key: &str) -> Self {
+    fn from_key(key: &str) -> Self {
         match key {
             "_timestamp" => Self::Time,
             "_step" => Self::Count,
@@ -88,7 +88,7 @@ pub(super) enum SummaryEntry {
 
 impl SummaryEntry {
     fn new(key: &str, is_in_history: bool) -> Self {
-        match Role::of(key) {
+        match Role::from_key(key) {
             Role::Logged | Role::Type if is_in_history => Self::InHistory,
             Role::Logged | Role::Type => Self::SummaryOnly(None),
             _ => Self::Clock,
@@ -210,9 +210,9 @@ impl WandbParser {
     /// Records one logged value under the index of its key.
     fn logged(&mut self, index: TagIndex, item: &Item<'_>, at: RecordMeta, recorder: &mut Recorder<'_>) {
         match item.value() {
-            Value::Number(number) => self.history.record_at(index, at, number, recorder),
-            Value::Text(text) => self.history.record_text_at(index, at, &text, recorder),
-            Value::Distribution(distribution) => {
+            ItemValue::Number(number) => self.history.record_at(index, at, number, recorder),
+            ItemValue::Text(text) => self.history.record_text_at(index, at, &text, recorder),
+            ItemValue::Distribution(distribution) => {
                 let is_recorded = self
                     .history
                     .record_distribution_at(index, at, &distribution, recorder);
@@ -225,16 +225,16 @@ impl WandbParser {
                     });
                 }
             }
-            Value::Media => recorder.skip_value(MEDIA),
-            Value::Null => recorder.skip_value(SkipReason::NotMeasured),
-            Value::Nested(parts) => {
+            ItemValue::Media => recorder.skip_value(MEDIA),
+            ItemValue::Null => recorder.skip_value(SkipReason::NotMeasured),
+            ItemValue::Nested(parts) => {
                 for (part, value) in parts {
                     let (key, json) = (format!("{}.{part}", item.key()), value.to_string());
                     let index = self.history.intern(key.as_bytes());
                     self.logged(index, &Item::new(&key, json.as_bytes()), at, recorder);
                 }
             }
-            Value::Other => self.history.record_text_at(index, at, item.json(), recorder),
+            ItemValue::Other => self.history.record_text_at(index, at, item.json(), recorder),
         }
     }
 
@@ -316,7 +316,7 @@ impl WandbParser {
         };
         for item in item::in_field(stats, 3)? {
             match item.value() {
-                Value::Number(number) => {
+                ItemValue::Number(number) => {
                     let index = self.machine.intern(&item.key);
                     self.machine.record_at(index, at, number, recorder);
                 }
@@ -337,9 +337,9 @@ impl WandbParser {
             let value = match (&value, item.json()) {
                 (_, "true") => Out::Bool(true),
                 (_, "false") => Out::Bool(false),
-                (Value::Number(number), json) => json.parse().map_or(Out::Double(*number), Out::Int),
-                (Value::Text(text), _) => Out::Text(text),
-                (Value::Null, _) => Out::Text(""),
+                (ItemValue::Number(number), json) => json.parse().map_or(Out::Double(*number), Out::Int),
+                (ItemValue::Text(text), _) => Out::Text(text),
+                (ItemValue::Null, _) => Out::Text(""),
                 (_, json) => Out::Text(json),
             };
             record_option(&key, value, self.time_unix_nanos, recorder);

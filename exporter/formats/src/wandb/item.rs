@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pulsetrain_otlp::wire::{Reader, Value as Wire, WireError};
+use pulsetrain_otlp::wire::{Reader, WireError, WireValue as Wire};
 
 use crate::tags::Distribution;
 use pulsetrain_mapping::Decimal;
@@ -44,8 +44,9 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the value.
-    pub(super) fn value(&self) -> Value {
-        self.number().map_or_else(|| value(self.json()), Value::Number)
+    pub(super) fn value(&self) -> ItemValue {
+        self.number()
+            .map_or_else(|| value(self.json()), ItemValue::Number)
     }
 }
 
@@ -112,7 +113,7 @@ impl<'a> Item<'a> {
 
 /// A parsed value.
 #[derive(Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum ItemValue {
     /// A number. Booleans are 1 and 0.
     Number(f64),
     Text(String),
@@ -128,28 +129,28 @@ pub(super) enum Value {
 }
 
 /// Parses a value. Python's JSON has NaN and Infinity, which Rust's number parser accepts.
-pub(super) fn value(json: &str) -> Value {
+pub(super) fn value(json: &str) -> ItemValue {
     if let Ok(number) = json.parse() {
-        return Value::Number(number);
+        return ItemValue::Number(number);
     }
     match serde_json::from_str(json) {
-        Ok(serde_json::Value::Bool(truth)) => Value::Number(f64::from(u8::from(truth))),
+        Ok(serde_json::Value::Bool(truth)) => ItemValue::Number(f64::from(u8::from(truth))),
         Ok(serde_json::Value::String(text)) => match text.as_str() {
-            "NaN" | "Infinity" | "-Infinity" => text.parse().map_or(Value::Text(text), Value::Number),
-            _ => Value::Text(text),
+            "NaN" | "Infinity" | "-Infinity" => text.parse().map_or(ItemValue::Text(text), ItemValue::Number),
+            _ => ItemValue::Text(text),
         },
-        Ok(serde_json::Value::Null) => Value::Null,
+        Ok(serde_json::Value::Null) => ItemValue::Null,
         Ok(serde_json::Value::Object(map)) => typed(map),
-        _ => Value::Other,
+        _ => ItemValue::Other,
     }
 }
 
 /// Parses a map by its type.
-fn typed(map: serde_json::Map<String, serde_json::Value>) -> Value {
+fn typed(map: serde_json::Map<String, serde_json::Value>) -> ItemValue {
     match map.get("_type").and_then(serde_json::Value::as_str) {
-        Some("histogram") => distribution(&map).map_or(Value::Other, Value::Distribution),
-        Some(_) => Value::Media,
-        None => Value::Nested(map),
+        Some("histogram") => distribution(&map).map_or(ItemValue::Other, ItemValue::Distribution),
+        Some(_) => ItemValue::Media,
+        None => ItemValue::Nested(map),
     }
 }
 

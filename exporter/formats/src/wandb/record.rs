@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    wire::{Field, Reader, Value, WireError},
+    wire::{Field, Reader, WireError, WireValue},
 };
 
 /// A record by its use here.
@@ -34,13 +34,13 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Record<'_>, WireError> {
     for field in Reader::new(bytes) {
         let Field { number, value } = field?;
         record = match (number, value) {
-            (2, Value::Bytes(history)) => Record::History(history),
-            (3, Value::Bytes(summary)) => Record::Summary(summary),
-            (5, Value::Bytes(config)) => Record::Config(config),
-            (7, Value::Bytes(stats)) => Record::Stats(stats),
-            (10, Value::Bytes(alert)) => Record::Alert(alert),
-            (17, Value::Bytes(run)) => Record::Run(run),
-            (26, Value::Bytes(environment)) => Record::Environment(environment),
+            (2, WireValue::Bytes(history)) => Record::History(history),
+            (3, WireValue::Bytes(summary)) => Record::Summary(summary),
+            (5, WireValue::Bytes(config)) => Record::Config(config),
+            (7, WireValue::Bytes(stats)) => Record::Stats(stats),
+            (10, WireValue::Bytes(alert)) => Record::Alert(alert),
+            (17, WireValue::Bytes(run)) => Record::Run(run),
+            (26, WireValue::Bytes(environment)) => Record::Environment(environment),
             (4 | 13, _) => Record::Output,
             _ => continue,
         };
@@ -54,11 +54,11 @@ pub(super) fn step_of(history: &[u8]) -> Option<f64> {
         let fields = Reader::new(bytes).filter_map(Result::ok);
         fields.into_iter().find(|field| field.number == wanted)
     };
-    let Value::Bytes(step) = field(history, 2)?.value else {
+    let WireValue::Bytes(step) = field(history, 2)?.value else {
         return None;
     };
     match field(step, 1).map(|field| field.value) {
-        Some(Value::Varint(number)) => Some(number as f64),
+        Some(WireValue::Varint(number)) => Some(number as f64),
         // The first call.
         _ => Some(0.0),
     }
@@ -81,15 +81,15 @@ pub(super) fn run(bytes: &[u8]) -> Result<Run<'_>, WireError> {
     for field in Reader::new(bytes) {
         let Field { number, value } = field?;
         match (number, value) {
-            (1, Value::Bytes(id)) => run.id = id.to_vec(),
-            (3, Value::Bytes(project)) if !project.is_empty() => {
+            (1, WireValue::Bytes(id)) => run.id = id.to_vec(),
+            (3, WireValue::Bytes(project)) if !project.is_empty() => {
                 run.project = Some(String::from_utf8_lossy(project).into_owned());
             }
-            (4, Value::Bytes(config)) => run.config = config,
-            (8, Value::Bytes(name)) if !name.is_empty() => {
+            (4, WireValue::Bytes(config)) => run.config = config,
+            (8, WireValue::Bytes(name)) if !name.is_empty() => {
                 run.name = Some(String::from_utf8_lossy(name).into_owned());
             }
-            (17, Value::Bytes(time)) => run.start_unix_nanos = timestamp(time)?,
+            (17, WireValue::Bytes(time)) => run.start_unix_nanos = timestamp(time)?,
             _ => {}
         }
     }
@@ -102,8 +102,8 @@ pub(super) fn timestamp(bytes: &[u8]) -> Result<Option<UnixNanos>, WireError> {
     for field in Reader::new(bytes) {
         let Field { number, value } = field?;
         match (number, value) {
-            (1, Value::Varint(number)) => seconds = number,
-            (2, Value::Varint(number)) => nanos = number,
+            (1, WireValue::Varint(number)) => seconds = number,
+            (2, WireValue::Varint(number)) => nanos = number,
             _ => {}
         }
     }

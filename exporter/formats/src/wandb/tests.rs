@@ -133,16 +133,19 @@ fn summary_values_are_kept_only_for_keys_without_history() {
 
 #[test]
 fn values_are_numbers_texts_histograms_or_files() {
-    use item::{Value, value};
-    assert!(matches!(value("NaN"), Value::Number(number) if number.is_nan()));
-    assert_eq!(value("-Infinity"), Value::Number(f64::NEG_INFINITY));
-    assert_eq!(value("1.795e+09"), Value::Number(1.795e9));
-    assert_eq!(value("\"oh \\\"hi\\\"\""), Value::Text("oh \"hi\"".into()));
+    use item::{ItemValue, value};
+    assert!(matches!(value("NaN"), ItemValue::Number(number) if number.is_nan()));
+    assert_eq!(value("-Infinity"), ItemValue::Number(f64::NEG_INFINITY));
+    assert_eq!(value("1.795e+09"), ItemValue::Number(1.795e9));
+    assert_eq!(value("\"oh \\\"hi\\\"\""), ItemValue::Text("oh \"hi\"".into()));
     assert_eq!(
         (value("true"), value("null"), value("[1]")),
-        (Value::Number(1.0), Value::Null, Value::Other)
+        (ItemValue::Number(1.0), ItemValue::Null, ItemValue::Other)
     );
-    assert_eq!(value(r#"{"_type": "image-file", "path": "a.png"}"#), Value::Media);
+    assert_eq!(
+        value(r#"{"_type": "image-file", "path": "a.png"}"#),
+        ItemValue::Media
+    );
     let packed =
         r#"{"_type": "histogram", "values": [1, 2], "packedBins": {"min": 0, "size": 0.5, "count": 2}}"#;
     let bins = r#"{"_type": "histogram", "values": [1, 2], "bins": [0, 0.5, 1]}"#;

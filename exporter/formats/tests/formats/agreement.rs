@@ -87,7 +87,7 @@ fn two_outputs_of_one_run_agree_in_each_series() {
     for line in OUTPUTS.lines().filter(|line| !line.is_empty()) {
         match line.split(' ').collect::<Vec<_>>()[..] {
             [coarse, coarse_file, fine, fine_file] => {
-                outputs = Some([Imported::of(coarse, coarse_file), Imported::of(fine, fine_file)]);
+                outputs = Some([Imported::new(coarse, coarse_file), Imported::new(fine, fine_file)]);
             }
             [series, count, precision] => {
                 let outputs = outputs.as_ref().expect("a series follows its outputs");

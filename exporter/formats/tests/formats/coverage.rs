@@ -44,7 +44,7 @@ fn every_sample_of_a_known_format_has_a_golden_file() {
     for (name, _, format) in imported::recognised() {
         // A log of a mapping is recognised by the fallback too, but its golden file is that of its mapping.
         if !format.is_fallback() || name.starts_with("generic/") {
-            Imported::of(format.name, &name).assert_no_losses();
+            Imported::new(format.name, &name).assert_no_losses();
         }
     }
 }

@@ -108,7 +108,7 @@ fn arrives(log: &Log) {
 fn by_series<'t>(table: &str, expected: &'t ExpectedLog) -> Vec<(Series, Vec<&'t ExpectedValue>)> {
     let mut all: Vec<(Series, Vec<&ExpectedValue>)> = Vec::new();
     for expected_value in &expected.values {
-        let mut series = series::of(table, &expected_value.key);
+        let mut series = series::series(table, &expected_value.key);
         // A sum accepts no negative time, so such a number keeps its own name.
         if series.metric.ends_with("_gap_time")
             && matches!(expected_value.value, Value::Number(number) if number < 0.0)

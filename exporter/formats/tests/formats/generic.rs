@@ -199,7 +199,7 @@ train.step.duration -> 0.18321 0.18321 0.18321 0.18321 0.18321 0.18321 0.18321
 #[test]
 fn generic_format_extracts_the_printed_values_of_unknown_trainers() {
     for log in samples(LOGS) {
-        let imported = Imported::of(log.format, log.file);
+        let imported = Imported::new(log.format, log.file);
         for (metric, values) in &log.series {
             let found = imported.values(metric);
             assert!(

@@ -116,7 +116,7 @@ fn folder(name: &str) -> PathBuf {
 
 impl Imported {
     /// Imports a sample that must be detected as `format`, and compares it with its golden file.
-    pub(crate) fn of(format: &str, name: &str) -> Self {
+    pub(crate) fn new(format: &str, name: &str) -> Self {
         let bytes = sample(name);
         let (found, sign) = detect(name, head(&bytes)).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(found.name, format, "{name} was recognised by {sign}");

@@ -9,7 +9,7 @@ use crate::{
 
 #[test]
 fn a_step_ends_at_the_time_of_its_line() {
-    let imported = Imported::of("maxtext", "maxtext/demo.stderr");
+    let imported = Imported::new("maxtext", "maxtext/demo.stderr");
     assert_eq!(imported.spans.len(), 12);
     let first = &imported.spans[0];
     assert_eq!(attributes(first)["train.step"], "0");
@@ -21,7 +21,7 @@ fn a_step_ends_at_the_time_of_its_line() {
 /// Steps 3 and 4 are repeated after a slice was lost: a backend would treat two spans with one id as one.
 #[test]
 fn goodput_spans_have_unique_ids() {
-    let imported = Imported::of("maxtext-goodput", "written/goodput_entries.jsonl");
+    let imported = Imported::new("maxtext-goodput", "written/goodput_entries.jsonl");
     let ids: BTreeSet<&str> = imported
         .spans
         .iter()
@@ -45,7 +45,7 @@ fn goodput_spans_have_unique_ids() {
 #[test]
 fn goodput_does_not_depend_on_entry_order() {
     let [listed, sunk] = ["json", "jsonl"]
-        .map(|ending| Imported::of("maxtext-goodput", &format!("written/goodput_entries.{ending}")));
+        .map(|ending| Imported::new("maxtext-goodput", &format!("written/goodput_entries.{ending}")));
     assert_eq!(listed.spans, sunk.spans);
     assert_eq!(
         listed.values("train.step.duration"),

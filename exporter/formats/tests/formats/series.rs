@@ -19,7 +19,7 @@ pub(crate) struct Series {
 }
 
 /// Returns the series of a name, or `train.custom` if the table lacks it.
-pub(crate) fn of(table: &str, tag: &str) -> Series {
+pub(crate) fn series(table: &str, tag: &str) -> Series {
     let lines = table.lines().filter(|line| !line.is_empty());
     let found = lines.flat_map(variants).find_map(|line| {
         let (key, series) = line.split_once(" -> ").expect("a line has an arrow");

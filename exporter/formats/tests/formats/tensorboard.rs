@@ -11,7 +11,7 @@ const MAXTEXT: &str = "maxtext/tensorboard/events.out.tfevents.1795221261.vm";
 
 #[test]
 fn hugging_face_trainer_writes_its_configuration_as_one_text() {
-    let imported = Imported::of("tensorboard", HF_TRAINER);
+    let imported = Imported::new("tensorboard", HF_TRAINER);
     let file = upstream::event_file(&sample(HF_TRAINER));
     let names: Vec<_> = imported
         .events
@@ -27,7 +27,7 @@ fn hugging_face_trainer_writes_its_configuration_as_one_text() {
 
 #[test]
 fn maxtext_writes_one_configuration_text_per_option() {
-    let imported = Imported::of("tensorboard", MAXTEXT);
+    let imported = Imported::new("tensorboard", MAXTEXT);
     let file = upstream::event_file(&sample(MAXTEXT));
     assert_eq!(file.texts.len(), 777);
     for (event, (tag, text)) in imported.events.iter().zip(&file.texts) {

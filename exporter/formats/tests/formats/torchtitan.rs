@@ -17,7 +17,7 @@ fn every_span_has_the_duration_of_the_log() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line is JSON"))
         .collect();
-    let imported = Imported::of("torchtitan-structured", SAMPLE);
+    let imported = Imported::new("torchtitan-structured", SAMPLE);
     let ends: Vec<&Value> = rows
         .iter()
         .filter(|row| {
@@ -72,7 +72,7 @@ fn parents(spans: &[Value]) -> BTreeMap<(String, String), String> {
 
 #[test]
 fn spans_are_nested_in_the_open_span_of_their_task() {
-    let imported = Imported::of("torchtitan-structured", WRITTEN);
+    let imported = Imported::new("torchtitan-structured", WRITTEN);
     let parents = parents(&imported.spans);
     for (name, step, parent) in [
         ("train.step", "1", ""),

@@ -123,7 +123,7 @@ fn every_trainer_key_is_mapped_consistently_with_the_samples() {
             }
         }
         let customs = custom_names(folder);
-        let custom = Counts::of(&keys, &mappings).custom;
+        let custom = Counts::new(&keys, &mappings).custom;
         if has_samples(folder) && customs.len() != custom {
             problems.push(format!(
                 "{trainer}: {custom} keys have no metric, samples have {customs:?}"
@@ -148,7 +148,7 @@ fn at_least_ninety_percent_of_each_trainers_keys_have_a_metric() {
         .iter()
         .filter(|(trainer, ..)| !WITH_SCORES.contains(trainer));
     for (trainer, folder, formats) in trainers {
-        let counts = Counts::of(&keys::read(folder), &mappings(formats));
+        let counts = Counts::new(&keys::read(folder), &mappings(formats));
         assert!(counts.share() >= 90, "{trainer}: {} %", counts.share());
     }
 }
@@ -188,7 +188,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(keys: &[keys::Key], mappings: &[&str]) -> Self {
+    fn new(keys: &[keys::Key], mappings: &[&str]) -> Self {
         let mut counts = Self::default();
         for key in keys {
             let count = match key.outcome(mappings) {
@@ -241,7 +241,7 @@ fn page() -> String {
          | trainer | format | keys | metrics of the registry | options | `train.custom` | left out | share |\n|---|---|---|---|---|---|---|---|\n",
     );
     for (trainer, folder, formats) in TRAINERS {
-        let counts = Counts::of(&keys::read(folder), &mappings(formats));
+        let counts = Counts::new(&keys::read(folder), &mappings(formats));
         writeln!(
             page,
             "| {trainer} | {formats} | {} | {} | {} | {} | {} | {} % |",

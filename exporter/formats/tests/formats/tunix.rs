@@ -10,7 +10,7 @@ const SAMPLES: [&str; 2] = [
 #[test]
 fn prompts_and_completions_are_never_exported() {
     for name in SAMPLES {
-        let imported = Imported::of("tunix", name);
+        let imported = Imported::new("tunix", name);
         let all = format!("{:?}", imported.events);
         assert!(!all.contains("hello there") && !all.contains("Morgane"), "{name}");
     }

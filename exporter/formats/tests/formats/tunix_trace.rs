@@ -48,7 +48,7 @@ fn name_of(version: u8, (run, seconds): (&str, u64)) -> String {
 
 fn imported(version: u8, run: (&str, u64)) -> Imported {
     let format = ["tunix-trace", "tunix-trace-v2"][usize::from(version) - 1];
-    let imported = Imported::of(format, &name_of(version, run));
+    let imported = Imported::new(format, &name_of(version, run));
     imported.assert_no_losses();
     assert_eq!(imported.unknown_names(), [""; 0]);
     imported

@@ -19,7 +19,7 @@ fn messages(field: u64) -> Vec<Vec<u8>> {
 
 #[test]
 fn wandb_configuration_becomes_one_option_per_key() {
-    let imported = Imported::of("wandb", FILE);
+    let imported = Imported::new("wandb", FILE);
     let runs = messages(RUN);
     let mut expected = upstream::items(upstream::message(&runs[0])[&4].bytes(), 1);
     expected.retain(|(key, _)| key != "_wandb");

@@ -42,7 +42,7 @@ pub(crate) struct OwnWork(Library);
 
 impl OwnWork {
     /// Starts the count of the fake driver.
-    pub(crate) fn of(library: &Path) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(library: &Path) -> Result<Self, Box<dyn Error>> {
         // SAFETY: the library is ours, and the source has it loaded for as long as it watches.
         let own_work = Self(unsafe { Library::new(library) }?);
         own_work.nanos()?;

@@ -121,7 +121,7 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
             });
         })?;
     std::thread::sleep(SETTLE);
-    let own_work = OwnWork::of(library)?;
+    let own_work = OwnWork::new(library)?;
     let passes = counted.last.passes()?;
     let (before, fake, begun) = (Cost::now()?, own_work.nanos()?, counted.read());
     std::thread::sleep(Duration::from_secs(seconds));

@@ -26,10 +26,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The process group of the running program, and whether the end was requested.
 #[derive(Debug, Default)]
-pub(super) struct Running(Mutex<State>);
+pub(super) struct Running(Mutex<ProgramState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ProgramState {
     group: Option<Pid>,
     is_over: bool,
 }
@@ -60,7 +60,7 @@ impl Running {
         kill(self.lock().group.take());
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ProgramState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn run(
         .spawn()
         .map_err(ProgramError::Start)?;
     running.begin(Pid::from_child(&child));
-    let mut output = Output::of(&mut child);
+    let mut output = Output::collect(&mut child);
     let read = output.read(&child, clock::later(clock::now(), timeout), running);
     running.finish();
     let status = child.wait();
@@ -149,7 +149,7 @@ struct Output {
 }
 
 impl Output {
-    fn of(child: &mut Child) -> Self {
+    fn collect(child: &mut Child) -> Self {
         Self {
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),

@@ -171,7 +171,7 @@ impl Row {
         absent: &'static str,
         read: fn(&QueryContext<'_, '_>, &mut Readings) -> Result<(), QueryError>,
     ) -> Self {
-        Self::of(metric, call, cadence, absent, Read::Call(read))
+        Self::new(metric, call, cadence, absent, Read::Call(read))
     }
 
     /// Creates a row whose call returns the current value of one series.
@@ -183,7 +183,7 @@ impl Row {
         absent: &'static str,
         read: fn(&QueryContext<'_, '_>) -> Result<f64, QueryError>,
     ) -> Self {
-        Self::of(metric, call, cadence, absent, Read::Value(labels, read))
+        Self::new(metric, call, cadence, absent, Read::Value(labels, read))
     }
 
     /// Queries the driver if the row has its own call.
@@ -216,7 +216,7 @@ impl Row {
             labels,
             value,
         };
-        Self::of(metric, call, cadence, absent, Read::Field(field))
+        Self::new(metric, call, cadence, absent, Read::Field(field))
     }
 
     /// Creates a row that reads a performance counter.
@@ -234,11 +234,11 @@ impl Row {
             engine: None,
             scale,
         };
-        Self::of(metric, call, Cadence::Tick, absent, counter)
+        Self::new(metric, call, Cadence::Tick, absent, counter)
     }
 
     /// Creates a row by the kind of its query.
-    pub(crate) const fn of(
+    pub(crate) const fn new(
         metric: &'static Metric,
         call: &'static str,
         cadence: Cadence,

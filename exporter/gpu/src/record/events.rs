@@ -5,7 +5,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{LogRecordParts, LogsWriter, Severity, Value},
+    write::{AttributeValue, LogRecordParts, LogsWriter, Severity},
 };
 use pulsetrain_semconv::{Metric, attribute, event as events, metric};
 
@@ -250,12 +250,12 @@ fn send(
     let mut attributes: Vec<_> = written(&carried).collect();
     let (name, severity, body) = match event.kind {
         GpuEventKind::Xid(code) => {
-            attributes.push((&attribute::GPU_XID_CODE, Value::Int(code as i64)));
+            attributes.push((&attribute::GPU_XID_CODE, AttributeValue::Int(code as i64)));
             let body = format!("XID {code}: {}", meaning_of(code).1);
             (events::GPU_XID.name, Severity::Error, body)
         }
         GpuEventKind::Other(kind) => {
-            attributes.push((&attribute::GPU_DRIVER_EVENT_TYPE, Value::Text(kind)));
+            attributes.push((&attribute::GPU_DRIVER_EVENT_TYPE, AttributeValue::Text(kind)));
             let listed = OTHERS.iter().find(|(listed, ..)| *listed == kind);
             let (meaning, severity) = listed.map_or((kind, Severity::Error), |(_, meaning, severity)| {
                 (*meaning, *severity)
@@ -268,7 +268,7 @@ fn send(
         time_unix_nanos: event.time_unix_nanos,
         observed_unix_nanos: event.time_unix_nanos,
         severity,
-        body: Some(Value::Text(&body)),
+        body: Some(AttributeValue::Text(&body)),
         attributes: &attributes,
     });
 }

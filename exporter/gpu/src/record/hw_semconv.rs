@@ -41,7 +41,7 @@ pub(super) struct HwMetric {
 
 impl Component {
     /// Returns the component of an entity, or `None` for a process, which is not a component.
-    pub(super) fn of(entity: Entity) -> Option<Self> {
+    pub(super) fn from_entity(entity: Entity) -> Option<Self> {
         match entity {
             Entity::Gpu => Some(Self::Gpu),
             Entity::Instance(index) => Some(Self::Instance(index)),
@@ -73,8 +73,8 @@ impl HwMetric {
 }
 
 /// Returns the `hw.*` metric of a reading, or `None`.
-pub(super) fn of(reading: &Reading) -> Option<HwMetric> {
-    let component = Component::of(reading.entity)?;
+pub(super) fn for_reading(reading: &Reading) -> Option<HwMetric> {
+    let component = Component::from_entity(reading.entity)?;
     let number = reading.labels.number.map(|(_, number)| number);
     let label = |attribute: &Attribute| label(reading, attribute);
     let is = |metric: &Metric| reading.metric.ordinal == metric.ordinal;

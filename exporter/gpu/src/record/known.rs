@@ -103,7 +103,7 @@ impl GpuState {
         notices: &mut Vec<GpuNotice>,
     ) {
         let changed = !self.is(gpu);
-        self.note_trouble(gpu, recorder, notices);
+        self.report_trouble(gpu, recorder, notices);
         self.gpu = Arc::clone(gpu);
         let new_driver = self.driver_version != recorder.driver.version;
         if new_driver {
@@ -114,7 +114,7 @@ impl GpuState {
         }
         // The errors of a GPU that has never answered are unknown.
         if changed && gpu.trouble.is_none() {
-            self.note_unavailable(recorder);
+            self.report_unavailable(recorder);
             if self.gpu().vendor == Vendor::Nvidia {
                 events::record_zeroes(self, recorder);
             }

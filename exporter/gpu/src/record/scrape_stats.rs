@@ -16,7 +16,7 @@ pub(super) struct ScrapeStats(EntityAttributes);
 
 impl ScrapeStats {
     /// Returns the passes of the source with this name.
-    pub(super) fn of(source: &str) -> Self {
+    pub(super) fn new(source: &str) -> Self {
         let name = OwnedValue::from(source);
         Self(Arc::new([(&attribute::PULSETRAIN_SOURCE_NAME, name)]))
     }

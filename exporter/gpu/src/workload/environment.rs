@@ -66,7 +66,7 @@ impl Workload {
 mod tests {
     use super::*;
 
-    fn of(environ: &str) -> Workload {
+    fn from_environ(environ: &str) -> Workload {
         Workload::of_environ(environ.replace(' ', "\0").as_bytes())
     }
 
@@ -77,7 +77,7 @@ mod tests {
             "SLURM_PROCID=5 SLURM_LOCALID=1 SLURM_NTASKS=8 SLURM_JOB_ID=job7",
             "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_SIZE=8 PULSETRAIN_RUN_ID=job7",
         ] {
-            let workload = of(environ);
+            let workload = from_environ(environ);
             assert_eq!(workload.run.as_deref(), Some("job7"), "{environ}");
             let numbers = (workload.rank, workload.local_rank, workload.world_size);
             assert_eq!(numbers, (Some(5), Some(1), Some(8)), "{environ}");
@@ -102,14 +102,16 @@ mod tests {
     #[test]
     fn own_run_id_overrides_the_launcher_and_the_word_none_is_ignored() {
         assert_eq!(
-            of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").run.as_deref(),
+            from_environ("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours")
+                .run
+                .as_deref(),
             Some("ours")
         );
         assert_eq!(
-            of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").slurm[0].as_deref(),
+            from_environ("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").slurm[0].as_deref(),
             Some("7")
         );
-        assert_eq!(of("TORCHELASTIC_RUN_ID=none RANKS=3").run, None);
-        assert_eq!(of("TORCHELASTIC_RUN_ID=none RANKS=3").rank, None);
+        assert_eq!(from_environ("TORCHELASTIC_RUN_ID=none RANKS=3").run, None);
+        assert_eq!(from_environ("TORCHELASTIC_RUN_ID=none RANKS=3").rank, None);
     }
 }

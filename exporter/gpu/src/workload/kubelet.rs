@@ -10,7 +10,7 @@ use hyper::{Request, body::Bytes, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use pulsetrain_otlp::{
     WireError,
-    wire::{Field, Reader, Value},
+    wire::{Field, Reader, WireValue},
 };
 use tokio::net::UnixStream;
 
@@ -150,7 +150,7 @@ fn messages(message: &[u8], wanted: u32) -> impl Iterator<Item = Result<&[u8], W
     Reader::new(message).filter_map(move |field| match field {
         Ok(Field {
             number,
-            value: Value::Bytes(bytes),
+            value: WireValue::Bytes(bytes),
         }) if number == wanted => Some(Ok(bytes)),
         Ok(_) => None,
         Err(error) => Some(Err(error)),

@@ -53,14 +53,14 @@ impl Pods {
     /// Returns the pod of a GPU.
     pub(super) fn of_gpu(&self, gpu: &Gpu) -> Option<Workload> {
         let number = gpu.minor_number.unwrap_or(gpu.index);
-        self.of(&[gpu.uuid.clone(), format!("nvidia{number}")])
+        self.find(&[gpu.uuid.clone(), format!("nvidia{number}")])
     }
 
     /// Returns the pod of an instance.
     pub(super) fn of_instance(&self, gpu: &Gpu, instance: &MigInstance) -> Option<Workload> {
         let number = gpu.minor_number.unwrap_or(gpu.index);
         let place = format!("nvidia{number}/gi{}", instance.gpu_instance_id);
-        self.of(&[instance.uuid.clone(), place])
+        self.find(&[instance.uuid.clone(), place])
     }
 
     /// Updates the GPUs, instances and processes. If they have changed, pods may have too, and the kubelet is queried.
@@ -86,7 +86,7 @@ impl Pods {
         self.known().change_count
     }
 
-    fn of(&self, names: &[String]) -> Option<Workload> {
+    fn find(&self, names: &[String]) -> Option<Workload> {
         let known = self.known();
         names.iter().find_map(|name| known.devices.get(name)).cloned()
     }

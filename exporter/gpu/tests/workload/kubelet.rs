@@ -182,7 +182,7 @@ fn attributed_by(socket: &Path) -> Attributed {
     })
 }
 
-fn of(name: &str) -> [String; 3] {
+fn pod_names(name: &str) -> [String; 3] {
     [
         "k8s.namespace.name=research".to_owned(),
         format!("k8s.pod.name={name}"),
@@ -207,12 +207,12 @@ async fn gpus_are_attributed_to_the_pod_that_the_kubelet_assigned() {
     let gpus = [gpu(0, &[]), gpu(1, &[]), split, gpu(3, &[]), gpu(4, &[])];
     let mut known = attributed_by(&kubelet.socket());
     known.until_known(&gpus);
-    assert_eq!(known.of_gpu(&gpus[0]), of("by-uuid"));
-    assert_eq!(known.of_gpu(&gpus[1]), of("by-number"));
+    assert_eq!(known.of_gpu(&gpus[0]), pod_names("by-uuid"));
+    assert_eq!(known.of_gpu(&gpus[1]), pod_names("by-number"));
     assert_eq!(known.of_gpu(&gpus[2]), [""; 0]);
     assert_eq!(
-        known.of(Subject::Instance(&gpus[2], &gpus[2].instances[0])),
-        of("by-instance")
+        known.labels(Subject::Instance(&gpus[2], &gpus[2].instances[0])),
+        pod_names("by-instance")
     );
     let shared = ["k8s.namespace.name=research", "k8s.container.name=trainer"];
     assert_eq!(known.of_gpu(&gpus[3]), shared, "what both pods agree on");
@@ -229,7 +229,7 @@ async fn gpu_of_a_resource_claim_is_attributed_to_the_claiming_pod() {
     let gpus = [gpu(0, &[]), gpu(1, &[]), gpu(4, &[])];
     let mut known = attributed_by(&kubelet.socket());
     known.until_known(&gpus);
-    assert_eq!(known.of_gpu(&gpus[0]), of("claimed"));
+    assert_eq!(known.of_gpu(&gpus[0]), pod_names("claimed"));
     for other in &gpus[1..] {
         assert_eq!(known.of_gpu(other), [""; 0]);
     }
@@ -243,7 +243,7 @@ async fn pod_assignment_is_refreshed_when_the_processes_change() {
     known.until_known(&idle);
     kubelet.answers(answer(&[pod("second", "nvidia.com/gpu", &["GPU-0000"])]));
     let busy = [gpu(0, &[77])];
-    known.until(&busy, |known| known.of_gpu(&busy[0]) == of("second"));
+    known.until(&busy, |known| known.of_gpu(&busy[0]) == pod_names("second"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -259,6 +259,6 @@ async fn refused_kubelet_request_is_reported_once_and_retried() {
     assert_eq!(why, "gRPC status 7: not today");
     kubelet.answers(answer(&[pod("late", "nvidia.com/gpu", &["GPU-0000"])]));
     let busy = [gpu(0, &[77])];
-    known.until(&busy, |known| known.of_gpu(&busy[0]) == of("late"));
+    known.until(&busy, |known| known.of_gpu(&busy[0]) == pod_names("late"));
     assert_eq!(known.notices().len(), 1);
 }

@@ -28,7 +28,7 @@ fn gpu_is_attributed_to_the_run_rank_and_cuda_device_of_its_process() {
         ]
     );
     assert_eq!(
-        known.of(Subject::Process(&gpus[0], &gpus[0].processes[0])),
+        known.labels(Subject::Process(&gpus[0], &gpus[0].processes[0])),
         known.of_gpu(&gpus[0])
     );
 }
@@ -46,13 +46,13 @@ fn attributes_that_differ_between_processes_are_not_set_on_the_gpu() {
             let processes = &gpus[*place].processes;
             processes
                 .iter()
-                .all(|process| !known.of(Subject::Process(&gpus[*place], process)).is_empty())
+                .all(|process| !known.labels(Subject::Process(&gpus[*place], process)).is_empty())
         })
     });
     let of_run = known.of_gpu(&gpus[0]);
     assert_eq!(of_run, ["train.run.id=r", "slurm.job.id=7", "device.id=cuda:0"]);
     assert_eq!(known.of_gpu(&gpus[1]), ["device.id=cuda:1"]);
-    let second = known.of(Subject::Process(&gpus[0], &gpus[0].processes[1]));
+    let second = known.labels(Subject::Process(&gpus[0], &gpus[0].processes[1]));
     assert!(second.contains(&"train.rank=1".to_owned()), "{second:?}");
 }
 
@@ -107,7 +107,7 @@ fn mig_instance_is_attributed_to_the_run_of_its_processes() {
     let mut known = machine.watched();
     known.until(&gpus, |known| {
         let of = |known: &mut Attributed, place: usize| {
-            known.of(Subject::Instance(&gpus[0], &gpus[0].instances[place]))
+            known.labels(Subject::Instance(&gpus[0], &gpus[0].instances[place]))
         };
         of(known, 0) == ["train.run.id=one", "device.id=cuda:0"]
             && of(known, 1) == ["train.run.id=two", "device.id=cuda:0"]
@@ -246,7 +246,7 @@ fn device_indices_of_mixed_models_are_used_only_in_pci_bus_order() {
     };
     let numbers = |gpus: &[Gpu; 2], known: &mut Attributed| {
         let of = |process| {
-            let all = known.of(Subject::Process(&gpus[1], process));
+            let all = known.labels(Subject::Process(&gpus[1], process));
             all.into_iter().find(|known| known.starts_with("device.id"))
         };
         gpus[1].processes.iter().map(of).collect::<Vec<_>>()

@@ -128,11 +128,11 @@ impl Attributed {
 
     /// Returns the attributes of a GPU, as `name=value`.
     pub(crate) fn of_gpu(&mut self, gpu: &Gpu) -> Vec<String> {
-        self.of(Subject::Gpu(gpu))
+        self.labels(Subject::Gpu(gpu))
     }
 
     /// Returns the attributes of a subject, as `name=value`.
-    pub(crate) fn of(&mut self, subject: Subject<'_>) -> Vec<String> {
+    pub(crate) fn labels(&mut self, subject: Subject<'_>) -> Vec<String> {
         let mut attributes = Vec::new();
         self.workloads.attributes(subject, &mut attributes);
         attributes

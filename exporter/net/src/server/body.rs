@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc::Receiver;
 
-use super::progress::Progress;
+use super::progress::RequestProgress;
 
 /// The body of a response.
 pub struct ResponseBody(Content);
@@ -24,7 +24,7 @@ enum Content {
 /// A body that records the progress of its reader.
 pub(super) struct TrackedBody {
     content: Content,
-    progress: Progress,
+    progress: RequestProgress,
 }
 
 impl ResponseBody {
@@ -45,7 +45,7 @@ impl ResponseBody {
 }
 
 impl TrackedBody {
-    pub(super) fn new(body: ResponseBody, progress: Progress) -> Self {
+    pub(super) fn new(body: ResponseBody, progress: RequestProgress) -> Self {
         Self {
             content: body.0,
             progress,

@@ -24,12 +24,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// The time of a connection's last progress. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Progress {
+pub(super) struct RequestProgress {
     began: Instant,
     moved_millis: Arc<AtomicU64>,
 }
 
-impl Progress {
+impl RequestProgress {
     pub(super) fn new() -> Self {
         Self {
             began: Instant::now(),
@@ -86,7 +86,7 @@ mod tests {
 
     #[tokio::test]
     async fn maximum_duration_limits_do_not_panic() {
-        let progress = Progress::new();
+        let progress = RequestProgress::new();
         for _ in 0..2 {
             let end = progress.end(Duration::MAX, Duration::MAX);
             assert!(end > Instant::now() + Duration::from_secs(60));

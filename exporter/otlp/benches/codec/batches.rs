@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::{
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{Attribute, Envelope, MetricsWriter, PointParts, SpanParts, SpansWriter, Value},
+    write::{Attribute, AttributeValue, Envelope, MetricsWriter, PointParts, SpanParts, SpansWriter},
 };
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
@@ -39,7 +39,7 @@ const METRICS: [&semconv::Metric; 4] = [
 
 static ENVELOPE: LazyLock<Envelope> = LazyLock::new(|| {
     Envelope::new(
-        &RESOURCE.map(|(key, value)| (key, Value::from(value))),
+        &RESOURCE.map(|(key, value)| (key, AttributeValue::from(value))),
         "pulsetrain",
         "0.1.0",
         "",
@@ -66,11 +66,14 @@ pub(crate) fn spans_by_writer() -> Vec<u8> {
     let mut writer = SpansWriter::default();
     for index in 0..SPANS {
         let attributes: [Attribute<'_>; 5] = [
-            (&attribute::TRAIN_STEP, Value::Int(index as i64)),
-            (&attribute::TRAIN_MICRO_BATCH, Value::Int((index % 4) as i64)),
-            (&attribute::DEVICE_ID, Value::Text(device(index))),
-            (&attribute::PERF_CLOCK, Value::Text("cuda_event")),
-            (&attribute::TRAIN_LOSS, Value::Double(loss(index))),
+            (&attribute::TRAIN_STEP, AttributeValue::Int(index as i64)),
+            (
+                &attribute::TRAIN_MICRO_BATCH,
+                AttributeValue::Int((index % 4) as i64),
+            ),
+            (&attribute::DEVICE_ID, AttributeValue::Text(device(index))),
+            (&attribute::PERF_CLOCK, AttributeValue::Text("cuda_event")),
+            (&attribute::TRAIN_LOSS, AttributeValue::Double(loss(index))),
         ];
         writer.span(&SpanParts {
             span: &span::PERF_FORWARD,
@@ -124,13 +127,13 @@ pub(crate) fn points_by_writer() -> Vec<u8> {
     for metric in METRICS {
         for index in 0..POINTS {
             let attributes: [Attribute<'_>; 4] = [
-                (&attribute::GPU_INDEX, Value::Int((index % 8) as i64)),
-                (&attribute::GPU_NAME, Value::Text("NVIDIA H200")),
+                (&attribute::GPU_INDEX, AttributeValue::Int((index % 8) as i64)),
+                (&attribute::GPU_NAME, AttributeValue::Text("NVIDIA H200")),
                 (
                     &attribute::GPU_UUID,
-                    Value::Text("GPU-5f2d1f0e-7a1e-4b1c-9a0e-0c6f6f1d2b3a"),
+                    AttributeValue::Text("GPU-5f2d1f0e-7a1e-4b1c-9a0e-0c6f6f1d2b3a"),
                 ),
-                (&attribute::DEVICE_ID, Value::Text(device(index))),
+                (&attribute::DEVICE_ID, AttributeValue::Text(device(index))),
             ];
             let point = PointParts {
                 time_unix_nanos: UnixNanos(START + index * 1_000_003),

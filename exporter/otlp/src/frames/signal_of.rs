@@ -7,9 +7,9 @@
 
 use crate::{
     Signal,
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor},
     view::{LogRecord, Message, Metric, Span},
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
 };
 
 const RESOURCES: u32 = 1;
@@ -57,7 +57,7 @@ fn messages(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     Reader::new(bytes)
         .map_while(Result::ok)
         .filter_map(move |field| match field.value {
-            Value::Bytes(inner) if field.number == number => Some(inner),
+            WireValue::Bytes(inner) if field.number == number => Some(inner),
             _ => None,
         })
 }
@@ -86,7 +86,7 @@ fn fits(table: &'static MessageDescriptor, bytes: &[u8], depth: usize) -> bool {
             return false;
         };
         match reader.value(tag) {
-            Ok(Value::Bytes(value)) if !value_fits(field, value, depth) => return false,
+            Ok(WireValue::Bytes(value)) if !value_fits(field, value, depth) => return false,
             Ok(_) => {}
             Err(_) => return false,
         }
@@ -96,10 +96,10 @@ fn fits(table: &'static MessageDescriptor, bytes: &[u8], depth: usize) -> bool {
 
 fn value_fits(field: &FieldDescriptor, value: &[u8], depth: usize) -> bool {
     match field.kind {
-        Kind::One(inner) | Kind::Many(inner) => depth == 0 || fits(inner(), value, depth - 1),
-        Kind::Id => matches!(value.len(), 0 | 8 | 16),
+        FieldKind::One(inner) | FieldKind::Many(inner) => depth == 0 || fits(inner(), value, depth - 1),
+        FieldKind::Id => matches!(value.len(), 0 | 8 | 16),
         // A message that is read as text nearly always has control characters: a tag or a length.
-        Kind::String => std::str::from_utf8(value).is_ok_and(|text| !text.contains(|c: char| c < ' ')),
+        FieldKind::String => std::str::from_utf8(value).is_ok_and(|text| !text.contains(|c: char| c < ' ')),
         _ => true,
     }
 }

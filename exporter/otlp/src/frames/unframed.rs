@@ -4,7 +4,7 @@
 //! attributes and a scope has a name where a packet of Perfetto has numbers. Both are compared with the descriptors of OTLP.
 
 use crate::{
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor},
     view::{LogsData, Message, MetricsData, TracesData},
     wire::{Reader, WireErrorKind},
 };
@@ -103,13 +103,13 @@ fn value_fits(
     known_items: &mut u64,
 ) -> Option<()> {
     let suits = match (field.kind, cut) {
-        (Kind::One(inner) | Kind::Many(inner), _) if depth < DEPTH => {
+        (FieldKind::One(inner) | FieldKind::Many(inner), _) if depth < DEPTH => {
             return fits(inner(), value, cut, depth + 1, known_items);
         }
-        (Kind::Id, Truncation::No) => matches!(value.len(), 0 | 8 | 16),
+        (FieldKind::Id, Truncation::No) => matches!(value.len(), 0 | 8 | 16),
         // A message that is read as text nearly always has control characters: a tag or a length. Real text has them in
         // terminal colours (ESC).
-        (Kind::String, _) => !value
+        (FieldKind::String, _) => !value
             .iter()
             .any(|byte| *byte < b' ' && !b"\t\n\r\x1b".contains(byte)),
         _ => true,

@@ -204,7 +204,7 @@ impl<'a> Decoder<'a> {
         let bit = 1 << place;
         if object.seen & bit != 0 {
             let (number, from) = (field.number, self.output.len());
-            last_wins::note(&mut self.repeats, object.repeats_from, Repeat { number, from });
+            last_wins::record(&mut self.repeats, object.repeats_from, Repeat { number, from });
         }
         object.seen |= bit;
         if self.cursor.peek() == Some(b'n') && self.cursor.take_word(b"null") {

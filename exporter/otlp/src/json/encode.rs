@@ -7,10 +7,10 @@
 use super::escape;
 use crate::{
     Signal,
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor},
     limits::MAX_DEPTH,
     lookup, place,
-    wire::{Reader, Value, WireError, WireErrorKind},
+    wire::{Reader, WireError, WireErrorKind, WireValue},
 };
 
 mod value;
@@ -160,24 +160,24 @@ impl<'a> Encoder<'a> {
     fn occurrence(
         &mut self,
         field: &'static FieldDescriptor,
-        value: Value<'a>,
+        value: WireValue<'a>,
         depth: usize,
     ) -> Result<(), EncodeError> {
         match (field.kind, value) {
-            (Kind::Many(table), Value::Bytes(bytes)) => {
+            (FieldKind::Many(table), WireValue::Bytes(bytes)) => {
                 self.comma();
                 self.message(table(), bytes, depth + 1)
             }
-            (Kind::One(table), Value::Bytes(bytes)) => {
+            (FieldKind::One(table), WireValue::Bytes(bytes)) => {
                 self.name(field);
                 self.message(table(), bytes, depth + 1)
             }
-            (Kind::Strings, Value::Bytes(text)) => {
+            (FieldKind::Strings, WireValue::Bytes(text)) => {
                 self.comma();
                 escape::write_string(text, self.out);
                 Ok(())
             }
-            (Kind::PackedFixed64 | Kind::PackedUint64 | Kind::PackedDouble, value) => {
+            (FieldKind::PackedFixed64 | FieldKind::PackedUint64 | FieldKind::PackedDouble, value) => {
                 self.packed(field.kind, value)
             }
             _ => {
@@ -190,8 +190,8 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn packed(&mut self, kind: Kind, value: Value<'a>) -> Result<(), EncodeError> {
-        let Value::Bytes(bytes) = value else {
+    fn packed(&mut self, kind: FieldKind, value: WireValue<'a>) -> Result<(), EncodeError> {
+        let WireValue::Bytes(bytes) = value else {
             self.comma();
             self.single(kind, value);
             return Ok(());
@@ -199,8 +199,8 @@ impl<'a> Encoder<'a> {
         let mut reader = Reader::new(bytes);
         while !reader.is_at_end() {
             let number = match kind {
-                Kind::PackedUint64 => reader.varint().map(Value::Varint),
-                _ => reader.fixed64().map(Value::Fixed64),
+                FieldKind::PackedUint64 => reader.varint().map(WireValue::Varint),
+                _ => reader.fixed64().map(WireValue::Fixed64),
             };
             let number = number.map_err(|error| self.stop(error, bytes))?;
             self.comma();
@@ -233,14 +233,14 @@ impl<'a> Encoder<'a> {
 
 /// Returns whether a value is an empty packed list, which is the same as no field.
 #[inline]
-fn is_empty_run(field: &FieldDescriptor, value: Value<'_>) -> bool {
-    matches!(value, Value::Bytes([])) && field.kind.unpacked_wire_type().is_some()
+fn is_empty_run(field: &FieldDescriptor, value: WireValue<'_>) -> bool {
+    matches!(value, WireValue::Bytes([])) && field.kind.unpacked_wire_type().is_some()
 }
 
 #[inline]
-fn is_default(value: Value<'_>) -> bool {
+fn is_default(value: WireValue<'_>) -> bool {
     matches!(
         value,
-        Value::Varint(0) | Value::Fixed64(0) | Value::Fixed32(0) | Value::Bytes([])
+        WireValue::Varint(0) | WireValue::Fixed64(0) | WireValue::Fixed32(0) | WireValue::Bytes([])
     )
 }

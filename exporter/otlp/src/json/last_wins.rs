@@ -16,12 +16,12 @@ pub(super) struct Repeat {
 }
 
 /// Records a duplicate field of the current message, whose entries begin at `mine`.
-pub(super) fn note(repeats: &mut Vec<Repeat>, mine: usize, repeat: Repeat) {
+pub(super) fn record(repeats: &mut Vec<Repeat>, mine: usize, repeat: Repeat) {
     match repeats[mine..]
         .iter_mut()
-        .find(|noted| noted.number == repeat.number)
+        .find(|recorded| recorded.number == repeat.number)
     {
-        Some(noted) => *noted = repeat,
+        Some(recorded) => *recorded = repeat,
         None => repeats.push(repeat),
     }
 }

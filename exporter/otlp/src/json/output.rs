@@ -182,7 +182,7 @@ impl<'o> Output<'o> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Reader, Value};
+    use crate::wire::{Reader, WireValue};
 
     #[test]
     fn short_text_fast_path_writes_the_same_bytes_as_the_general_path() {
@@ -208,7 +208,7 @@ mod tests {
         let heads: usize = lengths.iter().map(|&length| 1 + varint_len(length as u64)).sum();
         assert_eq!(bytes.len(), heads + lengths.iter().sum::<usize>());
         for (field, length) in Reader::new(&bytes).zip(lengths) {
-            assert_eq!(field.unwrap().value, Value::Bytes(&vec![7; length]));
+            assert_eq!(field.unwrap().value, WireValue::Bytes(&vec![7; length]));
         }
     }
 }

@@ -44,11 +44,11 @@ pub struct Piece {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     begin: usize,
-    kind: Kind,
+    kind: PieceKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum PieceKind {
     Object,
     List,
     /// A list of telemetry elements that are useful without the later ones, and whether such an element may be split.
@@ -91,8 +91,8 @@ impl Pieces {
         piece.extend_from_slice(&text[skipped..length]);
         self.around = around(&piece, &open, &closed);
         piece.extend(open.iter().rev().map(|open| match open.kind {
-            Kind::Object => b'}',
-            Kind::List | Kind::Elements(_) => b']',
+            PieceKind::Object => b'}',
+            PieceKind::List | PieceKind::Elements(_) => b']',
         }));
         Some(Piece {
             text: piece,
@@ -116,7 +116,7 @@ impl Pieces {
 fn around(text: &[u8], open: &[Open], closed: &[Range<usize>]) -> Vec<u8> {
     let (mut around, mut from) = (Vec::new(), 0);
     for (place, list) in open.iter().enumerate() {
-        if !matches!(list.kind, Kind::Elements(_)) {
+        if !matches!(list.kind, PieceKind::Elements(_)) {
             continue;
         }
         for taken in closed {
@@ -154,7 +154,7 @@ struct Scan {
     lists: usize,
     closed: Vec<Range<usize>>,
     /// The kind of a list with the latest name.
-    named: Kind,
+    named: PieceKind,
     best: Option<SplitPoint>,
     /// The offset after the end of the object.
     end: Option<usize>,
@@ -169,7 +169,7 @@ impl Scan {
             buried: 0,
             lists: 0,
             closed: Vec::new(),
-            named: Kind::List,
+            named: PieceKind::List,
             best: None,
             end: None,
         }
@@ -187,7 +187,7 @@ impl Scan {
                     }
                     None => return,
                 },
-                b'{' => self.begin(Kind::Object, begin + place),
+                b'{' => self.begin(PieceKind::Object, begin + place),
                 b'[' => self.begin(self.named, begin + place + 1),
                 b'}' | b']' => self.close(begin + place + 1),
                 _ => {}
@@ -196,12 +196,12 @@ impl Scan {
         }
     }
 
-    fn begin(&mut self, kind: Kind, begin: usize) {
+    fn begin(&mut self, kind: PieceKind, begin: usize) {
         if self.open.len() > MAX_DEPTH {
             self.buried += 1;
             return;
         }
-        self.lists += usize::from(matches!(kind, Kind::Elements(_)));
+        self.lists += usize::from(matches!(kind, PieceKind::Elements(_)));
         self.open.push(Open { begin, kind });
     }
 
@@ -216,7 +216,7 @@ impl Scan {
         }
         if let Some(Open {
             begin,
-            kind: Kind::Elements(_),
+            kind: PieceKind::Elements(_),
         }) = closed
         {
             self.lists -= 1;
@@ -226,17 +226,17 @@ impl Scan {
         match self.open.last() {
             None => self.end = Some(at),
             Some(Open {
-                kind: Kind::Elements(_),
+                kind: PieceKind::Elements(_),
                 ..
-            }) if closed == Some(Kind::Object) => self.note_cut(at),
+            }) if closed == Some(PieceKind::Object) => self.mark_cut(at),
             Some(_) => {}
         }
     }
 
-    fn note_cut(&mut self, at: usize) {
+    fn mark_cut(&mut self, at: usize) {
         let outermost = self.open.iter().find_map(|open| match open.kind {
-            Kind::Elements(may_be_divided) => Some(may_be_divided),
-            Kind::Object | Kind::List => None,
+            PieceKind::Elements(may_be_divided) => Some(may_be_divided),
+            PieceKind::Object | PieceKind::List => None,
         });
         let may_be_here = self.lists == 1 || self.deep && outermost == Some(true);
         if at > self.after && may_be_here && self.best.as_ref().is_none_or(|best| self.lists <= best.lists) {
@@ -251,11 +251,11 @@ impl Scan {
 }
 
 /// Returns the kind of a list with this name.
-fn kind_of(name: &[u8]) -> Kind {
+fn kind_of(name: &[u8]) -> PieceKind {
     if LISTS.contains(&name) {
-        Kind::Elements(name != WHOLE)
+        PieceKind::Elements(name != WHOLE)
     } else {
-        Kind::List
+        PieceKind::List
     }
 }
 

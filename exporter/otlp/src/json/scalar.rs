@@ -5,7 +5,7 @@ use super::{
     number::{self, NoInteger},
     token::Cursor,
 };
-use crate::descriptor::Kind;
+use crate::descriptor::FieldKind;
 
 const DOUBLE: &str = "a number, or a string with a number, NaN, Infinity or -Infinity";
 const ENUM: &str = "an integer (names of enum values are not valid in OTLP/JSON)";
@@ -46,8 +46,8 @@ impl<'t> Cursor<'t> {
 
     /// Reads an integer of a kind and returns its bits for the wire.
     #[inline]
-    pub(super) fn integer(&mut self, kind: Kind) -> Result<u64, JsonError> {
-        let what = if matches!(kind, Kind::Int32) {
+    pub(super) fn integer(&mut self, kind: FieldKind) -> Result<u64, JsonError> {
+        let what = if matches!(kind, FieldKind::Int32) {
             ENUM
         } else {
             INTEGER
@@ -105,23 +105,23 @@ impl Numeral<'_> {
 
 /// Returns the bits of an integer for the wire, or `None` if it is out of the range of the kind.
 #[inline]
-fn bits(kind: Kind, value: i128) -> Option<u64> {
+fn bits(kind: FieldKind, value: i128) -> Option<u64> {
     match kind {
-        Kind::Int64 | Kind::Sfixed64 => i64::try_from(value).ok().map(|value| value as u64),
-        Kind::Uint32 | Kind::Fixed32 => u32::try_from(value).ok().map(u64::from),
-        Kind::Int32 => i32::try_from(value).ok().map(|value| i64::from(value) as u64),
-        Kind::Sint32 => i32::try_from(value)
+        FieldKind::Int64 | FieldKind::Sfixed64 => i64::try_from(value).ok().map(|value| value as u64),
+        FieldKind::Uint32 | FieldKind::Fixed32 => u32::try_from(value).ok().map(u64::from),
+        FieldKind::Int32 => i32::try_from(value).ok().map(|value| i64::from(value) as u64),
+        FieldKind::Sint32 => i32::try_from(value)
             .ok()
             .map(|value| u64::from(((value << 1) ^ (value >> 31)) as u32)),
         _ => u64::try_from(value).ok(),
     }
 }
 
-fn range(kind: Kind) -> &'static str {
+fn range(kind: FieldKind) -> &'static str {
     match kind {
-        Kind::Int64 | Kind::Sfixed64 => "64 bits with sign",
-        Kind::Uint32 | Kind::Fixed32 => "32 bits without sign",
-        Kind::Int32 | Kind::Sint32 => "32 bits with sign",
+        FieldKind::Int64 | FieldKind::Sfixed64 => "64 bits with sign",
+        FieldKind::Uint32 | FieldKind::Fixed32 => "32 bits without sign",
+        FieldKind::Int32 | FieldKind::Sint32 => "32 bits with sign",
         _ => "64 bits without sign",
     }
 }

@@ -1,6 +1,6 @@
 //! The `messages!` macro: generates a view and its descriptor from a table of fields.
 //!
-//! A row is `number name: kind`, as in the proto file; the kinds are those of `descriptor::Kind`, with `one M` and `many M`
+//! A row is `number name: kind`, as in the proto file; the kinds are those of `descriptor::FieldKind`, with `one M` and `many M`
 //! for messages and `opt double` for an optional number.
 
 /// Returns the tag of a field of a kind.
@@ -10,64 +10,64 @@ macro_rules! tag {
     };
 }
 
-/// Returns the `Kind` for the descriptor.
+/// Returns the `FieldKind` for the descriptor.
 macro_rules! kind {
     (one) => {
-        $crate::descriptor::Kind::Bytes
+        $crate::descriptor::FieldKind::Bytes
     };
     (many) => {
-        $crate::descriptor::Kind::Bytes
+        $crate::descriptor::FieldKind::Bytes
     };
     (one $message:ident) => {
-        $crate::descriptor::Kind::One(<$message<'static> as $crate::view::Message>::descriptor)
+        $crate::descriptor::FieldKind::One(<$message<'static> as $crate::view::Message>::descriptor)
     };
     (many $message:ident) => {
-        $crate::descriptor::Kind::Many(<$message<'static> as $crate::view::Message>::descriptor)
+        $crate::descriptor::FieldKind::Many(<$message<'static> as $crate::view::Message>::descriptor)
     };
     (bool) => {
-        $crate::descriptor::Kind::Bool
+        $crate::descriptor::FieldKind::Bool
     };
     (uint32) => {
-        $crate::descriptor::Kind::Uint32
+        $crate::descriptor::FieldKind::Uint32
     };
     (int32) => {
-        $crate::descriptor::Kind::Int32
+        $crate::descriptor::FieldKind::Int32
     };
     (sint32) => {
-        $crate::descriptor::Kind::Sint32
+        $crate::descriptor::FieldKind::Sint32
     };
     (fixed32) => {
-        $crate::descriptor::Kind::Fixed32
+        $crate::descriptor::FieldKind::Fixed32
     };
     (fixed64) => {
-        $crate::descriptor::Kind::Fixed64
+        $crate::descriptor::FieldKind::Fixed64
     };
     (double) => {
-        $crate::descriptor::Kind::Double
+        $crate::descriptor::FieldKind::Double
     };
     (some_double) => {
-        $crate::descriptor::Kind::Double
+        $crate::descriptor::FieldKind::Double
     };
     (some_sfixed64) => {
-        $crate::descriptor::Kind::Sfixed64
+        $crate::descriptor::FieldKind::Sfixed64
     };
     (string) => {
-        $crate::descriptor::Kind::String
+        $crate::descriptor::FieldKind::String
     };
     (id) => {
-        $crate::descriptor::Kind::Id
+        $crate::descriptor::FieldKind::Id
     };
     (strings) => {
-        $crate::descriptor::Kind::Strings
+        $crate::descriptor::FieldKind::Strings
     };
     (packed_fixed64) => {
-        $crate::descriptor::Kind::PackedFixed64
+        $crate::descriptor::FieldKind::PackedFixed64
     };
     (packed_uint64) => {
-        $crate::descriptor::Kind::PackedUint64
+        $crate::descriptor::FieldKind::PackedUint64
     };
     (packed_double) => {
-        $crate::descriptor::Kind::PackedDouble
+        $crate::descriptor::FieldKind::PackedDouble
     };
 }
 

@@ -5,7 +5,7 @@ use super::{
     message::{json_key, messages},
 };
 use crate::{
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor, Role},
     wire::{Reader, WireError},
 };
 
@@ -91,14 +91,14 @@ macro_rules! any {
 impl<'a> Message<'a> for AnyValue<'a> {
     fn descriptor() -> &'static MessageDescriptor {
         const FIELDS: &[FieldDescriptor] = &[
-            any!(1, "stringValue", Kind::String),
-            any!(2, "boolValue", Kind::Bool),
-            any!(3, "intValue", Kind::Int64),
-            any!(4, "doubleValue", Kind::Double),
-            any!(5, "arrayValue", Kind::One(ArrayValue::descriptor)),
-            any!(6, "kvlistValue", Kind::One(KeyValueList::descriptor)),
-            any!(7, "bytesValue", Kind::Bytes),
-            any!(8, "stringValueStrindex", Kind::Int32),
+            any!(1, "stringValue", FieldKind::String),
+            any!(2, "boolValue", FieldKind::Bool),
+            any!(3, "intValue", FieldKind::Int64),
+            any!(4, "doubleValue", FieldKind::Double),
+            any!(5, "arrayValue", FieldKind::One(ArrayValue::descriptor)),
+            any!(6, "kvlistValue", FieldKind::One(KeyValueList::descriptor)),
+            any!(7, "bytesValue", FieldKind::Bytes),
+            any!(8, "stringValueStrindex", FieldKind::Int32),
         ];
         static TABLE: MessageDescriptor = MessageDescriptor::new("AnyValue", Role::Part, FIELDS);
         &TABLE

@@ -264,7 +264,7 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Reader, Value};
+    use crate::wire::{Reader, WireValue};
 
     #[test]
     fn every_written_field_type_is_read_back() {
@@ -279,10 +279,10 @@ mod tests {
         assert_eq!(
             values,
             [
-                Value::Varint(300),
-                Value::Fixed64(f64::NAN.to_bits()),
-                Value::Bytes(b"loss"),
-                Value::Fixed32(7)
+                WireValue::Varint(300),
+                WireValue::Fixed64(f64::NAN.to_bits()),
+                WireValue::Bytes(b"loss"),
+                WireValue::Fixed32(7)
             ]
         );
     }
@@ -303,7 +303,7 @@ mod tests {
                     .collect();
                 assert_eq!(
                     values,
-                    [Value::Varint(300), Value::Bytes(&expected)],
+                    [WireValue::Varint(300), WireValue::Bytes(&expected)],
                     "{before}+{more}"
                 );
             }

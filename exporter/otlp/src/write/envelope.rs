@@ -2,7 +2,7 @@
 
 use super::{
     buffer::{Buffer, delimited_len},
-    value::{self, Value},
+    value::{self, AttributeValue},
 };
 use crate::Signal;
 
@@ -28,7 +28,7 @@ pub struct Encoded {
 impl Envelope {
     /// Returns an envelope for one resource and scope. The keys of a resource are text, since users add their own.
     pub fn new(
-        resource: &[(&str, Value<'_>)],
+        resource: &[(&str, AttributeValue<'_>)],
         scope_name: &str,
         scope_version: &str,
         schema_url: &'static str,
@@ -62,7 +62,7 @@ impl Envelope {
 
     /// Appends attributes to the resource.
     #[must_use]
-    pub fn and_resource(mut self, more: &[(&str, Value<'_>)]) -> Self {
+    pub fn and_resource(mut self, more: &[(&str, AttributeValue<'_>)]) -> Self {
         let mut fields = Buffer::default();
         more.iter()
             .for_each(|(key, value)| value::key_value(1, key, value, &mut fields));

@@ -3,7 +3,7 @@
 use super::{
     buffer::{Buffer, delimited_len},
     envelope::{Encoded, Envelope},
-    value::{self, Attribute, Value},
+    value::{self, Attribute, AttributeValue},
 };
 use crate::{Signal, UnixNanos};
 
@@ -55,7 +55,7 @@ pub struct LogRecordParts<'a> {
     /// The severity.
     pub severity: Severity,
     /// The body, for example a text or a map.
-    pub body: Option<Value<'a>>,
+    pub body: Option<AttributeValue<'a>>,
     /// The attributes.
     pub attributes: &'a [Attribute<'a>],
 }

@@ -166,7 +166,7 @@ impl MetricsWriter {
     ) {
         let attributes = histogram::field::ATTRIBUTES;
         let attributes_len = value::attributes_len(attributes, point.attributes);
-        let shape = Shape::of(&parts, bounds, attributes_len);
+        let shape = Shape::new(&parts, bounds, attributes_len);
         self.points += 1;
         self.len += shape.len;
         let Group { points, newest, .. } = self.group(metric);

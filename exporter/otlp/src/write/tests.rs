@@ -42,7 +42,7 @@ static DURATION: Metric = metric(3, "duration", Instrument::Histogram, &[0.1, 1.
 
 fn envelope() -> Envelope {
     Envelope::new(
-        &[("train.rank", Value::Int(-1))],
+        &[("train.rank", AttributeValue::Int(-1))],
         "scope",
         "1.0",
         "https://schema",
@@ -120,7 +120,10 @@ fn finished_writer_can_be_reused() {
 #[test]
 fn point_of_a_pre_encoded_series_equals_one_with_inline_attributes() {
     for text in ["", "short", &"long".repeat(100)] {
-        let attributes = [(&STEP, Value::Int(-400)), (&STEP, Value::Text(text))];
+        let attributes = [
+            (&STEP, AttributeValue::Int(-400)),
+            (&STEP, AttributeValue::Text(text)),
+        ];
         let (mut one, mut other) = (MetricsWriter::default(), MetricsWriter::default());
         let point = PointParts {
             start_unix_nanos: UnixNanos::UNKNOWN,
@@ -205,7 +208,7 @@ fn span_round_trips_with_its_ids_attributes_and_links() {
         parent_span_id: Some([3; 8]),
         start_unix_nanos: UnixNanos(5),
         end_unix_nanos: UnixNanos(9),
-        attributes: &[(&STEP, Value::Int(400))],
+        attributes: &[(&STEP, AttributeValue::Int(400))],
     };
     let (trace_id, span_id) = ([4; 16], [5; 8]);
     writer.linked_span(&parts, &[SpanLink { trace_id, span_id }]);
@@ -230,11 +233,14 @@ fn span_round_trips_with_its_ids_attributes_and_links() {
 #[test]
 fn log_record_keeps_nested_attribute_values() {
     let mut writer = LogsWriter::default();
-    let list = [Value::Text("a"), Value::Double(0.5)];
-    let map = [("list", Value::List(&list)), ("yes", Value::Bool(true))];
+    let list = [AttributeValue::Text("a"), AttributeValue::Double(0.5)];
+    let map = [
+        ("list", AttributeValue::List(&list)),
+        ("yes", AttributeValue::Bool(true)),
+    ];
     writer.record(&LogRecordParts {
         event_name: "e",
-        body: Some(Value::Map(&map)),
+        body: Some(AttributeValue::Map(&map)),
         ..LogRecordParts::default()
     });
     let batch = writer.finish(&envelope()).unwrap();

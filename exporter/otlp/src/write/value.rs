@@ -6,7 +6,7 @@ use super::buffer::{Buffer, delimited_len, varint_len};
 
 /// The value of an attribute or the body of a log record.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum AttributeValue<'a> {
     /// Text.
     Text(&'a str),
     /// True or false.
@@ -18,39 +18,39 @@ pub enum Value<'a> {
     /// Bytes.
     Bytes(&'a [u8]),
     /// A list.
-    List(&'a [Value<'a>]),
+    List(&'a [AttributeValue<'a>]),
     /// A map, in the order of its entries.
-    Map(&'a [(&'a str, Value<'a>)]),
+    Map(&'a [(&'a str, AttributeValue<'a>)]),
 }
 
 /// An attribute: its definition and its value.
-pub type Attribute<'a> = (&'static semconv::Attribute, Value<'a>);
+pub type Attribute<'a> = (&'static semconv::Attribute, AttributeValue<'a>);
 
-impl<'a> From<&'a str> for Value<'a> {
+impl<'a> From<&'a str> for AttributeValue<'a> {
     fn from(text: &'a str) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<i64> for Value<'_> {
+impl From<i64> for AttributeValue<'_> {
     fn from(value: i64) -> Self {
         Self::Int(value)
     }
 }
 
-impl From<f64> for Value<'_> {
+impl From<f64> for AttributeValue<'_> {
     fn from(value: f64) -> Self {
         Self::Double(value)
     }
 }
 
-impl From<bool> for Value<'_> {
+impl From<bool> for AttributeValue<'_> {
     fn from(value: bool) -> Self {
         Self::Bool(value)
     }
 }
 
-impl Value<'_> {
+impl AttributeValue<'_> {
     /// Returns the size of the value as an `AnyValue` message, in bytes.
     #[inline]
     pub(super) fn encoded_len(&self) -> usize {
@@ -94,14 +94,14 @@ impl Value<'_> {
     }
 }
 
-fn list_len(values: &[Value<'_>]) -> usize {
+fn list_len(values: &[AttributeValue<'_>]) -> usize {
     values
         .iter()
         .map(|value| delimited_len(1, value.encoded_len()))
         .sum()
 }
 
-fn map_len(entries: &[(&str, Value<'_>)]) -> usize {
+fn map_len(entries: &[(&str, AttributeValue<'_>)]) -> usize {
     entries
         .iter()
         .map(|(key, value)| delimited_len(1, key_value_len(key, value)))
@@ -109,16 +109,18 @@ fn map_len(entries: &[(&str, Value<'_>)]) -> usize {
 }
 
 #[inline]
-fn key_value_len(key: &str, value: &Value<'_>) -> usize {
+fn key_value_len(key: &str, value: &AttributeValue<'_>) -> usize {
     delimited_len(1, key.len()) + delimited_len(2, value.encoded_len())
 }
 
 /// Writes one `KeyValue` message as field `number`.
 #[inline]
-pub(super) fn key_value(number: u32, key: &str, value: &Value<'_>, out: &mut Buffer) {
+pub(super) fn key_value(number: u32, key: &str, value: &AttributeValue<'_>, out: &mut Buffer) {
     match value {
-        Value::Double(value) => return double(number, key, *value, out),
-        Value::Text(value) if key.len() + value.len() < SHORT => return short_text(number, key, value, out),
+        AttributeValue::Double(value) => return double(number, key, *value, out),
+        AttributeValue::Text(value) if key.len() + value.len() < SHORT => {
+            return short_text(number, key, value, out);
+        }
         _ => {}
     }
     let value_len = value.encoded_len();

@@ -2,9 +2,9 @@
 
 use pulsetrain_otlp::{
     Signal,
-    descriptor::{Kind, MessageDescriptor},
+    descriptor::{FieldKind, MessageDescriptor},
     view::{LogsData, Message, MetricsData, TracesData},
-    wire::{Field, Reader, Value},
+    wire::{Field, Reader, WireValue},
     write::Buffer,
 };
 
@@ -48,10 +48,10 @@ fn message(table: &'static MessageDescriptor, bytes: &[u8], change: Change) -> V
             _ => {}
         }
         match (row.kind, field.value) {
-            (Kind::One(inner) | Kind::Many(inner), Value::Bytes(bytes)) => {
+            (FieldKind::One(inner) | FieldKind::Many(inner), WireValue::Bytes(bytes)) => {
                 out.delimited(field.number, &message(inner(), bytes, change));
             }
-            (kind, Value::Bytes(bytes))
+            (kind, WireValue::Bytes(bytes))
                 if change == Change::Unpacked && kind.unpacked_wire_type().is_some() =>
             {
                 unpack(&mut out, field.number, kind, bytes);
@@ -90,15 +90,15 @@ fn unknown_fields(out: &mut Buffer) {
 
 fn other_value(out: &mut Buffer, field: Field<'_>) {
     match field.value {
-        Value::Bytes(_) => out.delimited(field.number, b"other"),
-        Value::Varint(value) => out.uint(field.number, !value & 0xff),
-        Value::Fixed64(value) => out.fixed64(field.number, !value),
-        Value::Fixed32(value) => out.fixed32(field.number, !value),
+        WireValue::Bytes(_) => out.delimited(field.number, b"other"),
+        WireValue::Varint(value) => out.uint(field.number, !value & 0xff),
+        WireValue::Fixed64(value) => out.fixed64(field.number, !value),
+        WireValue::Fixed32(value) => out.fixed32(field.number, !value),
     }
 }
 
-fn unpack(out: &mut Buffer, number: u32, kind: Kind, bytes: &[u8]) {
-    if matches!(kind, Kind::PackedUint64) {
+fn unpack(out: &mut Buffer, number: u32, kind: FieldKind, bytes: &[u8]) {
+    if matches!(kind, FieldKind::PackedUint64) {
         // `Reader` reads a varint only as the value of a field, so each varint gets a tag.
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -115,11 +115,11 @@ fn unpack(out: &mut Buffer, number: u32, kind: Kind, bytes: &[u8]) {
     }
 }
 
-fn write(out: &mut Buffer, number: u32, value: Value<'_>) {
+fn write(out: &mut Buffer, number: u32, value: WireValue<'_>) {
     match value {
-        Value::Varint(value) => out.uint(number, value),
-        Value::Fixed64(value) => out.fixed64(number, value),
-        Value::Bytes(value) => out.delimited(number, value),
-        Value::Fixed32(value) => out.fixed32(number, value),
+        WireValue::Varint(value) => out.uint(number, value),
+        WireValue::Fixed64(value) => out.fixed64(number, value),
+        WireValue::Bytes(value) => out.delimited(number, value),
+        WireValue::Fixed32(value) => out.fixed32(number, value),
     }
 }

@@ -85,7 +85,7 @@ fn add(
     let config = history.config.clone();
     let mut named = string(&attribute::TRAIN_RUN_ID)?;
     if let Some(gpu) = gpu.and_then(|gpu| history.gpus.get_mut(&(origin.host.clone(), gpu))) {
-        gpu.note(event.clone());
+        gpu.record(event.clone());
         if named.is_empty() {
             named = gpu.run.clone().unwrap_or_default();
         }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     WireError,
     field::clock,
-    wire::{Fields, Value},
+    wire::{FieldValue, Fields},
 };
 
 /// A clock of the trace, or of one of its sequences.
@@ -44,7 +44,7 @@ impl Clocks {
     ) -> Result<(), WireError> {
         let mut tied = Vec::new();
         for field in Fields::new(snapshot) {
-            if let (clock::CLOCKS, Value::Bytes(bytes)) = field? {
+            if let (clock::CLOCKS, FieldValue::Bytes(bytes)) = field? {
                 let reading = reading(bytes)?;
                 let nanos = reading.ticks.wrapping_mul(reading.unit);
                 if is_of_sequence(reading.id) {
@@ -52,7 +52,7 @@ impl Clocks {
                     let unit = reading.unit;
                     sequence.clocks.insert(reading.id, SequenceClock { at, unit });
                 }
-                tied.push((of(sequence_id, reading.id), nanos));
+                tied.push((clock_id(sequence_id, reading.id), nanos));
             }
         }
         // Most writers repeat the same snapshot; one of each is enough.
@@ -77,7 +77,7 @@ impl Clocks {
             Some(clock) => ticks.wrapping_mul(clock.unit),
             None => ticks,
         };
-        self.unix(of(packet.sequence_id, id), nanos)
+        self.unix(clock_id(packet.sequence_id, id), nanos)
             .map_or(Time::Clock { id, nanos }, Time::Unix)
     }
 
@@ -149,6 +149,6 @@ fn is_of_sequence(id: u64) -> bool {
     (clock::FIRST_OF_SEQUENCE..clock::FIRST_GLOBAL).contains(&id)
 }
 
-fn of(sequence_id: u64, id: u64) -> ClockId {
+fn clock_id(sequence_id: u64, id: u64) -> ClockId {
     (if is_of_sequence(id) { sequence_id } else { 0 }, id)
 }

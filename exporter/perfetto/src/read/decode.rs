@@ -13,7 +13,7 @@ use super::{
 use crate::{
     WireError, WireErrorKind,
     field::{annotation, attributes, counter, event, interned, log, process, thread, track},
-    wire::{Fields, Value},
+    wire::{FieldValue, Fields},
 };
 
 /// The depth to which nested annotations are decoded.
@@ -67,7 +67,7 @@ pub(super) fn packet(
 /// Iterates over the occurrences of one field.
 fn messages(bytes: &[u8], number: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
     Fields::new(bytes).filter_map(move |field| match field {
-        Ok((found, Value::Bytes(message))) if found == number => Some(Ok(message)),
+        Ok((found, FieldValue::Bytes(message))) if found == number => Some(Ok(message)),
         Ok(_) => None,
         Err(error) => Some(Err(error)),
     })
@@ -246,9 +246,9 @@ fn kind_of(number: u64) -> Option<EventKind> {
 }
 
 /// Decodes one occurrence of a repeated number: a single value, or several packed values (only fixed64 is packed).
-fn numbers(value: Value<'_>) -> Result<Vec<u64>, WireError> {
+fn numbers(value: FieldValue<'_>) -> Result<Vec<u64>, WireError> {
     match value {
-        Value::Bytes(packed) => {
+        FieldValue::Bytes(packed) => {
             let (chunks, rest) = packed.as_chunks::<8>();
             if !rest.is_empty() {
                 let offset = packed.len() - rest.len();

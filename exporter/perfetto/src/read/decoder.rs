@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     field::packet,
-    wire::{Fields, Value},
+    wire::{FieldValue, Fields},
 };
 
 /// The counts of packets that a reader has read and skipped.
@@ -153,7 +153,7 @@ impl TraceDecoder {
     fn take_bundle(&mut self, bundle: &[u8], zstd: bool, offset: u64) -> Result<(), ReadErrorKind> {
         let inflated = packets::inflate(bundle, zstd)?;
         for field in Fields::new(&inflated) {
-            if let (crate::field::trace::PACKET, Value::Bytes(bytes)) = field? {
+            if let (crate::field::trace::PACKET, FieldValue::Bytes(bytes)) = field? {
                 self.take(bytes, offset, true)?;
             }
         }

@@ -6,7 +6,7 @@ use super::Packet;
 use crate::{
     WireError,
     field::{defaults, interned, packet},
-    wire::{Fields, Value},
+    wire::{FieldValue, Fields},
 };
 
 /// The state of one sequence.
@@ -68,7 +68,7 @@ impl Sequence {
                 | interned::EVENT_NAMES
                 | interned::ANNOTATION_NAMES
                 | interned::ANNOTATION_STRINGS),
-                Value::Bytes(entry),
+                FieldValue::Bytes(entry),
             ) = field?
             else {
                 continue;
@@ -90,7 +90,7 @@ impl Sequence {
         for field in Fields::new(bytes) {
             match field? {
                 (defaults::TIMESTAMP_CLOCK_ID, value) => self.clock_id = Some(value.number()),
-                (defaults::TRACK_EVENT, Value::Bytes(event)) => {
+                (defaults::TRACK_EVENT, FieldValue::Bytes(event)) => {
                     self.extra_tracks = Default::default();
                     for field in Fields::new(event) {
                         match field? {

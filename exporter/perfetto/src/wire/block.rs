@@ -62,7 +62,7 @@ impl Block {
 
     /// A block of bytes that are already encoded. The first byte is the lowest, and the bytes above `length` are zero.
     #[inline(always)]
-    pub(crate) fn of(bytes: u64, length: usize) -> Self {
+    pub(crate) fn new(bytes: u64, length: usize) -> Self {
         Self {
             bytes: bytes.into(),
             length,
@@ -142,7 +142,7 @@ mod tests {
             assert!(block.padded()[block.len()..].iter().all(|byte| *byte == 0));
             if value < 1 << 35 {
                 let (bytes, length) = Block::five_bytes(value);
-                assert_eq!(Block::of(bytes, length), block, "{value:#x}");
+                assert_eq!(Block::new(bytes, length), block, "{value:#x}");
             }
         }
     }

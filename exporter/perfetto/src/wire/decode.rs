@@ -33,14 +33,14 @@ pub enum WireErrorKind {
 
 /// The value of a field, as its wire type carries it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum FieldValue<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
     Fixed32(u32),
 }
 
-impl<'a> Value<'a> {
+impl<'a> FieldValue<'a> {
     /// Returns the bytes of a string or a message, which are empty if the field has another wire type.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
         Self { bytes, position: 0 }
     }
 
-    fn field(&mut self) -> Result<(u32, Value<'a>), WireError> {
+    fn field(&mut self) -> Result<(u32, FieldValue<'a>), WireError> {
         let start = self.position;
         let tag = self.varint()?;
         let number = tag >> 3;
@@ -87,10 +87,10 @@ impl<'a> Fields<'a> {
             return Err(Self::error(WireErrorKind::BadFieldNumber, start));
         }
         let value = match tag & 7 {
-            0 => Value::Varint(self.varint()?),
-            1 => Value::Fixed64(u64::from_le_bytes(self.chunk()?)),
-            2 => Value::Bytes(self.delimited()?),
-            5 => Value::Fixed32(u32::from_le_bytes(self.chunk()?)),
+            0 => FieldValue::Varint(self.varint()?),
+            1 => FieldValue::Fixed64(u64::from_le_bytes(self.chunk()?)),
+            2 => FieldValue::Bytes(self.delimited()?),
+            5 => FieldValue::Fixed32(u32::from_le_bytes(self.chunk()?)),
             _ => return Err(Self::error(WireErrorKind::BadWireType, start)),
         };
         Ok((number as u32, value))
@@ -142,7 +142,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u32, Value<'a>), WireError>;
+    type Item = Result<(u32, FieldValue<'a>), WireError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.position >= self.bytes.len() {

@@ -113,7 +113,7 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Fields, Value};
+    use crate::wire::{FieldValue, Fields};
 
     #[test]
     fn message_of_every_length_round_trips() {
@@ -123,7 +123,10 @@ mod tests {
             buffer.message(11, |inner| inner.append(&body));
             buffer.uint(1, 5);
             let fields: Vec<_> = Fields::new(buffer.as_slice()).map(Result::unwrap).collect();
-            assert_eq!(fields, [(11, Value::Bytes(&body)), (1, Value::Varint(5))]);
+            assert_eq!(
+                fields,
+                [(11, FieldValue::Bytes(&body)), (1, FieldValue::Varint(5))]
+            );
         }
     }
 

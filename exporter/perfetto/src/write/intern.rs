@@ -144,7 +144,7 @@ impl Edges {
     const MOST: usize = 32;
 
     #[inline(always)]
-    fn of(text: &[u8]) -> Self {
+    fn new(text: &[u8]) -> Self {
         if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
             return Self(u128::from_le_bytes(*first), u128::from_le_bytes(*last));
         }
@@ -175,7 +175,7 @@ impl Table {
         let place = self.expected;
         let entry = self.entries.get(place as usize)?;
         if entry.length as usize != text.len()
-            || entry.edges != Edges::of(text)
+            || entry.edges != Edges::new(text)
             || text.len() > Edges::MOST && entry.text(&self.text) != text
         {
             return None;
@@ -204,7 +204,7 @@ impl Table {
             hash,
             start: self.text.len() as u32,
             length: text.len() as u32,
-            edges: Edges::of(text),
+            edges: Edges::new(text),
             follower: place,
         });
         self.text.extend_from_slice(text);

@@ -17,12 +17,12 @@ const CLOCK: u64 = clock::FIRST_OF_SEQUENCE;
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     /// `None` if the next packet has to set up the state.
-    state: Option<State>,
+    state: Option<SequenceState>,
     begun: bool,
 }
 
 #[derive(Debug)]
-struct State {
+struct SequenceState {
     /// `None` until an event has a string; most counters have no strings.
     strings: Option<Box<Strings>>,
     last_nanos: u64,
@@ -105,17 +105,18 @@ impl Sequence {
     }
 
     #[inline]
-    fn state(&mut self, head: Head, out: &mut Buffer) -> &mut State {
-        let worn = |state: &State| state.bytes >= head.clear_every || state.full;
+    fn state(&mut self, head: Head, out: &mut Buffer) -> &mut SequenceState {
+        let worn = |state: &SequenceState| state.bytes >= head.clear_every || state.full;
         if self.state.as_ref().is_some_and(worn) {
             self.state = None;
         }
         let begun = &mut self.begun;
-        self.state.get_or_insert_with(|| State::begin(head, begun, out))
+        self.state
+            .get_or_insert_with(|| SequenceState::begin(head, begun, out))
     }
 }
 
-impl State {
+impl SequenceState {
     #[cold]
     fn begin(head: Head, begun: &mut bool, out: &mut Buffer) -> Self {
         state_packet(head, !std::mem::replace(begun, true), out);
@@ -198,7 +199,7 @@ fn packet_head(next: Block, delta: u64, rest: usize, out: &mut Buffer) {
     if delta < 1 << 35 {
         let (time, time_len) = Block::five_bytes(delta);
         let length = 1 + time_len + next.len() + rest;
-        let head = Block::of(
+        let head = Block::new(
             PACKET | (length as u64) << 8 | TIMESTAMP << 16 | time << 24,
             3 + time_len,
         );

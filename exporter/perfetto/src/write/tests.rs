@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::*;
 use crate::{
     AnnotationData, EventKind, Item, Time, TraceReader,
-    wire::{Fields, Value},
+    wire::{FieldValue, Fields},
 };
 
 const NOON: u64 = 1_700_000_000_000_000_000;
@@ -304,7 +304,7 @@ fn tracks_beyond_a_limit_share_a_sequence_and_keep_their_events() {
     let packets = Fields::new(&bytes).map(Result::unwrap);
     let sequences: HashSet<u64> = packets
         .flat_map(|(_, packet)| match packet {
-            Value::Bytes(packet) => Fields::new(packet).map(Result::unwrap).collect(),
+            FieldValue::Bytes(packet) => Fields::new(packet).map(Result::unwrap).collect(),
             _ => Vec::new(),
         })
         .filter(|(field, _)| *field == packet::SEQUENCE_ID)

@@ -209,7 +209,7 @@ impl DiskQueue {
     pub(crate) fn attach(&self, account: &Arc<Account>) {
         let found = std::mem::take(&mut *self.0.found.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(level) = found.level {
-            account.note_stored(level);
+            account.record_stored(level);
         }
         account.accept_stored(found.items + found.lost);
         account.lose_stored(found.lost, found.message.as_str());

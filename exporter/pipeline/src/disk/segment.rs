@@ -170,7 +170,7 @@ impl FileHeader {
 
 impl Scan {
     /// Scans the bytes of a segment from the offset `from` on.
-    pub(super) fn of(file: &[u8], segment: u64, from: u64) -> Self {
+    pub(super) fn new(file: &[u8], segment: u64, from: u64) -> Self {
         let mut scan = Self::default();
         let end = file.len() as u64;
         let mut budget = file.len().saturating_mul(SEARCH_FACTOR);

@@ -138,7 +138,7 @@ impl IoThread {
         }
         if let Some(account) = work.account {
             self.account = Some(account);
-            self.note_failure();
+            self.report_failure();
         }
         self.request = work.request.or(self.request.take());
         self.finished.extend(work.finished);
@@ -370,7 +370,7 @@ impl IoThread {
         self.room.set_stored(contents.file_bytes);
         let notices = self.log.take_notices();
         if let Some(account) = &self.account {
-            account.note_stored(StoredLevel {
+            account.record_stored(StoredLevel {
                 folder: self.config.folder.clone(),
                 batches: contents.records,
                 bytes: contents.bytes,
@@ -408,7 +408,7 @@ impl IoThread {
         }
         if is_new {
             self.room.set_stalled(true);
-            self.note_failure();
+            self.report_failure();
             self.report(&Notice::Stalled { problem });
         }
     }
@@ -422,7 +422,7 @@ impl IoThread {
         if failure.operations.is_empty() {
             self.failure = None;
             self.room.set_stalled(false);
-            self.note_failure();
+            self.report_failure();
             self.report(&Notice::Resumed {
                 path: self.config.folder.clone(),
             });
@@ -430,10 +430,10 @@ impl IoThread {
     }
 
     /// Sets or clears the failure in the counts of the sink.
-    fn note_failure(&self) {
+    fn report_failure(&self) {
         if let Some(account) = &self.account {
             let failure = self.failure.as_ref();
-            account.note_disk_failure(failure.map(|failure| (failure.since, &failure.problem)));
+            account.report_disk_failure(failure.map(|failure| (failure.since, &failure.problem)));
         }
     }
 

@@ -180,18 +180,18 @@ impl Account {
         state.successor = Some(Arc::clone(successor));
         drop(state);
         if let Some(level) = level {
-            successor.note_stored(level);
+            successor.record_stored(level);
         }
         successor.accept_stored(items);
     }
 
     /// Records the level of the disk queue.
-    pub(crate) fn note_stored(&self, level: StoredLevel) {
+    pub(crate) fn record_stored(&self, level: StoredLevel) {
         self.state().level = Some(level);
     }
 
     /// Records the start and the problem of a failure of the disk queue, or `None` when the disk works.
-    pub(crate) fn note_disk_failure(&self, failure: Option<(Instant, &Problem)>) {
+    pub(crate) fn report_disk_failure(&self, failure: Option<(Instant, &Problem)>) {
         self.state().disk_failure = failure.map(|(since, problem)| Failure {
             since,
             problem: message::bounded_parts(problem),
@@ -226,15 +226,15 @@ impl Account {
     }
 
     /// Records that the sink asked for a retry.
-    pub(crate) fn note_retry(&self, problem: impl Into<Problem>) {
+    pub(crate) fn report_retry(&self, problem: impl Into<Problem>) {
         let (problem, mut state) = (problem.into(), self.state());
-        state.retries.note(&problem);
+        state.retries.record(&problem);
         state.fail(&problem);
     }
 
     /// Records a warning of the receiver, which accepted all items.
-    pub(crate) fn note_warning(&self, problem: impl Into<Problem>) {
-        self.state().warnings.note(&problem.into());
+    pub(crate) fn report_warning(&self, problem: impl Into<Problem>) {
+        self.state().warnings.record(&problem.into());
     }
 
     pub(crate) fn counts(&self) -> SinkCounts {
@@ -483,7 +483,7 @@ impl AccountState {
 }
 
 impl MessageCounter {
-    fn note(&mut self, problem: &Problem) {
+    fn record(&mut self, problem: &Problem) {
         self.count += 1;
         self.message = message::bounded(&problem.to_string());
     }

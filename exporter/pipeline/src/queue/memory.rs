@@ -12,12 +12,12 @@ use super::{QueuePermit, Queued, permit::Bounds};
 /// A FIFO with any number of senders and one receiver. Its length is bounded by the permits of its batches.
 #[derive(Debug, Default)]
 pub(super) struct MemoryQueue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     batches: VecDeque<Queued>,
     is_closed: bool,
 }
@@ -91,7 +91,7 @@ impl MemoryQueue {
     }
 
     /// Locks the state; no code panics while the lock is held.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -95,7 +95,7 @@ impl Bounds {
             self.is_missed.store(true, Ordering::Relaxed);
             self.wanted.notify_one();
         }
-        acquired.map(|held| self.of(held))
+        acquired.map(|held| self.hold(held))
     }
 
     /// Waits for a permit. Returns `None` if the queue is closed.
@@ -103,7 +103,7 @@ impl Bounds {
         if let Ok(permit) = self.try_permit(batches, bytes) {
             return Some(permit);
         }
-        let _waiting = WaitingSender::of(self);
+        let _waiting = WaitingSender::new(self);
         let batches = batches.min(self.max_batches);
         let batches = Arc::clone(&self.batches).acquire_many_owned(batches).await.ok()?;
         let cost = (self.room.as_ref()).map(|room| room.cost(batches.num_permits() as u32, bytes));
@@ -112,7 +112,7 @@ impl Bounds {
             (Some(room), Some(cost)) => Some(self.room_on_disk(room, cost).await?),
             _ => None,
         };
-        Some(self.of(HeldPermits { batches, bytes, room }))
+        Some(self.hold(HeldPermits { batches, bytes, room }))
     }
 
     /// Waits for room on the disk. Returns `None` if the queue is closed. The disk queue itself may be open for the next
@@ -152,7 +152,7 @@ impl Bounds {
             all.bytes.merge(other.bytes);
         }
         self.is_missed.store(false, Ordering::Relaxed);
-        QueuePermit::split(&mut self.of(all), bytes)
+        QueuePermit::split(&mut self.hold(all), bytes)
     }
 
     /// Completes as soon as a sender found no room, or waits for room.
@@ -172,7 +172,7 @@ impl Bounds {
         self.batches.is_closed()
     }
 
-    fn of(self: &Arc<Self>, held: HeldPermits) -> QueuePermit {
+    fn hold(self: &Arc<Self>, held: HeldPermits) -> QueuePermit {
         QueuePermit {
             bounds: Arc::clone(self),
             held: Some(held),
@@ -208,7 +208,7 @@ impl QueuePermit {
         let batches = held.batches.split(1)?;
         let bytes = held.bytes.split(bytes as usize)?;
         let room = held.room.as_mut().and_then(|room| room.split(cost));
-        Some(self.bounds.of(HeldPermits { batches, bytes, room }))
+        Some(self.bounds.hold(HeldPermits { batches, bytes, room }))
     }
 
     /// Returns the number of occupied bytes, or `None` for a permit that occupies nothing.
@@ -233,7 +233,7 @@ impl Drop for QueuePermit {
 }
 
 impl<'a> WaitingSender<'a> {
-    fn of(bounds: &'a Bounds) -> Self {
+    fn new(bounds: &'a Bounds) -> Self {
         bounds.waiting.fetch_add(1, Ordering::Relaxed);
         bounds.wanted.notify_one();
         Self(bounds)

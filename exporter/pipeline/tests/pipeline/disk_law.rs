@@ -99,7 +99,7 @@ async fn live(lives: Vec<Life>, sync: SyncPolicy) {
         match life.end {
             End::Kill => {
                 // A batch that ends after the copy was made is also due in the next life.
-                world.note_ended(&witness);
+                world.record_ended(&witness);
                 let left = folder.path().join(format!("left-{}", world.copies));
                 world.copies += 1;
                 copy(&config, &left);
@@ -111,11 +111,11 @@ async fn live(lives: Vec<Life>, sync: SyncPolicy) {
                 assert_eq!(report.finished, Ok(()));
                 assert_eq!(report.counts.queued, 0);
                 check(&ledger);
-                world.note_ended(&witness);
+                world.record_ended(&witness);
             }
             End::DropWithoutDrain => {
                 drop(pipeline);
-                world.note_ended(&witness);
+                world.record_ended(&witness);
             }
         }
     }
@@ -129,7 +129,7 @@ async fn live(lives: Vec<Life>, sync: SyncPolicy) {
     .await;
     let counts = pipeline.drain(Duration::from_secs(20)).await.remove(0).counts;
     assert_eq!(counts.accepted, counts.delivered, "{counts:?}");
-    world.note_ended(&witness);
+    world.record_ended(&witness);
     assert_eq!(world.due, BTreeSet::new(), "acknowledged and lost");
 }
 
@@ -159,7 +159,7 @@ impl World {
     }
 
     /// Removes the batches that were delivered, or lost for a reason that the ledger counts.
-    fn note_ended(&mut self, witness: &Witness) {
+    fn record_ended(&mut self, witness: &Witness) {
         for attempt in &witness.books().attempts {
             if let Some((_, answer)) = attempt.answered
                 && !matches!(answer, Answer::Retry(_) | Answer::Hang)

@@ -145,7 +145,7 @@ impl Run {
                 self.log().append(&record(number, length)).expect("there is room");
                 self.model.records.insert(number, State::Due);
                 self.model.next += 1;
-                self.note_place(RECORD_HEADER + 8 + length);
+                self.record_place(RECORD_HEADER + 8 + length);
             }
             Op::Read => {
                 self.read();
@@ -177,7 +177,7 @@ impl Run {
                 for damage in damages {
                     self.damage(&damage);
                 }
-                self.note_damage();
+                self.record_damage();
                 self.open();
             }
         }
@@ -336,7 +336,7 @@ impl Run {
     }
 
     /// Stores the location of the last appended record.
-    fn note_place(&mut self, length: usize) {
+    fn record_place(&mut self, length: usize) {
         let path = segments(self.folder.path()).pop().expect("it is in a segment");
         let file = fs::read(&path).expect("it is there");
         self.model.places.push(Place {
@@ -351,7 +351,7 @@ impl Run {
         fs::read(path).is_ok_and(|file| file.get(end - bytes.len()..*end) == Some(bytes))
     }
 
-    fn note_damage(&mut self) {
+    fn record_damage(&mut self) {
         for number in 0..self.model.next {
             let is_sound = self.is_sound(number);
             let state = self.model.records.get(&number).copied();

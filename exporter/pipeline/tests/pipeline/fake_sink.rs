@@ -192,7 +192,7 @@ impl Sink for FakeSink {
             if answer == Answer::Hang {
                 pending::<()>().await;
             }
-            self.witness.books().note(answer, u64::from(batch.items()));
+            self.witness.books().record(answer, u64::from(batch.items()));
             answer.say()
         })
     }
@@ -204,7 +204,7 @@ impl Sink for FakeSink {
 }
 
 impl RecordedCalls {
-    fn note(&mut self, answer: Answer, items: u64) {
+    fn record(&mut self, answer: Answer, items: u64) {
         let attempt = self.attempts.last_mut().expect("an attempt was begun");
         attempt.answered = Some((clock::now(), answer));
         match answer {

@@ -8,7 +8,7 @@ use std::{
 
 use pulsetrain_otlp::{
     Signal,
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
     write::Buffer,
 };
 use pulsetrain_pipeline::{
@@ -80,8 +80,8 @@ fn around_item(signal: Signal) -> &'static [u32] {
 fn items_of(message: &[u8], path: &[u32]) -> Vec<u32> {
     let fields = Reader::new(message).map_while(Result::ok);
     let items = fields.flat_map(|field| match (field.value, path) {
-        (Value::Bytes(inner), [number, path @ ..]) if field.number == *number => items_of(inner, path),
-        (Value::Fixed32(item), []) => vec![item],
+        (WireValue::Bytes(inner), [number, path @ ..]) if field.number == *number => items_of(inner, path),
+        (WireValue::Fixed32(item), []) => vec![item],
         _ => Vec::new(),
     });
     items.collect()

@@ -115,7 +115,7 @@ async fn happen(ops: &[Op]) {
                 put(op, id, *source, &ingress).await;
                 let source = SOURCES
                     .get(*source)
-                    .map_or(SourceId::NONE, |name| SourceId::of(name));
+                    .map_or(SourceId::NONE, |name| SourceId::new(name));
                 sent.push(id);
                 routed
                     .expected

@@ -19,7 +19,7 @@ pub(super) struct HighestSteps {
 
 impl HighestSteps {
     /// Adds a step; returns whether it starts a new attempt.
-    fn note(&mut self, step: i64) -> bool {
+    fn record(&mut self, step: i64) -> bool {
         if self.second.is_some_and(|second| step < second) {
             *self = Self {
                 highest: Some(step),
@@ -50,8 +50,8 @@ pub struct AttemptState {
 
 impl Recorder<'_> {
     /// Adds a training step, before any of its values are recorded. Returns whether it starts a new attempt.
-    pub fn note_step(&mut self, step: i64) -> bool {
-        let is_restart = self.current.highest_steps.note(step);
+    pub fn observe_step(&mut self, step: i64) -> bool {
+        let is_restart = self.current.highest_steps.record(step);
         if is_restart {
             self.begin_attempt();
         }
@@ -103,7 +103,7 @@ impl Recorder<'_> {
         if attempt != self.run.attempt {
             self.run.attempt = attempt;
             self.current.envelope = self.run.envelope();
-            self.step_ids = StepIds::of(&self.run);
+            self.step_ids = StepIds::new(&self.run);
         }
     }
 }
@@ -119,11 +119,11 @@ mod tests {
         for step in [1, 2, 3] {
             for rank in [0, 1] {
                 recorder.of_rank(Some(OfJob(rank)));
-                assert!(!recorder.note_step(step));
+                assert!(!recorder.observe_step(step));
             }
         }
         recorder.of_rank(Some(OfJob(1)));
-        assert!(recorder.note_step(1));
+        assert!(recorder.observe_step(1));
         let of_second = recorder.step_ids(1);
         recorder.of_rank(Some(OfJob(0)));
         assert_eq!(recorder.run().attempt, 0);
@@ -133,7 +133,7 @@ mod tests {
         next.of_rank(Some(OfJob(1)));
         assert_eq!((next.run().attempt, next.step_ids(1)), (1, of_second));
         next.of_rank(Some(OfJob(0)));
-        assert!(next.note_step(1));
+        assert!(next.observe_step(1));
         assert_eq!(
             next.step_ids(1).0,
             of_second.0,
@@ -143,7 +143,7 @@ mod tests {
 
     fn restarts(steps: &[i64]) -> Vec<i64> {
         let mut highest = HighestSteps::default();
-        let restarts = steps.iter().filter(|step| highest.note(**step));
+        let restarts = steps.iter().filter(|step| highest.record(**step));
         restarts.copied().collect()
     }
 
@@ -169,9 +169,9 @@ mod tests {
     fn after_a_truncation_a_repeated_step_starts_a_new_attempt_and_a_higher_one_does_not() {
         let after = |step| {
             let mut highest = HighestSteps::default();
-            highest.note(7);
+            highest.record(7);
             highest.expect_restart();
-            highest.note(step)
+            highest.record(step)
         };
         assert_eq!([6, 7, 8].map(after), [true, true, false]);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use pulsetrain_otlp::{UnixNanos, write::Value};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue};
 use pulsetrain_semconv::{attribute::TRAIN_CUSTOM_NAME, metric::TRAIN_CUSTOM};
 
 use super::Recorder;
@@ -25,7 +25,7 @@ impl CustomNames {
 impl Recorder<'_> {
     /// Returns the series of values under a name that the registry does not know, or `None` beyond the limit.
     pub fn custom_series(&mut self, name: &str) -> Option<PreparedSeries> {
-        let attributes = [(&TRAIN_CUSTOM_NAME, Value::Text(name))];
+        let attributes = [(&TRAIN_CUSTOM_NAME, AttributeValue::Text(name))];
         let is_kept = self.custom.admit(name);
         is_kept.then(|| PreparedSeries::new(&TRAIN_CUSTOM, &attributes))
     }

@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{HistogramParts, PointParts, Value},
+    write::{AttributeValue, HistogramParts, PointParts},
 };
 use pulsetrain_semconv as semconv;
 
@@ -23,7 +23,7 @@ impl Recorder<'_> {
         if !self.custom.admit(name) {
             return self.skipped.count(SkipReason::TooManyCustomNames);
         }
-        let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
+        let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, AttributeValue::Text(name))];
         let point = PointParts {
             start_unix_nanos,
             time_unix_nanos,

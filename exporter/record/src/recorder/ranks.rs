@@ -96,7 +96,7 @@ impl Recorder<'_> {
     }
 
     /// Adds the current rank to the recorded ranks.
-    pub(super) fn note_rank(&mut self) {
+    pub(super) fn observe_rank(&mut self) {
         if !self.recorded_ranks.contains(&self.run.rank) {
             self.recorded_ranks.push(self.run.rank);
         }
@@ -135,7 +135,7 @@ impl Recorder<'_> {
             .insert(std::mem::replace(&mut self.run.rank, rank), before);
         if attempt != self.run.attempt {
             self.run.attempt = attempt;
-            self.step_ids = StepIds::of(&self.run);
+            self.step_ids = StepIds::new(&self.run);
         }
         true
     }

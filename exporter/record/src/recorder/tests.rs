@@ -84,7 +84,7 @@ fn counter_is_exported_as_a_cumulative_sum() {
 fn series_with_different_attributes_have_separate_sums() {
     let (batches, ..) = recorded(|recorder| {
         for kind in ["spike", "nonfinite", "spike"] {
-            let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, Value::Text(kind))];
+            let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, AttributeValue::Text(kind))];
             recorder.record(&metric::TRAIN_ANOMALIES, UnixNanos(1), 1.0, &attributes);
         }
     });
@@ -282,7 +282,7 @@ fn series_beyond_the_limit_are_counted_and_not_kept() {
     let mut recorder = Recorder::new(Run::default(), |_| {});
     for number in 0..ranks::SERIES.per_metric + 3 {
         let name = number.to_string();
-        let attributes = [(&attribute::DATA_NAME, Value::Text(&name))];
+        let attributes = [(&attribute::DATA_NAME, AttributeValue::Text(&name))];
         recorder.record(&metric::TRAIN_TOKENS, UnixNanos(1), 2.0, &attributes);
     }
     let (recorded, skipped) = recorder.finish();

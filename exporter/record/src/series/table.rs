@@ -176,7 +176,7 @@ impl SeriesTable {
 impl Total {
     fn new(key: &EncodedSeries) -> Self {
         match key.metric().instrument {
-            Instrument::Histogram => Self::Histogram(Box::new(GrowingHistogram::of(key))),
+            Instrument::Histogram => Self::Histogram(Box::new(GrowingHistogram::for_series(key))),
             _ => Self::Sum(0.0),
         }
     }

@@ -3,7 +3,7 @@
 use pulsetrain_otlp::{
     UnixNanos,
     view::{AnyValue, Message, MetricData, MetricsData, NumberPoint},
-    write::{Envelope, Value},
+    write::{AttributeValue, Envelope},
 };
 use pulsetrain_semconv::{attribute, metric};
 
@@ -45,7 +45,7 @@ fn points(writer: &mut SeriesWriter) -> Vec<(String, String, Option<f64>)> {
 }
 
 fn named(name: &str) -> [Attribute<'_>; 1] {
-    [(&attribute::DATA_NAME, Value::Text(name))]
+    [(&attribute::DATA_NAME, AttributeValue::Text(name))]
 }
 
 fn point(metric: &Metric, attribute: &str, value: Option<f64>) -> (String, String, Option<f64>) {

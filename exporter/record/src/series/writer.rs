@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{Attribute, Encoded, EncodedSeries, Envelope, MetricsWriter, Value},
+    write::{Attribute, AttributeValue, Encoded, EncodedSeries, Envelope, MetricsWriter},
 };
 use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric};
 
@@ -145,7 +145,7 @@ impl SeriesWriter {
             return Ok(0);
         };
         let series = |state: &str| {
-            let all = [attributes, &[(attribute, Value::Text(state))]].concat();
+            let all = [attributes, &[(attribute, AttributeValue::Text(state))]].concat();
             PreparedSeries::new(metric, &all)
         };
         let key = EncodedSeries::new(metric, attributes);

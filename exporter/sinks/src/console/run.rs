@@ -55,7 +55,7 @@ const SPIKE_AFTER: u32 = 10;
 
 impl RunLine {
     /// Returns the line of a run that reports its first step.
-    pub(super) fn of(step: &Step) -> Self {
+    pub(super) fn new(step: &Step) -> Self {
         Self {
             name: step.name.clone(),
             ..Self::default()

@@ -31,13 +31,13 @@ impl Verdicts {
             let resource = resource?;
             let run = run_id(&RunOrigin::from_attributes(resource.attributes()));
             for record in resource.items().flatten() {
-                self.note(&run, &record);
+                self.record(&run, &record);
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, run: &str, record: &LogRecord<'_>) {
+    fn record(&mut self, run: &str, record: &LogRecord<'_>) {
         let is_verdict = record.event_name == *event::TRAIN_VERDICT.name;
         if !is_verdict || (self.0.len() >= MAX_RUNS && !self.0.contains_key(run)) {
             return;
@@ -60,7 +60,7 @@ impl Verdicts {
     }
 
     /// Returns the suffix of a run's line: its newest open verdict, or an empty string.
-    pub(super) fn of(&self, run: &str) -> String {
+    pub(super) fn text(&self, run: &str) -> String {
         let Some(Verdict { kind, subject }) = self.0.get(run).and_then(|open| open.last()) else {
             return String::new();
         };
@@ -116,8 +116,8 @@ mod tests {
             .encode_to_vec()
         };
         verdicts.add(&record("open")).unwrap();
-        assert_eq!(verdicts.of(""), " | ! gpu lost GPU-7");
+        assert_eq!(verdicts.text(""), " | ! gpu lost GPU-7");
         verdicts.add(&record("resolved")).unwrap();
-        assert_eq!(verdicts.of(""), "");
+        assert_eq!(verdicts.text(""), "");
     }
 }

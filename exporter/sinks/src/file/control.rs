@@ -49,7 +49,7 @@ impl FileControl {
         let unsynced = unsynced?;
         // The lock is released, so that records are written meanwhile.
         unsynced.sync()?;
-        self.locked(|writer| writer.destination.note_synced(&unsynced));
+        self.locked(|writer| writer.destination.record_synced(&unsynced));
         Ok(())
     }
 

@@ -95,7 +95,7 @@ impl Destination {
             place,
             unsynced: UnsyncedFiles::default(),
         };
-        destination.note_folder();
+        destination.record_folder();
         destination.process_rotated();
         Ok(destination)
     }
@@ -138,7 +138,7 @@ impl Destination {
             journal.restart_at(length);
         }
         let start = self.output.written().bytes;
-        journal.note(batch, start, start + (head.len() + body.len()) as u64);
+        journal.record(batch, start, start + (head.len() + body.len()) as u64);
         self.output
             .append(head, body)
             .inspect_err(|_| journal.undo_last())
@@ -169,7 +169,7 @@ impl Destination {
         };
         let rotated = series.next(clock::unix_now());
         let path = place.path.clone();
-        series.note_created(&rotated);
+        series.record_created(&rotated);
         match fs::rename(&path, &rotated) {
             // Another program moved the file, so the next one can be created now.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -189,7 +189,7 @@ impl Destination {
 
     /// Switches to `next`, which holds complete records up to `end`.
     fn switch(&mut self, next: File, end: u64) -> io::Result<()> {
-        let identity = FileIdentity::of(&next)?;
+        let identity = FileIdentity::from_file(&next)?;
         if let Some(journal) = &mut self.journal {
             let before = journal.next_file(identity, end)?;
             self.unsynced.journals.push(Arc::new(before));
@@ -199,12 +199,12 @@ impl Destination {
         if let Some(place) = &mut self.place {
             (place.identity, place.created) = (identity, clock::now());
         }
-        self.note_folder();
+        self.record_folder();
         Ok(())
     }
 
     /// Records that the folder's names changed and need a sync.
-    fn note_folder(&mut self) {
+    fn record_folder(&mut self) {
         let folder = self.place.as_ref().map(|place| identity::folder(&place.path));
         // If a folder cannot be opened, its names cannot be synced either.
         self.unsynced
@@ -245,7 +245,7 @@ impl Destination {
     }
 
     /// Records that these files are synced.
-    pub(super) fn note_synced(&mut self, synced: &UnsyncedFiles) {
+    pub(super) fn record_synced(&mut self, synced: &UnsyncedFiles) {
         let is_left =
             |files: &[Arc<File>], file: &Arc<File>| !files.iter().any(|other| Arc::ptr_eq(other, file));
         self.unsynced
@@ -267,7 +267,7 @@ impl RegularFile {
         });
         let now = clock::now();
         let ending = path.extension().unwrap_or_default().to_string_lossy();
-        let series = FileSeries::of(&path, &format!(".{ending}"), FileCompression::ENDINGS)
+        let series = FileSeries::from_path(&path, &format!(".{ending}"), FileCompression::ENDINGS)
             .map(FileSeries::numbering_all);
         Ok(Self {
             format,

@@ -24,7 +24,7 @@ pub enum FileFormat {
 
 impl FileFormat {
     /// Returns the format of a path's extension.
-    pub fn of(path: &Path) -> Result<Self, SinkError> {
+    pub fn from_path(path: &Path) -> Result<Self, SinkError> {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("jsonl") => Ok(Self::JsonLines),
             Some("binpb") => Ok(Self::LengthPrefixed),
@@ -53,7 +53,7 @@ pub(super) struct Record {
 
 impl Record {
     /// Returns the record of `batch` in two parts. Protobuf is not copied.
-    pub(super) fn of<'a>(
+    pub(super) fn frame<'a>(
         &'a mut self,
         format: FileFormat,
         batch: &'a Batch,

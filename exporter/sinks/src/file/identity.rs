@@ -30,7 +30,7 @@ pub(super) struct FileIdentity {
 
 impl FileIdentity {
     /// Returns the identity of an open file.
-    pub(super) fn of(file: &File) -> io::Result<Self> {
+    pub(super) fn from_file(file: &File) -> io::Result<Self> {
         file.metadata().map(|metadata| Self::from(&metadata))
     }
 

@@ -153,7 +153,7 @@ impl FileJournal {
 impl OpenJournal {
     /// Journals that `batch` will be between `start` and `end`. After an error the entry is written with the
     /// next one.
-    pub(super) fn note(&mut self, batch: &Batch, start: u64, end: u64) {
+    pub(super) fn record(&mut self, batch: &Batch, start: u64, end: u64) {
         let had_error = !self.unwritten.is_empty();
         let ack = batch.ack_number();
         let line = Span { start, end, ack }.line();

@@ -28,10 +28,10 @@ pub(super) struct RotatedFiles {
 
 /// Processes rotated files on its own thread. A large file takes seconds, and records continue to arrive.
 #[derive(Clone, Default)]
-pub(super) struct RotatedFileWorker(Arc<Mutex<State>>);
+pub(super) struct RotatedFileWorker(Arc<Mutex<RotationState>>);
 
 #[derive(Default)]
-struct State {
+struct RotationState {
     /// The next files to process.
     next: Option<RotatedFiles>,
     is_running: bool,
@@ -99,7 +99,7 @@ impl RotatedFileWorker {
         next
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RotationState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,15 +22,15 @@ fn refusal(delivery: Delivery) -> String {
 #[test]
 fn extension_names_the_format_and_others_are_rejected() {
     assert_eq!(
-        FileFormat::of(Path::new("a.jsonl")).unwrap(),
+        FileFormat::from_path(Path::new("a.jsonl")).unwrap(),
         FileFormat::JsonLines
     );
     assert_eq!(
-        FileFormat::of(Path::new("b.c/a.binpb")).unwrap(),
+        FileFormat::from_path(Path::new("b.c/a.binpb")).unwrap(),
         FileFormat::LengthPrefixed
     );
     for path in ["a.json", "a", "jsonl", "a.binpb.gz"] {
-        let message = FileFormat::of(Path::new(path)).unwrap_err().to_string();
+        let message = FileFormat::from_path(Path::new(path)).unwrap_err().to_string();
         assert!(
             message.contains(".jsonl") && message.contains(".binpb"),
             "{message}"

@@ -69,13 +69,13 @@ pub struct PerfettoFiles {
 #[derive(Debug)]
 struct Shared {
     config: PerfettoFilesConfig,
-    state: Mutex<State>,
+    state: Mutex<FilesState>,
     /// Serializes writes.
     writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct FilesState {
     ring: BatchRing,
     series: FileSeries,
     /// The current file and its creation time, or `None` before its first batch.
@@ -102,7 +102,7 @@ impl PerfettoFilesSink {
             source,
         })?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+            state: Mutex::new(FilesState {
                 ring: BatchRing::default(),
                 series,
                 file: None,
@@ -196,7 +196,7 @@ impl Shared {
         let series = self.lock().series.clone();
         let path = tokio::task::spawn_blocking(move || series.next(clock::unix_now())).await?;
         let mut state = self.lock();
-        state.series.note_created(&path);
+        state.series.record_created(&path);
         state.file = Some((path, clock::now()));
         Ok(())
     }
@@ -252,7 +252,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FilesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

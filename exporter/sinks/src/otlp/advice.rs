@@ -23,7 +23,7 @@ pub(super) enum Encryption {
 }
 
 impl Encryption {
-    pub(super) fn of(config: &SignalConfig) -> Self {
+    pub(super) fn from_config(config: &SignalConfig) -> Self {
         if config.endpoint.scheme_str() != Some("https") {
             Self::Plain
         } else if config.tls.authority.is_some() {

@@ -5,7 +5,7 @@
 
 use pulsetrain_otlp::{
     Signal,
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
 };
 use pulsetrain_pipeline::{Delivery, Problem};
 
@@ -27,7 +27,7 @@ pub(super) enum BodyFormat {
 
 impl BodyFormat {
     /// Returns the encoding of a `Content-Type`.
-    pub(super) fn of(content_type: &str) -> Self {
+    pub(super) fn from_content_type(content_type: &str) -> Self {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "application/x-protobuf" | "application/protobuf" => Self::Protobuf,
             "application/json" => Self::Json,
@@ -94,7 +94,7 @@ fn partial_from_protobuf(body: &[u8]) -> Option<(i64, String)> {
     };
     let mut rejected = 0;
     for field in Reader::new(partial) {
-        if let (1, Value::Varint(value)) = (field.ok()?.number, field.ok()?.value) {
+        if let (1, WireValue::Varint(value)) = (field.ok()?.number, field.ok()?.value) {
             rejected = value.cast_signed();
         }
     }
@@ -140,7 +140,7 @@ fn bytes_field(message: &[u8], number: u32) -> Result<Option<&[u8]>, pulsetrain_
     let mut found = None;
     for field in Reader::new(message) {
         let field = field?;
-        if let Value::Bytes(bytes) = field.value
+        if let WireValue::Bytes(bytes) = field.value
             && field.number == number
         {
             found = Some(bytes);
@@ -288,10 +288,13 @@ mod tests {
     #[test]
     fn body_format_follows_the_content_type() {
         assert_eq!(
-            BodyFormat::of("application/json; charset=utf-8"),
+            BodyFormat::from_content_type("application/json; charset=utf-8"),
             BodyFormat::Json
         );
-        assert_eq!(BodyFormat::of("application/x-protobuf"), BodyFormat::Protobuf);
-        assert_eq!(BodyFormat::of("text/html"), BodyFormat::Text);
+        assert_eq!(
+            BodyFormat::from_content_type("application/x-protobuf"),
+            BodyFormat::Protobuf
+        );
+        assert_eq!(BodyFormat::from_content_type("text/html"), BodyFormat::Text);
     }
 }

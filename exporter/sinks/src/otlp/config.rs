@@ -127,7 +127,7 @@ impl OtlpConfig {
     }
 
     fn of_target(url: &str, variables: &Variables<'_>) -> Result<Self, SinkError> {
-        let target = endpoint::Target::parse(url)?;
+        let target = endpoint::EndpointTarget::parse(url)?;
         Self::build(variables, |variables, signal| {
             let asked = variables.target_protocol(signal);
             Ok((target.protocol(asked), target.endpoint.clone()))

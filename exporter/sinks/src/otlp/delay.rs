@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_otlp::wire::{Reader, Value};
+use pulsetrain_otlp::wire::{Reader, WireValue};
 
 /// `google.rpc.RetryInfo`. Its presence means that the request may be retried, with or without a time.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ fn messages(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     Reader::new(message)
         .map_while(Result::ok)
         .filter_map(move |field| match field.value {
-            Value::Bytes(bytes) if field.number == number => Some(bytes),
+            WireValue::Bytes(bytes) if field.number == number => Some(bytes),
             _ => None,
         })
 }
@@ -46,7 +46,7 @@ fn number(message: &[u8], number: u32) -> Option<i64> {
     let values = Reader::new(message)
         .map_while(Result::ok)
         .filter_map(|field| match field.value {
-            Value::Varint(value) if field.number == number => Some(value.cast_signed()),
+            WireValue::Varint(value) if field.number == number => Some(value.cast_signed()),
             _ => None,
         });
     values.last()

@@ -99,7 +99,9 @@ impl HttpExporter {
 
     fn outcome(&self, head: &response::Parts, body: &[u8], items: u32) -> Delivery {
         let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::to_str);
-        let format = content_type.map_or(self.format, |text| BodyFormat::of(text.unwrap_or_default()));
+        let format = content_type.map_or(self.format, |text| {
+            BodyFormat::from_content_type(text.unwrap_or_default())
+        });
         if head.status.is_success() {
             return answer::success(format, body, self.signal, items);
         }

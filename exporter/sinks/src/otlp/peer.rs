@@ -26,7 +26,7 @@ impl Peer {
         Self {
             url,
             protocol: config.protocol,
-            encryption: Encryption::of(config),
+            encryption: Encryption::from_config(config),
         }
     }
 

@@ -30,7 +30,7 @@ impl ResponseFormat {
     /// Negotiates the format of a request.
     pub(super) fn to(headers: &HeaderMap) -> Self {
         entries(headers, &ACCEPT)
-            .find_map(|entry| Self::of(&entry))
+            .find_map(|entry| Self::from_entry(&entry))
             .unwrap_or(Self {
                 format: Format::Text,
                 version: "0.0.4",
@@ -38,7 +38,7 @@ impl ResponseFormat {
             })
     }
 
-    fn of(entry: &Entry<'_>) -> Option<Self> {
+    fn from_entry(entry: &Entry<'_>) -> Option<Self> {
         let version = entry.parameter("version");
         let (format, version) = match (entry.name.to_ascii_lowercase().as_str(), version) {
             ("application/vnd.google.protobuf", _) => {

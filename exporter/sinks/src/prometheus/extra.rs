@@ -6,8 +6,8 @@ use super::{
     labels,
     store::{
         bounds::Bounds,
-        family::{Head, Kind},
-        value::{Histogram, Summary, Value},
+        family::{FamilyKind, Head},
+        value::{Histogram, SampleValue, Summary},
     },
 };
 
@@ -27,7 +27,7 @@ pub struct ExtraFamily {
     /// The help text, which may be empty.
     pub help: String,
     /// The type of its values.
-    pub kind: Kind,
+    pub kind: FamilyKind,
     /// The series. Values of another type than `kind` are left out.
     pub metrics: Vec<ExtraMetric>,
 }
@@ -70,7 +70,7 @@ pub enum ExtraValue {
 pub(super) struct ReadyFamily {
     pub(super) head: Head,
     /// Label text and value of each series.
-    pub(super) series: Vec<(String, Value)>,
+    pub(super) series: Vec<(String, SampleValue)>,
 }
 
 impl ExtraFamily {
@@ -93,22 +93,23 @@ impl ExtraFamily {
 }
 
 impl ExtraValue {
-    fn value(self, kind: Kind) -> Option<Value> {
+    fn value(self, kind: FamilyKind) -> Option<SampleValue> {
         match (kind, self) {
-            (Kind::Counter | Kind::Gauge | Kind::Untyped | Kind::Info, Self::Number(value)) => {
-                Some(Value::Number(value))
-            }
-            (Kind::Histogram, Self::Histogram { count, sum, buckets }) => {
-                Some(Value::Histogram(Box::new(histogram(count, sum, &buckets))))
+            (
+                FamilyKind::Counter | FamilyKind::Gauge | FamilyKind::Untyped | FamilyKind::Info,
+                Self::Number(value),
+            ) => Some(SampleValue::Number(value)),
+            (FamilyKind::Histogram, Self::Histogram { count, sum, buckets }) => {
+                Some(SampleValue::Histogram(Box::new(histogram(count, sum, &buckets))))
             }
             (
-                Kind::Summary,
+                FamilyKind::Summary,
                 Self::Summary {
                     count,
                     sum,
                     quantiles,
                 },
-            ) => Some(Value::Summary(Box::new(Summary {
+            ) => Some(SampleValue::Summary(Box::new(Summary {
                 count,
                 sum,
                 quantiles: quantiles.into(),

@@ -3,19 +3,19 @@
 //! OpenMetrics 1.0 ("MetricFamily"): no two families may share a name, and the suffix `_created` is reserved
 //! too.
 
-use super::store::family::Kind;
+use super::store::family::FamilyKind;
 
 /// Returns the names of a family whose samples have this name in text 0.0.4.
-pub(super) fn of(name: &str, kind: Kind) -> Vec<String> {
+pub(super) fn exposed(name: &str, kind: FamilyKind) -> Vec<String> {
     let (base, suffixes): (&str, &[&str]) = match kind {
-        Kind::Gauge | Kind::Untyped => (name, &[""]),
-        Kind::Counter => (
+        FamilyKind::Gauge | FamilyKind::Untyped => (name, &[""]),
+        FamilyKind::Counter => (
             name.strip_suffix("_total").unwrap_or(name),
             &["", "_total", "_created"],
         ),
-        Kind::Histogram => (name, &["", "_bucket", "_sum", "_count", "_created"]),
-        Kind::Summary => (name, &["", "_sum", "_count", "_created"]),
-        Kind::Info => (name.strip_suffix("_info").unwrap_or(name), &["", "_info"]),
+        FamilyKind::Histogram => (name, &["", "_bucket", "_sum", "_count", "_created"]),
+        FamilyKind::Summary => (name, &["", "_sum", "_count", "_created"]),
+        FamilyKind::Info => (name.strip_suffix("_info").unwrap_or(name), &["", "_info"]),
     };
     suffixes.iter().map(|suffix| format!("{base}{suffix}")).collect()
 }

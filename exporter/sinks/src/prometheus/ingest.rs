@@ -29,9 +29,9 @@ use super::{
     store::{
         bounds::Bounds,
         budget::Budget,
-        family::{Change, Family, Kind, Point},
-        target::Target,
-        value::Value,
+        family::{Change, Family, FamilyKind, Point},
+        target::ScrapeTarget,
+        value::SampleValue,
     },
 };
 
@@ -106,7 +106,7 @@ pub(super) struct PointContext<'a> {
     pub(super) family: &'a Arc<Family>,
     source: u16,
     seen_seconds: u32,
-    target: &'a Arc<Target>,
+    target: &'a Arc<ScrapeTarget>,
     scope: &'a ScopeLabels,
     /// Whether the metric is one of the program itself.
     is_internal: bool,
@@ -146,7 +146,7 @@ impl<R: PointReceiver> Ingest<R> {
         for (rejection, points) in Rejection::ALL.iter().zip(self.rejected) {
             self.store.reject(*rejection, points);
         }
-        self.store.note_ahead(std::mem::take(&mut self.ahead));
+        self.store.report_ahead(std::mem::take(&mut self.ahead));
         walked.map(|()| self.rejected)
     }
 
@@ -180,7 +180,7 @@ impl<R: PointReceiver> Ingest<R> {
         Ok(())
     }
 
-    fn target<'a>(&mut self, resource: &InResource<'a, Metric<'a>>) -> Result<Arc<Target>, PointError> {
+    fn target<'a>(&mut self, resource: &InResource<'a, Metric<'a>>) -> Result<Arc<ScrapeTarget>, PointError> {
         let promoted = &self.store.config().resource_labels;
         let resource = resource.resource.unwrap_or_default();
         let now = self.store.now_millis();
@@ -196,7 +196,7 @@ impl<R: PointReceiver> Ingest<R> {
     fn scope<'a>(
         &mut self,
         metrics: &InScope<'a, Metric<'a>>,
-        target: &Arc<Target>,
+        target: &Arc<ScrapeTarget>,
     ) -> Result<(), WireError> {
         let scope = if self.store.config().scope_labels {
             series::of_scope(metrics)
@@ -212,13 +212,13 @@ impl<R: PointReceiver> Ingest<R> {
     fn metric(
         &mut self,
         metric: &Metric<'_>,
-        target: &Arc<Target>,
+        target: &Arc<ScrapeTarget>,
         scope: &ScopeLabels,
     ) -> Result<(), WireError> {
         let Some(data) = metric.data() else {
             return Ok(());
         };
-        let (family, source) = match self.families.of(metric, &data, &self.store) {
+        let (family, source) = match self.families.find(metric, &data, &self.store) {
             Ok(found) => found,
             Err(rejection) => {
                 self.rejected[rejection as usize] += data.point_count() as u64;
@@ -259,12 +259,12 @@ impl<R: PointReceiver> Ingest<R> {
             (Change::End, Vec::new())
         } else {
             let value = self.value(point)?;
-            if kind == Kind::Counter && !matches!(value, Value::Number(count) if count >= 0.0) {
+            if kind == FamilyKind::Counter && !matches!(value, SampleValue::Number(count) if count >= 0.0) {
                 // OpenMetrics 1.0, "Counter": neither NaN nor negative.
                 return Err(PointError::Rejected(Rejection::Malformed));
             }
             let exemplars = match kind {
-                Kind::Counter | Kind::Histogram => points::exemplars(&point.exemplars(), &value)?,
+                FamilyKind::Counter | FamilyKind::Histogram => points::exemplars(&point.exemplars(), &value)?,
                 _ => Vec::new(),
             };
             (change(value, temporality)?, exemplars)
@@ -284,7 +284,7 @@ impl<R: PointReceiver> Ingest<R> {
     }
 
     #[inline]
-    fn value(&mut self, point: &AnyPoint<'_, '_>) -> Result<Value, PointError> {
+    fn value(&mut self, point: &AnyPoint<'_, '_>) -> Result<SampleValue, PointError> {
         match point.data {
             PointData::Number(point) => points::number(point),
             PointData::Histogram(point) => points::histogram(point, |bounds| {
@@ -313,10 +313,12 @@ impl<R: PointReceiver> Ingest<R> {
 }
 
 /// Returns the change of a series by a value, depending on the temporality of its metric.
-fn change(value: Value, temporality: Option<Temporality>) -> Result<Change, PointError> {
+fn change(value: SampleValue, temporality: Option<Temporality>) -> Result<Change, PointError> {
     match (temporality, &value) {
         (None | Some(Temporality::Cumulative), _) => Ok(Change::Set(value)),
-        (Some(Temporality::Delta), Value::Number(_) | Value::Histogram(_)) => Ok(Change::Add(value)),
+        (Some(Temporality::Delta), SampleValue::Number(_) | SampleValue::Histogram(_)) => {
+            Ok(Change::Add(value))
+        }
         _ => Err(PointError::Rejected(Rejection::Temporality)),
     }
 }

@@ -19,7 +19,7 @@ use super::{
     store::{
         Rejection,
         bounds::Bounds,
-        value::{Exemplar, Histogram, Native, Side, Summary, Value},
+        value::{Exemplar, Histogram, Native, SampleValue, Side, Summary},
     },
 };
 use pulsetrain_otlp::json::value_text;
@@ -48,10 +48,10 @@ impl From<WireError> for PointError {
 
 const MALFORMED: PointError = PointError::Rejected(Rejection::Malformed);
 
-pub(super) fn number(point: &NumberPoint<'_>) -> Result<Value, PointError> {
+pub(super) fn number(point: &NumberPoint<'_>) -> Result<SampleValue, PointError> {
     point
         .value()
-        .map(|value| Value::Number(value.as_f64()))
+        .map(|value| SampleValue::Number(value.as_f64()))
         .ok_or(MALFORMED)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn number(point: &NumberPoint<'_>) -> Result<Value, PointError> {
 pub(super) fn histogram(
     point: &HistogramPoint<'_>,
     share: impl FnOnce(Vec<f64>) -> Result<Arc<Bounds>, Rejection>,
-) -> Result<Value, PointError> {
+) -> Result<SampleValue, PointError> {
     let mut bounds: Vec<f64> = point.explicit_bounds.iter().collect::<Result<_, _>>()?;
     let mut buckets: Vec<u64> = point
         .bucket_counts
@@ -75,7 +75,7 @@ pub(super) fn histogram(
         return Err(MALFORMED);
     }
     merge_infinite(&mut bounds, &mut buckets);
-    Ok(Value::Histogram(Box::new(Histogram {
+    Ok(SampleValue::Histogram(Box::new(Histogram {
         bounds: share(bounds).map_err(PointError::Rejected)?,
         buckets: buckets.into(),
         count: point.count,
@@ -103,7 +103,7 @@ fn merge_infinite(bounds: &mut Vec<f64>, buckets: &mut Vec<u64>) {
     }
 }
 
-pub(super) fn native(point: &ExponentialHistogramPoint<'_>) -> Result<Value, PointError> {
+pub(super) fn native(point: &ExponentialHistogramPoint<'_>) -> Result<SampleValue, PointError> {
     if point.scale < *SCHEMAS.start() || !point.zero_threshold.is_finite() {
         return Err(MALFORMED);
     }
@@ -117,7 +117,7 @@ pub(super) fn native(point: &ExponentialHistogramPoint<'_>) -> Result<Value, Poi
     let counts = positive.counts.iter().chain(&negative.counts).copied();
     let count: u128 = counts.chain([point.zero_count]).map(u128::from).sum();
     let count = i64::try_from(count).map_err(|_| MALFORMED)? as u64;
-    Ok(Value::Native(Box::new(Native {
+    Ok(SampleValue::Native(Box::new(Native {
         schema,
         zero_threshold: if point.zero_threshold > 0.0 {
             point.zero_threshold
@@ -157,7 +157,7 @@ fn side(buckets: Option<Buckets<'_>>, scale_down: u32) -> Result<Side, PointErro
     }
 }
 
-pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
+pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<SampleValue, PointError> {
     if point.quantile_values.len() > MAX_BUCKETS {
         return Err(MALFORMED);
     }
@@ -175,7 +175,7 @@ pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
     }
     quantiles.sort_by(|a, b| a.0.total_cmp(&b.0));
     quantiles.dedup_by(|a, b| a.0 == b.0);
-    Ok(Value::Summary(Box::new(Summary {
+    Ok(SampleValue::Summary(Box::new(Summary {
         count: point.count,
         sum: point.sum,
         quantiles: quantiles.into(),
@@ -185,7 +185,7 @@ pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
 /// Returns the exemplars of a point, each with its bucket.
 pub(super) fn exemplars(
     exemplars: &Repeated<'_, OtlpExemplar<'_>>,
-    value: &Value,
+    value: &SampleValue,
 ) -> Result<Vec<Exemplar>, WireError> {
     let mut kept: Vec<Exemplar> = Vec::new();
     for exemplar in exemplars.iter() {
@@ -193,11 +193,11 @@ pub(super) fn exemplars(
         let Some(number) = exemplar.value() else { continue };
         let number = number.as_f64();
         let bucket = match value {
-            Value::Histogram(histogram) => {
+            SampleValue::Histogram(histogram) => {
                 histogram.bounds.values().partition_point(|bound| *bound < number) as u32
             }
-            Value::Native(_) => kept.len() as u32,
-            Value::Number(_) | Value::Summary(_) => 0,
+            SampleValue::Native(_) => kept.len() as u32,
+            SampleValue::Number(_) | SampleValue::Summary(_) => 0,
         };
         kept.push(Exemplar {
             bucket,
@@ -205,7 +205,7 @@ pub(super) fn exemplars(
             value: number,
             unix_nanos: UnixNanos(exemplar.time_unix_nano),
         });
-        if kept.len() == MAX_NATIVE_EXEMPLARS && matches!(value, Value::Native(_)) {
+        if kept.len() == MAX_NATIVE_EXEMPLARS && matches!(value, SampleValue::Native(_)) {
             break;
         }
     }

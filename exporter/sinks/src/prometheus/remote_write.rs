@@ -98,7 +98,7 @@ impl RemoteWriteSink {
         }
         let refusals = refused.len();
         let Some(first) = refused.into_iter().next() else {
-            self.ingest.receiver().note_delivered();
+            self.ingest.receiver().record_delivered();
             return accepted;
         };
         if refusals == count {

@@ -68,7 +68,7 @@ impl Routes for PrometheusRoutes {
 
     fn answer(&self, request: &Request<()>) -> Response<ResponseBody> {
         if request.headers().contains_key(SCRAPE_TIMEOUT) {
-            self.store.note_scraper();
+            self.store.observe_scraper();
         }
         let served = ResponseFormat::to(request.headers());
         let coding = Coding::to(request.headers());

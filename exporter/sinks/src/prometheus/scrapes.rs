@@ -46,7 +46,7 @@ impl Scrapes {
     }
 
     /// Records that a request has the header of a scraper.
-    pub(super) fn note_scraper(&self) {
+    pub(super) fn observe_scraper(&self) {
         self.0.send_modify(|answered| answered.has_scraper = true);
     }
 
@@ -100,7 +100,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn scraper_identified_by_its_header_is_awaited_after_one_scrape() {
         let scrapes = Scrapes::default();
-        scrapes.note_scraper();
+        scrapes.observe_scraper();
         scrapes.count();
         let (begun, answered) = (clock::now(), async {
             for _ in 0..2 {

@@ -26,7 +26,7 @@ use pulsetrain_pipeline::clock::{self, Instant};
 pub use self::rejection::{PrometheusCounts, Rejection};
 pub(super) use self::series_limit::SeriesLimit;
 use self::{
-    family::{Family, Head, Kind},
+    family::{Family, FamilyKind, Head},
     target::Targets,
 };
 use super::{
@@ -94,7 +94,7 @@ impl PrometheusStore {
         let mut families = Families::default();
         families
             .sample_names
-            .extend(family_names::of(TARGET_INFO, Kind::Info));
+            .extend(family_names::exposed(TARGET_INFO, FamilyKind::Info));
         let shared = Shared {
             config: config.clone(),
             families: RwLock::new(families),
@@ -200,7 +200,7 @@ impl PrometheusStore {
     }
 
     /// Counts points with a time in the future.
-    pub(super) fn note_ahead(&self, points: u64) {
+    pub(super) fn report_ahead(&self, points: u64) {
         self.shared.ahead.fetch_add(points, Ordering::Relaxed);
     }
 
@@ -228,8 +228,8 @@ impl PrometheusStore {
         self.shared.scrapes.wait_for_next(limit).await;
     }
 
-    pub(super) fn note_scraper(&self) {
-        self.shared.scrapes.note_scraper();
+    pub(super) fn observe_scraper(&self) {
+        self.shared.scrapes.observe_scraper();
     }
 
     pub(super) fn count_scrape(&self) {
@@ -289,7 +289,7 @@ impl PrometheusStore {
                 Err(Rejection::TypeConflict)
             };
         }
-        let names = family_names::of(&head.name, head.kind);
+        let names = family_names::exposed(&head.name, head.kind);
         if names.iter().any(|name| families.sample_names.contains(name)) {
             return Err(Rejection::TypeConflict);
         }
@@ -320,7 +320,7 @@ impl PrometheusStore {
         by_name.retain(|_, family| {
             let stays = !family.lock().is_empty();
             if !stays {
-                for name in family_names::of(&family.head.name, family.head.kind) {
+                for name in family_names::exposed(&family.head.name, family.head.kind) {
                     taken.remove(&name);
                 }
             }

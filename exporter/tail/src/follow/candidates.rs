@@ -140,7 +140,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Inode)> {
             "only regular files can be followed",
         ));
     }
-    Ok((file, Inode::of(&metadata)))
+    Ok((file, Inode::from_metadata(&metadata)))
 }
 
 /// Finds the file of `identity` in the folder of `path` under any name.

@@ -126,7 +126,7 @@ impl FileCheckpoint {
 }
 
 impl RunCheckpoint {
-    pub(super) fn of(run: &Run) -> Self {
+    pub(super) fn new(run: &Run) -> Self {
         Self {
             id: run.id.clone(),
             name: run.name.clone(),

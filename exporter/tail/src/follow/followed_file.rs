@@ -167,7 +167,7 @@ impl FollowedFile {
         };
         let (inode, has_handle) = (reader.inode(), reader.has_handle());
         match metadata {
-            Some(metadata) if metadata.is_file() && Inode::of(&metadata) == inode => {
+            Some(metadata) if metadata.is_file() && Inode::from_metadata(&metadata) == inode => {
                 self.read_changed(&metadata, context)
             }
             Some(metadata) if metadata.is_file() => self.handle_rename(&metadata, context),
@@ -182,7 +182,7 @@ impl FollowedFile {
     }
 
     fn read_changed(&mut self, metadata: &Metadata, context: &mut TailContext) -> Result<(), TailError> {
-        let stat = Some(FileStat::of(metadata));
+        let stat = Some(FileStat::from_metadata(metadata));
         if self.next == NextAction::Wait && self.last_stat == stat {
             self.flush_if_silent(metadata, context);
             return Ok(());

@@ -59,7 +59,7 @@ impl LastBytes {
 }
 
 impl Inode {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+    pub(super) fn from_metadata(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -96,7 +96,7 @@ impl FileIdentity {
 
     /// Returns whether an open file has this identity.
     pub(super) fn is_of(&self, file: &File) -> io::Result<bool> {
-        Ok(Inode::of(&file.metadata()?) == self.inode && self.has_content(file)?)
+        Ok(Inode::from_metadata(&file.metadata()?) == self.inode && self.has_content(file)?)
     }
 
     /// Returns whether a file still holds the parsed bytes: the same leading and the same last ones.
@@ -126,7 +126,7 @@ mod tests {
     fn file_identity_survives_growth_but_not_a_change_of_its_leading_bytes() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"[\n  {\"log\": 1}").unwrap();
-        let inode = Inode::of(&file.as_file().metadata().unwrap());
+        let inode = Inode::from_metadata(&file.as_file().metadata().unwrap());
         let identity = FileIdentity::new(inode, b"[\n  {\"log\": 1}");
         file.write_all(b",\n  {\"log\": 2}").unwrap();
         let open = File::open(file.path()).unwrap();
@@ -143,7 +143,7 @@ mod tests {
         let [first, second] = ["1", "2"].map(|run| [&"head ".repeat(HEAD), run, &"x".repeat(20)].concat());
         fs::write(file.path(), &first).unwrap();
         let open = File::open(file.path()).unwrap();
-        let inode = Inode::of(&open.metadata().unwrap());
+        let inode = Inode::from_metadata(&open.metadata().unwrap());
         let last = LastBytes::before(&open, first.len() as u64).unwrap();
         let identity = FileIdentity::new(inode, first.as_bytes()).read_to(last);
         assert!(last.is_some() && identity.is_of(&open).unwrap());

@@ -112,7 +112,7 @@ fn all(path: &Path) -> Vec<Rotated> {
         .filter_map(|entry| {
             let file_name = entry.file_name();
             let rest = file_name.to_str()?.strip_prefix(name)?;
-            Rotated::of(entry.path(), rest, &entry.metadata().ok()?)
+            Rotated::parse(entry.path(), rest, &entry.metadata().ok()?)
         })
         .collect();
     let has_dates = all.iter().any(|rotated| matches!(rotated.age, Age::Date(_)));
@@ -125,13 +125,13 @@ fn all(path: &Path) -> Vec<Rotated> {
 
 impl Rotated {
     /// Returns the file whose name continues that of the log with `suffix`, or `None` if the suffix has no age.
-    fn of(path: PathBuf, suffix: &str, metadata: &Metadata) -> Option<Self> {
+    fn parse(path: PathBuf, suffix: &str, metadata: &Metadata) -> Option<Self> {
         let plain = plain(suffix);
         let age = Age::parse(plain.unwrap_or(suffix))?;
         let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         metadata.is_file().then(|| Self {
             path,
-            inode: Inode::of(metadata),
+            inode: Inode::from_metadata(metadata),
             is_compressed: plain.is_some(),
             modified_unix_nanos: UnixNanos::since_1970(modified),
             age,
@@ -180,7 +180,7 @@ mod tests {
 
     /// The identity of a file that holds its own name.
     fn identity(path: &Path, name: &str) -> FileIdentity {
-        let inode = Inode::of(&path.metadata().expect("the file is there"));
+        let inode = Inode::from_metadata(&path.metadata().expect("the file is there"));
         FileIdentity::new(inode, name.as_bytes())
     }
 

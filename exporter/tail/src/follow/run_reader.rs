@@ -236,7 +236,7 @@ impl RunReader {
             offset: place.offset,
             line: place.line,
             format: self.format.name.to_owned(),
-            run: RunCheckpoint::of(self.recorder.run()),
+            run: RunCheckpoint::new(self.recorder.run()),
             timezone: Some(self.timezone()),
             last_local_before: self.last_local_before,
             attempts: AttemptsCheckpoint {

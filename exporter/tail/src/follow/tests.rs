@@ -59,13 +59,13 @@ fn log() -> PathBuf {
 
 /// Returns the checkpoint of a file that was read to an offset.
 pub(super) fn checkpoint(offset: u64) -> FileCheckpoint {
-    let inode = Inode::of(&std::env::temp_dir().metadata().unwrap());
+    let inode = Inode::from_metadata(&std::env::temp_dir().metadata().unwrap());
     FileCheckpoint {
         identity: FileIdentity::new(inode, b"[\n"),
         offset,
         line: 1,
         format: "surogate".to_owned(),
-        run: RunCheckpoint::of(&Run::default()),
+        run: RunCheckpoint::new(&Run::default()),
         timezone: None,
         last_local_before: 0,
         attempts: Default::default(),
@@ -205,7 +205,7 @@ fn output_is_recovered_only_once_per_process() {
     let checkpointer = Checkpointer::in_memory();
     let modes = || ["a", "b"].map(|output| checkpointer.open_mode(output));
     assert_eq!(modes(), [OpenMode::Recover; 2]);
-    checkpointer.note_opened("a");
+    checkpointer.record_opened("a");
     assert_eq!(modes(), [OpenMode::Append, OpenMode::Recover]);
 }
 
@@ -225,7 +225,7 @@ async fn a_finished_file_is_known_before_its_batches_are_delivered() {
     let path = folder.path().join("rotated.log");
     std::fs::write(&path, b"[\n").unwrap();
     let file = std::fs::File::open(&path).unwrap();
-    let inode = Inode::of(&file.metadata().unwrap());
+    let inode = Inode::from_metadata(&file.metadata().unwrap());
     let checkpoint = FileCheckpoint {
         identity: FileIdentity::new(inode, b"[\n"),
         ..checkpoint(2)

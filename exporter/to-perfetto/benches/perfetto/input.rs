@@ -40,7 +40,7 @@ pub(crate) struct Input {
 
 impl Input {
     /// Creates steps of all ranks with at least this number of spans.
-    pub(crate) fn of(spans: u64, values: Values) -> Self {
+    pub(crate) fn new(spans: u64, values: Values) -> Self {
         let steps = spans.div_ceil(SPANS_A_STEP * RANKS);
         let messages = messages_with(0..steps, values);
         let mut lines = Vec::new();

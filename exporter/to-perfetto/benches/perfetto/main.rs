@@ -48,14 +48,18 @@ fn main() {
         let rounds = arguments.next().and_then(|rounds| rounds.parse().ok());
         let unlike = arguments.next().is_some_and(|values| values == "unlike");
         let values = if unlike { Values::Unlike } else { Values::Repeating };
-        return profile(&what, rounds.unwrap_or(PROFILE_ROUNDS), &Input::of(SPANS, values));
+        return profile(
+            &what,
+            rounds.unwrap_or(PROFILE_ROUNDS),
+            &Input::new(SPANS, values),
+        );
     }
-    let input = Input::of(SPANS, Values::Repeating);
+    let input = Input::new(SPANS, Values::Repeating);
     let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
     compare("attributes that repeat", &input, &messages);
     through_files(&messages, input.bytes(), input.spans);
     sizes(&messages, input.spans);
-    let input = Input::of(SPANS, Values::Unlike);
+    let input = Input::new(SPANS, Values::Unlike);
     let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
     compare("attributes that never repeat", &input, &messages);
     sizes(&messages, input.spans);

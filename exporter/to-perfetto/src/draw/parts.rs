@@ -59,7 +59,7 @@ impl<P: PerfettoParts> TreeWriter<'_, P> {
                 return self.close(&mut cursor, 0, u64::MAX);
             }
             let open = cursor.open.iter().enumerate();
-            let open = open.map(|(depth, open)| OpenSpan::of(open, depth)).collect();
+            let open = open.map(|(depth, open)| OpenSpan::new(open, depth)).collect();
             (lane, page, run, within) = (cursor.lane, cursor.page, cursor.run, cursor.within);
             waiting = open;
             piece = pieces.next_piece()?;
@@ -98,7 +98,7 @@ impl<P: PerfettoParts> TreeWriter<'_, P> {
 }
 
 impl OpenSpan {
-    fn of(open: &Open<'_>, depth: usize) -> Self {
+    fn new(open: &Open<'_>, depth: usize) -> Self {
         let events = open.events.len();
         Self {
             start: open.start,

@@ -44,7 +44,7 @@ impl Record {
     /// The size of a record in bytes.
     pub(super) const BYTES: usize = NUMBERS * 8;
 
-    pub(super) fn of(span: &ScannedSpan, number: u64, place: u64, length: usize) -> Self {
+    pub(super) fn new(span: &ScannedSpan, number: u64, place: u64, length: usize) -> Self {
         Self {
             start: span.start,
             end: span.end,

@@ -2,7 +2,7 @@
 //! `to_perfetto/message.rs`.
 
 use pulsetrain_otlp::{
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor},
     write::Buffer,
 };
 use pulsetrain_perfetto::AnnotationData;
@@ -23,33 +23,39 @@ pub(super) fn encode(about: &MessageDescriptor, fields: &Entries, without: &[&st
 fn field(about: &FieldDescriptor, value: &AnnotationData, out: &mut Buffer) {
     let number = about.number;
     match about.kind {
-        Kind::String => out.delimited(number, text(value).as_bytes()),
-        Kind::Id => out.delimited(number, &values::bytes_of_hex(text(value))),
-        Kind::Strings => list(value).for_each(|value| out.delimited(number, text(value).as_bytes())),
-        Kind::PackedFixed64 => {
+        FieldKind::String => out.delimited(number, text(value).as_bytes()),
+        FieldKind::Id => out.delimited(number, &values::bytes_of_hex(text(value))),
+        FieldKind::Strings => list(value).for_each(|value| out.delimited(number, text(value).as_bytes())),
+        FieldKind::PackedFixed64 => {
             let words =
                 list(value).flat_map(|value| values::integer(value).unwrap_or_default().to_le_bytes());
             out.delimited(number, &words.collect::<Vec<_>>());
         }
-        Kind::PackedDouble => {
+        FieldKind::PackedDouble => {
             let words = list(value).flat_map(|value| double(value).to_le_bytes());
             out.delimited(number, &words.collect::<Vec<_>>());
         }
-        Kind::PackedUint64 => {
+        FieldKind::PackedUint64 => {
             let mut packed = Buffer::default();
             list(value).for_each(|value| packed.varint(values::integer(value).unwrap_or_default()));
             out.delimited(number, packed.as_slice());
         }
-        Kind::One(inner) | Kind::Many(inner) => messages(number, inner(), about.kind, value, out),
+        FieldKind::One(inner) | FieldKind::Many(inner) => messages(number, inner(), about.kind, value, out),
         kind => scalar(number, kind, value, out),
     }
 }
 
-fn messages(number: u32, about: &MessageDescriptor, kind: Kind, value: &AnnotationData, out: &mut Buffer) {
+fn messages(
+    number: u32,
+    about: &MessageDescriptor,
+    kind: FieldKind,
+    value: &AnnotationData,
+    out: &mut Buffer,
+) {
     match (about.name, kind) {
-        ("AnyValue", Kind::One(_)) => out.delimited(number, values::any(value).as_slice()),
-        ("KeyValue", Kind::Many(_)) => values::attributes(number, entries(value), out),
-        (_, Kind::One(_)) => message(number, about, value, out),
+        ("AnyValue", FieldKind::One(_)) => out.delimited(number, values::any(value).as_slice()),
+        ("KeyValue", FieldKind::Many(_)) => values::attributes(number, entries(value), out),
+        (_, FieldKind::One(_)) => message(number, about, value, out),
         _ => list(value).for_each(|value| message(number, about, value, out)),
     }
 }
@@ -60,17 +66,19 @@ fn message(number: u32, about: &MessageDescriptor, value: &AnnotationData, out: 
     out.delimited(number, inner.as_slice());
 }
 
-fn scalar(number: u32, kind: Kind, value: &AnnotationData, out: &mut Buffer) {
+fn scalar(number: u32, kind: FieldKind, value: &AnnotationData, out: &mut Buffer) {
     let integer = values::integer(value);
     match (kind, integer) {
-        (Kind::Double, _) => out.double(number, double(value)),
-        (Kind::Fixed64 | Kind::Sfixed64, Some(value)) => out.fixed64(number, value),
-        (Kind::Fixed32, Some(value)) => out.fixed32(number, value as u32),
-        (Kind::Sint32, Some(value)) => {
+        (FieldKind::Double, _) => out.double(number, double(value)),
+        (FieldKind::Fixed64 | FieldKind::Sfixed64, Some(value)) => out.fixed64(number, value),
+        (FieldKind::Fixed32, Some(value)) => out.fixed32(number, value as u32),
+        (FieldKind::Sint32, Some(value)) => {
             let value = value as i32;
             out.uint(number, u64::from((value << 1 ^ value >> 31) as u32));
         }
-        (Kind::Bool | Kind::Uint32 | Kind::Int32 | Kind::Int64, Some(value)) => out.uint(number, value),
+        (FieldKind::Bool | FieldKind::Uint32 | FieldKind::Int32 | FieldKind::Int64, Some(value)) => {
+            out.uint(number, value)
+        }
         _ => {}
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use pulsetrain_otlp::{
     Signal,
-    descriptor::{Kind, MessageDescriptor},
+    descriptor::{FieldKind, MessageDescriptor},
     view::{Message, Metric},
     write::Buffer,
 };
@@ -142,12 +142,12 @@ fn data(head: &Entries) -> Option<(&'static str, u32, &AnnotationData)> {
 /// Returns the descriptor of the points of a kind of metric.
 fn point_of(data: &str) -> Option<&'static MessageDescriptor> {
     let (_, field) = Metric::descriptor().by_json_name(data.as_bytes())?;
-    let Kind::One(inner) = field.kind else {
+    let FieldKind::One(inner) = field.kind else {
         return None;
     };
     let (_, points) = inner().by_number(1)?;
     match points.kind {
-        Kind::Many(point) => Some(point()),
+        FieldKind::Many(point) => Some(point()),
         _ => None,
     }
 }
@@ -161,7 +161,7 @@ fn metric(head: &Entries, points: &Buffer) -> Buffer {
         inner.append(points.as_slice());
         if let (Some((_, field)), AnnotationData::Map(fields)) =
             (Metric::descriptor().by_json_name(name.as_bytes()), fields)
-            && let Kind::One(about) = field.kind
+            && let FieldKind::One(about) = field.kind
         {
             message::encode(about(), fields, &[], &mut inner);
         }
@@ -211,7 +211,7 @@ pub(super) struct CounterLabel {
 }
 
 impl CounterLabel {
-    pub(super) fn of(track: u64, tracks: &Tracks) -> Self {
+    pub(super) fn for_track(track: u64, tracks: &Tracks) -> Self {
         let full = tracks.name(track);
         let (name, labels) = names::name_and_labels(full).unwrap_or((full, Vec::new()));
         let mut label = Self::default();

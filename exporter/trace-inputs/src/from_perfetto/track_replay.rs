@@ -88,7 +88,7 @@ struct Open {
 
 impl<'a> TrackReplay<'a> {
     /// Replays every track. Complete items are added to their batches at once.
-    pub(super) fn of<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+    pub(super) fn replay<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         gathered: EventIndex,
         file_name: &'a str,
         start_unix_nanos: Option<UnixNanos>,
@@ -211,7 +211,7 @@ impl<'a> TrackReplay<'a> {
             process,
             has_known_resource: self.metadata.has(process),
             thread: self.tracks.thread(uuid),
-            counter: CounterLabel::of(uuid, self.tracks),
+            counter: CounterLabel::for_track(uuid, self.tracks),
             ..OnTrack::default()
         }
     }

@@ -78,7 +78,7 @@ impl NameLimit {
 }
 
 impl ThreadId {
-    pub(super) fn of(serialized: i64) -> Self {
+    pub(super) fn from_serialized(serialized: i64) -> Self {
         Self(serialized as u64)
     }
 
@@ -103,7 +103,7 @@ impl ProcessId {
 }
 
 impl Names {
-    pub(super) fn of(export: &NsightExport, errors: &mut Vec<String>) -> Self {
+    pub(super) fn from_export(export: &NsightExport, errors: &mut Vec<String>) -> Self {
         let mut names = Self::default();
         let mut limit = NameLimit::default();
         // The closures never return an error.
@@ -124,7 +124,8 @@ impl Names {
             if let (Some(id), Some(name)) = (cells.int(0), cells.text(1)) {
                 let name = name.rsplit('/').next().unwrap_or(&name);
                 if limit.admits(name) {
-                    self.processes.insert(ThreadId::of(id).process(), name.to_owned());
+                    self.processes
+                        .insert(ThreadId::from_serialized(id).process(), name.to_owned());
                 }
             }
             io::Result::Ok(())
@@ -134,7 +135,7 @@ impl Names {
             if let (Some(id), Some(rank)) = (cells.int(0), cells.int(1))
                 && limit.admits("")
             {
-                self.ranks.insert(ThreadId::of(id).process(), rank);
+                self.ranks.insert(ThreadId::from_serialized(id).process(), rank);
             }
             io::Result::Ok(())
         })?;
@@ -144,7 +145,7 @@ impl Names {
                 && limit.admits(&name)
             {
                 let priority = cells.int(1).unwrap_or_default();
-                let known = self.threads.entry(ThreadId::of(id)).or_default();
+                let known = self.threads.entry(ThreadId::from_serialized(id)).or_default();
                 if known.0.is_empty() || known.1 <= priority {
                     *known = (name.into_owned(), priority);
                 }
@@ -201,9 +202,9 @@ mod tests {
     #[test]
     fn serialized_id_has_the_process_in_the_bits_above_the_thread() {
         // The highest 16 bits are those of the machine.
-        let id = ThreadId::of((0x0100 << 48) | (4242 << 24) | 4243);
+        let id = ThreadId::from_serialized((0x0100 << 48) | (4242 << 24) | 4243);
         assert_eq!((id.process().pid(), id.tid()), (4242, 4243));
-        let process = ThreadId::of((0x0100 << 48) | (4242 << 24)).process();
+        let process = ThreadId::from_serialized((0x0100 << 48) | (4242 << 24)).process();
         assert_eq!(process, id.process());
     }
 }

@@ -9,7 +9,7 @@ use super::{
     NsightConversion,
     database::{Cells, Column, NsightExport},
     names::{NameLimit, Owner, ProcessId, ThreadId},
-    rows::{Kind, Record, Rows, Track},
+    rows::{Record, RowKind, Rows, Track},
     spans::EVENT_ATTRIBUTES,
 };
 use crate::from_perfetto::values;
@@ -83,7 +83,7 @@ pub(super) fn read(
             others += u64::from(!is_name(cells));
             return Ok(());
         };
-        unfinished += u64::from(kind == Kind::Unfinished);
+        unfinished += u64::from(kind == RowKind::Unfinished);
         push(rows, start, kind, cells, &named)
     })?;
     conversion.unfinished += unfinished;
@@ -95,8 +95,8 @@ pub(super) fn read(
     Ok(())
 }
 
-fn push(rows: &mut Rows<'_>, start: i64, kind: Kind, cells: Cells<'_>, named: &Named) -> io::Result<()> {
-    let thread = cells.int(3).map(ThreadId::of);
+fn push(rows: &mut Rows<'_>, start: i64, kind: RowKind, cells: Cells<'_>, named: &Named) -> io::Result<()> {
+    let thread = cells.int(3).map(ThreadId::from_serialized);
     let process = thread.map(ThreadId::process);
     let domain = cells.int(5).unwrap_or_default();
     let domain_name = named.domains.get(&(process, domain)).map(String::as_str);
@@ -112,12 +112,12 @@ fn push(rows: &mut Rows<'_>, start: i64, kind: Kind, cells: Cells<'_>, named: &N
         }
     };
     let field = match kind {
-        Kind::Mark => EVENT_ATTRIBUTES,
+        RowKind::Mark => EVENT_ATTRIBUTES,
         _ => span_field::ATTRIBUTES,
     };
     let attributes = attributes(field, cells, named, is_anywhere);
     let name = cells.text(7).or_else(|| cells.text(8));
-    let end = cells.int(1).filter(|_| kind == Kind::Span);
+    let end = cells.int(1).filter(|_| kind == RowKind::Span);
     let record = Record {
         kind,
         track: rows.tracks.intern_of_nvtx(track),
@@ -134,21 +134,21 @@ fn push(rows: &mut Rows<'_>, start: i64, kind: Kind, cells: Cells<'_>, named: &N
 }
 
 /// Returns the kind of a row, or `None` for a row that is neither a range nor a mark.
-fn kind(cells: Cells<'_>) -> Option<Kind> {
+fn kind(cells: Cells<'_>) -> Option<RowKind> {
     let (start, end) = (cells.int(0)?, cells.int(1));
     let range = match end.filter(|end| *end >= start) {
-        Some(_) => Kind::Span,
-        None => Kind::Unfinished,
+        Some(_) => RowKind::Span,
+        None => RowKind::Unfinished,
     };
     match cells.int(2) {
-        Some(event_type::MARK) => Some(Kind::Mark),
+        Some(event_type::MARK) => Some(RowKind::Mark),
         Some(number) if event_type::PUSH_POP.contains(&number) || event_type::START_END.contains(&number) => {
             Some(range)
         }
         Some(_) => None,
         // In an export without types, a row with an end is a range.
-        None if range == Kind::Span => Some(range),
-        None => Some(Kind::Mark),
+        None if range == RowKind::Span => Some(range),
+        None => Some(RowKind::Mark),
     }
 }
 
@@ -164,7 +164,9 @@ impl Named {
         let Some(name) = cells.text(7).or_else(|| cells.text(8)) else {
             return;
         };
-        let process = cells.int(3).map(|thread| ThreadId::of(thread).process());
+        let process = cells
+            .int(3)
+            .map(|thread| ThreadId::from_serialized(thread).process());
         let domain = cells.int(5).unwrap_or_default();
         match (cells.int(2), cells.int(6)) {
             (Some(number), _) if number == event_type::DOMAIN[0] && self.limit.admits(&name) => {
@@ -180,7 +182,7 @@ impl Named {
 }
 
 fn attributes(field: u32, cells: Cells<'_>, named: &Named, is_anywhere: bool) -> Buffer {
-    let thread = cells.int(3).map(ThreadId::of);
+    let thread = cells.int(3).map(ThreadId::from_serialized);
     let domain = cells.int(5).unwrap_or_default();
     let category = cells.int(6).filter(|category| *category != 0).map(|category| {
         let key = (thread.map(ThreadId::process), domain, category);
@@ -199,7 +201,7 @@ fn attributes(field: u32, cells: Cells<'_>, named: &Named, is_anywhere: bool) ->
     let of_thread = |place: usize| {
         cells
             .int(place)
-            .map(|id| AnnotationData::Int(ThreadId::of(id).tid()))
+            .map(|id| AnnotationData::Int(ThreadId::from_serialized(id).tid()))
     };
     let mut out = Buffer::default();
     for (key, value) in [

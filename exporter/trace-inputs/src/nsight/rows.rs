@@ -51,7 +51,7 @@ pub(super) enum Track {
 
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RowKind {
     Span,
     /// A span without an end.
     Unfinished,
@@ -61,7 +61,7 @@ pub(super) enum Kind {
 /// One span or mark.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: RowKind,
     pub(super) track: usize,
     pub(super) scope: usize,
     pub(super) end: u64,
@@ -209,8 +209,8 @@ impl<'a> Rows<'a> {
             unfinished += u64::from(end.is_none());
             let record = Record {
                 kind: match end {
-                    Some(_) => Kind::Span,
-                    None => Kind::Unfinished,
+                    Some(_) => RowKind::Span,
+                    None => RowKind::Unfinished,
                 },
                 track: self.tracks.intern(track),
                 scope,
@@ -236,7 +236,7 @@ impl<'a> Rows<'a> {
 
     /// Returns the row of a span and, for calls and GPU work, its process.
     fn track(&self, place: TrackKind, cells: Cells<'_>) -> (Track, Option<ThreadId>) {
-        let thread = cells.int(2).map(ThreadId::of);
+        let thread = cells.int(2).map(ThreadId::from_serialized);
         let (device, stream) = (cells.int(5), cells.int(6));
         let name = match (place, device, stream) {
             (TrackKind::Thread | TrackKind::Launch, ..) => {
@@ -248,7 +248,7 @@ impl<'a> Rows<'a> {
             (_, Some(device), None) => format!("GPU {device}"),
             (_, None, _) => "GPU".to_owned(),
         };
-        let process = cells.int(3).map(ThreadId::of).or(self.only_process);
+        let process = cells.int(3).map(ThreadId::from_serialized).or(self.only_process);
         let owner = match (process, device) {
             (Some(process), _) => Owner::Process(process.process()),
             (None, Some(device)) => Owner::Device(device),
@@ -336,10 +336,10 @@ impl<'a> Rows<'a> {
     pub(super) fn push(&mut self, start: u64, record: &Record<'_>) -> io::Result<()> {
         self.latest = self.latest.max(start).max(record.end);
         let order = match record.kind {
-            Kind::Unfinished => 0,
-            Kind::Span => u64::MAX - 1 - record.end.saturating_sub(start).min(u64::MAX - 2),
+            RowKind::Unfinished => 0,
+            RowKind::Span => u64::MAX - 1 - record.end.saturating_sub(start).min(u64::MAX - 2),
             // A mark at the start of a span is within the span.
-            Kind::Mark => u64::MAX,
+            RowKind::Mark => u64::MAX,
         };
         self.sorter.push((start, order), |out| record.put(out))
     }
@@ -366,9 +366,9 @@ impl<'a> Record<'a> {
         let from = &mut record;
         Some(Self {
             kind: match byte(from)? {
-                0 => Kind::Span,
-                1 => Kind::Unfinished,
-                _ => Kind::Mark,
+                0 => RowKind::Span,
+                1 => RowKind::Unfinished,
+                _ => RowKind::Mark,
             },
             track: number(from)? as usize,
             scope: number(from)? as usize,
@@ -460,7 +460,7 @@ fn only_process(export: &NsightExport, conversion: &mut NsightConversion) -> Opt
         return None;
     }
     let read: io::Result<()> = export.each(table, &columns, &mut conversion.errors, |cells| {
-        let thread = cells.int(0).map(ThreadId::of);
+        let thread = cells.int(0).map(ThreadId::from_serialized);
         if let Some(thread) = thread {
             is_one &= only.is_none_or(|only: ThreadId| only.process() == thread.process());
             only = Some(thread);

@@ -3,7 +3,7 @@
 
 use pulsetrain_otlp::{
     Signal,
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
     write::{Buffer, span_field as field},
 };
 use pulsetrain_perfetto::AnnotationData;
@@ -14,7 +14,7 @@ use super::{
     NsightConversion,
     batches::Batches,
     names::{Names, Owner, ThreadId},
-    rows::{Kind, Record, Rows, Track},
+    rows::{Record, RowKind, Rows, Track},
 };
 use crate::{ConvertError, from_perfetto::values};
 
@@ -89,12 +89,12 @@ impl<'a> Spans<'a> {
             let Some(mut record) = record.and_then(Record::read) else {
                 continue;
             };
-            if record.kind == Kind::Unfinished {
+            if record.kind == RowKind::Unfinished {
                 record.end = rows.latest;
             }
             spans.close(record.track, start, batches)?;
             match record.kind {
-                Kind::Mark => spans.mark(&record, start, batches)?,
+                RowKind::Mark => spans.mark(&record, start, batches)?,
                 _ => spans.begin(&record, start, batches)?,
             }
         }
@@ -172,12 +172,12 @@ impl<'a> Spans<'a> {
             return Ok(());
         }
         for attribute in Reader::new(record.attributes).flatten() {
-            if let Value::Bytes(attribute) = attribute.value {
+            if let WireValue::Bytes(attribute) = attribute.value {
                 event.delimited(LOG_ATTRIBUTES, attribute);
             }
         }
         for attribute in Reader::new(self.rows[record.track].as_slice()).flatten() {
-            if let Value::Bytes(attribute) = attribute.value {
+            if let WireValue::Bytes(attribute) = attribute.value {
                 event.delimited(LOG_ATTRIBUTES, attribute);
             }
         }

@@ -35,7 +35,7 @@ pub(crate) struct PanelDefinition {
     pub(crate) title: String,
     /// The meaning of the panel, and the action if the value is bad.
     pub(crate) description: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PanelKind,
     /// The unit in UCUM, as in the registry; `none` for text, traces and states. `unit.rs` has the list.
     pub(crate) unit: String,
     #[serde(default)]
@@ -64,7 +64,7 @@ pub(crate) struct PanelDefinition {
 /// The visualization of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum PanelKind {
     /// The newest value, large.
     Stat,
     /// The newest value on a dial; needs `max`.

@@ -88,14 +88,14 @@ fn quantile(quantile: f64, of: &Selector<'_>, by: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn of(yaml: &str) -> Result<String, String> {
+    fn parse(yaml: &str) -> Result<String, String> {
         expression(&serde_saphyr::from_str(yaml).unwrap())
     }
 
     #[test]
     fn mean_queries_classic_histograms_then_native_ones() {
         assert_eq!(
-            of("{mean: 'h_seconds{a=\"b\"}', by: [x]}").unwrap(),
+            parse("{mean: 'h_seconds{a=\"b\"}', by: [x]}").unwrap(),
             "sum by (x) (rate(h_seconds_sum{a=\"b\"}[$__rate_interval])) \
              / (sum by (x) (rate(h_seconds_count{a=\"b\"}[$__rate_interval])) > 0) \
              or histogram_sum(sum by (x) (rate(h_seconds{a=\"b\"}[$__rate_interval]))) \
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn mean_since_the_start_uses_totals_without_rate() {
         assert_eq!(
-            of("{mean: h_seconds, by: [x], since_start: true}").unwrap(),
+            parse("{mean: h_seconds, by: [x], since_start: true}").unwrap(),
             "sum by (x) (h_seconds_sum) / (sum by (x) (h_seconds_count) > 0) \
              or histogram_sum(sum by (x) (h_seconds)) / (histogram_count(sum by (x) (h_seconds)) > 0)"
         );
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn quantile_queries_classic_histogram_buckets_then_native_ones() {
         assert_eq!(
-            of("{quantile: 0.99, of: h_seconds, by: [x]}").unwrap(),
+            parse("{quantile: 0.99, of: h_seconds, by: [x]}").unwrap(),
             "histogram_quantile(0.99, sum by (le, x) (rate(h_seconds_bucket[$__rate_interval]))) \
              or histogram_quantile(0.99, sum by (x) (rate(h_seconds[$__rate_interval])))"
         );
@@ -131,7 +131,7 @@ mod tests {
             "{quantile: 2, of: a}",
             "{mean: 'a + b'}",
         ] {
-            assert!(of(yaml).is_err(), "{yaml}");
+            assert!(parse(yaml).is_err(), "{yaml}");
         }
     }
 }

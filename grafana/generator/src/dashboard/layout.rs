@@ -1,6 +1,6 @@
 //! The layout of panels, which flow from left to right in 24 columns.
 
-use super::definition::{Kind, PanelDefinition};
+use super::definition::{PanelDefinition, PanelKind};
 
 /// Columns of a page, in Grafana as in Perses.
 const COLUMNS: u32 = 24;
@@ -32,11 +32,11 @@ pub(crate) fn flow(panels: &[PanelDefinition]) -> (Vec<Position>, u32) {
 
 fn size(panel: &PanelDefinition) -> (u32, u32) {
     let (width, height) = match panel.kind {
-        Kind::Stat | Kind::Gauge => (4, 5),
-        Kind::Timeseries | Kind::Stacked | Kind::Bars | Kind::Heatmap => (12, 8),
-        Kind::StateTimeline => (24, 7),
-        Kind::Table | Kind::Traces => (24, 9),
-        Kind::Text => (24, 3),
+        PanelKind::Stat | PanelKind::Gauge => (4, 5),
+        PanelKind::Timeseries | PanelKind::Stacked | PanelKind::Bars | PanelKind::Heatmap => (12, 8),
+        PanelKind::StateTimeline => (24, 7),
+        PanelKind::Table | PanelKind::Traces => (24, 9),
+        PanelKind::Text => (24, 3),
     };
     (
         panel.width.unwrap_or(width).clamp(1, COLUMNS),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    definition::{Annotation, Data, Kind, Variable},
+    definition::{Annotation, Data, PanelKind, Variable},
     layout::Position,
     unit::Unit,
 };
@@ -37,7 +37,7 @@ pub(crate) struct Panel {
     pub(crate) key: String,
     pub(crate) title: String,
     pub(crate) description: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PanelKind,
     pub(crate) unit: &'static Unit,
     pub(crate) queries: Vec<PanelQuery>,
     /// The color of values below the first step, then steps in ascending order; empty without thresholds.
@@ -113,6 +113,6 @@ impl Dashboard {
     /// Returns whether a panel queries traces or shows exemplars.
     pub(crate) fn needs_tempo(&self) -> bool {
         self.panels()
-            .any(|panel| panel.kind == Kind::Traces || panel.queries.iter().any(|query| query.exemplar))
+            .any(|panel| panel.kind == PanelKind::Traces || panel.queries.iter().any(|query| query.exemplar))
     }
 }

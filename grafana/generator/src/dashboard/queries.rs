@@ -1,7 +1,7 @@
 //! The list of all queries of all dashboards, for tests that run them against real programs.
 
 use super::{
-    definition::{Data, Kind},
+    definition::{Data, PanelKind},
     model::Dashboard,
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn list(dashboard: &Dashboard) -> Vec<DashboardQuery> {
         fallback: false,
     };
     let of_panels = dashboard.panels().flat_map(|panel| {
-        let language = if panel.kind == Kind::Traces {
+        let language = if panel.kind == PanelKind::Traces {
             Language::TraceQl
         } else {
             Language::PromQl

@@ -6,7 +6,8 @@ use pulsetrain_semconv::{AttributeKind, attribute};
 
 use super::{
     definition::{
-        Annotation, DashboardDefinition, Kind, Limits, Number, PanelDefinition, QueryDefinition, Variable,
+        Annotation, DashboardDefinition, Limits, Number, PanelDefinition, PanelKind, QueryDefinition,
+        Variable,
     },
     histogram,
     layout::{self, Position},
@@ -145,25 +146,28 @@ impl<'a> Resolver<'a> {
     /// Checks that a panel has what its kind needs.
     fn check_kind(&mut self, panel: &PanelDefinition) {
         let kind = panel.kind;
-        let without_values = matches!(kind, Kind::Text | Kind::Traces | Kind::StateTimeline);
+        let without_values = matches!(
+            kind,
+            PanelKind::Text | PanelKind::Traces | PanelKind::StateTimeline
+        );
         if without_values != (panel.unit == "none") {
             self.error(
                 "`unit` is `none` for text, traces and states, and the unit of the values for all others",
             );
         }
-        if (kind == Kind::Text) != panel.queries.is_empty() {
+        if (kind == PanelKind::Text) != panel.queries.is_empty() {
             self.error("a text has no queries; every other panel has at least one");
         }
-        if (kind == Kind::Text) != panel.text.is_some() {
+        if (kind == PanelKind::Text) != panel.text.is_some() {
             self.error("`text` is the text of a panel of the kind `text`, which needs one");
         }
-        if kind == Kind::Gauge && panel.max.is_none() {
+        if kind == PanelKind::Gauge && panel.max.is_none() {
             self.error("a gauge needs `max`");
         }
-        if (kind == Kind::Table) == panel.columns.is_empty() {
+        if (kind == PanelKind::Table) == panel.columns.is_empty() {
             self.error("`columns` are the labels of a table, which has at least one");
         }
-        if panel.states.is_some() && kind != Kind::StateTimeline {
+        if panel.states.is_some() && kind != PanelKind::StateTimeline {
             self.error("`states` belongs to the kind `state_timeline`");
         }
         if panel.queries.first().is_some_and(|query| query.fallback) {
@@ -188,7 +192,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn unit(&mut self, ucum: &str) -> &'static Unit {
-        Unit::of(ucum).unwrap_or_else(|| {
+        Unit::from_ucum(ucum).unwrap_or_else(|| {
             self.error(format!(
                 "no unit `{ucum}`; write one of the registry, or add it to unit.rs"
             ));
@@ -198,7 +202,7 @@ impl<'a> Resolver<'a> {
 
     fn query(
         &mut self,
-        kind: Kind,
+        kind: PanelKind,
         query: &QueryDefinition,
         unit: &'static Unit,
         states: &[&'static str],
@@ -215,7 +219,7 @@ impl<'a> Resolver<'a> {
         };
         self.use_variables(&expr);
         let mut metrics = BTreeSet::new();
-        if kind == Kind::Traces {
+        if kind == PanelKind::Traces {
             traceql::check(&expr)
                 .into_iter()
                 .for_each(|error| self.error(error));

@@ -61,7 +61,7 @@ static UNITS: [Unit; 25] = [
 
 impl Unit {
     /// Returns the unit of this UCUM code, or `None` if there is no such unit here.
-    pub(crate) fn of(ucum: &str) -> Option<&'static Self> {
+    pub(crate) fn from_ucum(ucum: &str) -> Option<&'static Self> {
         if let Some(unit) = [&NONE].into_iter().chain(&UNITS).find(|unit| unit.ucum == ucum) {
             return Some(unit);
         }
@@ -89,7 +89,7 @@ mod tests {
     fn every_registry_unit_has_a_dashboard_unit() {
         let unknown: Vec<_> = metric::ALL
             .iter()
-            .filter(|metric| Unit::of(metric.unit).is_none())
+            .filter(|metric| Unit::from_ucum(metric.unit).is_none())
             .map(|metric| (metric.name, metric.unit))
             .collect();
         assert_eq!(unknown, []);
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn unit_outside_the_dashboard_list_is_rejected() {
         for ucum in ["", "{}", "ms", "{token}/{step}", "token"] {
-            assert_eq!(Unit::of(ucum), None, "{ucum}");
+            assert_eq!(Unit::from_ucum(ucum), None, "{ucum}");
         }
     }
 }

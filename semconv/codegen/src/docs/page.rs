@@ -1,7 +1,7 @@
 //! The page of one domain: a table for each kind that it defines.
 
 use super::cell;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, DefinitionKind};
 use crate::grammar::{AttributeDef, EntityDef, MetricDef};
 use crate::registry::{Entry, Registry};
 
@@ -26,12 +26,12 @@ pub(super) fn page(registry: &Registry, domain: &str) -> String {
         table(
             "Spans",
             &["Span", "Attributes", "Filled from"],
-            &signals(registry, domain, Kind::Span),
+            &signals(registry, domain, DefinitionKind::Span),
         ),
         table(
             "Events",
             &["Event", "Attributes", "Filled from"],
-            &signals(registry, domain, Kind::Event),
+            &signals(registry, domain, DefinitionKind::Event),
         ),
         table(
             "Attributes",
@@ -80,7 +80,7 @@ fn metrics(registry: &Registry, domain: &str) -> Vec<Row> {
         .collect()
 }
 
-fn signals(registry: &Registry, domain: &str, kind: Kind) -> Vec<Row> {
+fn signals(registry: &Registry, domain: &str, kind: DefinitionKind) -> Vec<Row> {
     let row = |definition: Definition<'_>| {
         vec![
             cell::name(&definition),

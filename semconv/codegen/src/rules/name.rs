@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Finding;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, DefinitionKind};
 use crate::registry::Registry;
 
 /// `train.step.duration`: lower case, dots between namespaces, single underscores inside a part.
@@ -28,7 +28,7 @@ fn is_well_formed(name: &str) -> bool {
 /// Two names of one kind must differ by more than a dot for an underscore, or they share a constant.
 pub(super) fn duplicates(registry: &Registry) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
-    for kind in Kind::ALL {
+    for kind in DefinitionKind::ALL {
         let mut seen: HashMap<String, &str> = HashMap::new();
         for definition in of_kind(registry, kind) {
             let name = &definition.name.value;
@@ -46,7 +46,7 @@ pub(super) fn duplicates(registry: &Registry) -> Vec<Finding<'_>> {
 /// A metric's name is no namespace of another: no `train.step` together with `train.step.duration`.
 pub(super) fn namespace_collisions(registry: &Registry) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
-    for kind in Kind::ALL {
+    for kind in DefinitionKind::ALL {
         let definitions: Vec<_> = of_kind(registry, kind).collect();
         for definition in &definitions {
             let namespace = format!("{}.", definition.name.value);
@@ -63,7 +63,7 @@ pub(super) fn namespace_collisions(registry: &Registry) -> Vec<Finding<'_>> {
     findings
 }
 
-fn of_kind(registry: &Registry, kind: Kind) -> impl Iterator<Item = Definition<'_>> {
+fn of_kind(registry: &Registry, kind: DefinitionKind) -> impl Iterator<Item = Definition<'_>> {
     registry
         .definitions()
         .into_iter()

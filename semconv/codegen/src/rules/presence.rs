@@ -1,7 +1,7 @@
 //! Keys that every entry must have: brief, stability, requirement level and sources.
 
 use super::Finding;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, DefinitionKind};
 use crate::grammar::AttributeRef;
 use crate::registry::Registry;
 
@@ -27,7 +27,7 @@ pub(super) fn requirement_level(registry: &Registry) -> Vec<Finding<'_>> {
     let open =
         |reference: &AttributeRef| reference.attribute.is_some() && reference.requirement_level.is_none();
     let bad = |definition: &Definition<'_>| {
-        definition.kind != Kind::Attribute
+        definition.kind != DefinitionKind::Attribute
             && (definition.level.is_none() || definition.references().any(open))
     };
     find(
@@ -41,7 +41,10 @@ pub(super) fn requirement_level(registry: &Registry) -> Vec<Finding<'_>> {
 pub(super) fn source(registry: &Registry) -> Vec<Finding<'_>> {
     let bad = |definition: &Definition<'_>| {
         let sources = &definition.annotations.pulsetrain.sources;
-        let is_signal = matches!(definition.kind, Kind::Metric | Kind::Span | Kind::Event);
+        let is_signal = matches!(
+            definition.kind,
+            DefinitionKind::Metric | DefinitionKind::Span | DefinitionKind::Event
+        );
         is_signal && sources.is_empty() || sources.values().any(|names| names.is_empty())
     };
     find(

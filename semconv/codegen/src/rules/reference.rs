@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::Finding;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, DefinitionKind};
 use crate::grammar::{AttributeDef, AttributeRef, AttributeType, Member, SimpleType};
 use crate::registry::Registry;
 
@@ -77,7 +77,7 @@ pub(super) fn unused(registry: &Registry) -> Vec<Finding<'_>> {
         .map(|reference| reference.key)
         .collect();
     let is_unused = |definition: &Definition<'_>| {
-        definition.kind == Kind::Attribute && !used.contains(&definition.name.value)
+        definition.kind == DefinitionKind::Attribute && !used.contains(&definition.name.value)
     };
     let message = "is carried by no entity, metric, span or event";
     let unused = definitions.into_iter().filter(is_unused);

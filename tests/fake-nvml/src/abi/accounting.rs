@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     function::Function,
     gpu::Process,
     out::{put, put_list},
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn nvmlDeviceGetAccountingStats(
     })
 }
 
-fn account(target: &Target, process: &Process) -> nvmlAccountingStats_t {
+fn account(target: &CallTarget, process: &Process) -> nvmlAccountingStats_t {
     let ended = process.until.filter(|until| *until <= target.second);
     let last = ended.unwrap_or(target.second);
     let mean = |percent: &Option<Function>| {
@@ -68,12 +68,12 @@ fn account(target: &Target, process: &Process) -> nvmlAccountingStats_t {
     }
 }
 
-fn begun(target: &Target) -> impl Iterator<Item = &Process> {
+fn begun(target: &CallTarget) -> impl Iterator<Item = &Process> {
     let processes = target.gpu.processes.iter();
     processes.filter(|process| process.from <= target.second)
 }
 
-fn require_accounting(target: &Target) -> Result<(), nvmlReturn_t> {
+fn require_accounting(target: &CallTarget) -> Result<(), nvmlReturn_t> {
     if target.read("mode.accounting")? == 0.0 {
         Err(NOT_SUPPORTED)
     } else {

@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     out::{get_versioned, put},
 };
 
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(
     )
 }
 
-fn mask(target: &Target, reading: &str) -> Result<u64, nvmlReturn_t> {
+fn mask(target: &CallTarget, reading: &str) -> Result<u64, nvmlReturn_t> {
     target.read(reading).map(|mask| mask as u64)
 }
 

@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 
 use super::fields;
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     scenario::Trouble,
 };
 
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn nvmlDeviceGetFieldValues(
 }
 
 /// Fills in one field; returns its latency in the scenario in microseconds, or 0.
-fn fill(target: &Target, value: &mut nvmlFieldValue_t) -> u64 {
+fn fill(target: &CallTarget, value: &mut nvmlFieldValue_t) -> u64 {
     let id = fields::id_before_580_82(&target.world.scenario.driver.version, value.fieldId);
     let place = Some(usize::from(target.handle.gpu));
     let mut faults = target.world.faults(Trouble::Answers, target.second, place);

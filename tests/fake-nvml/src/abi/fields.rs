@@ -11,7 +11,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG as LONG, nvmlValueType_t,
 };
 
-use crate::call::Target;
+use crate::call::CallTarget;
 
 /// The meaning of a field's scope.
 #[derive(Clone, Copy)]
@@ -270,7 +270,7 @@ const PER_LINK: [(u32, u32, nvmlValueType_t, &str); 6] = [
 
 /// Returns the value of a field, with its type.
 pub(super) fn read(
-    target: &Target,
+    target: &CallTarget,
     id: u32,
     scope: u32,
 ) -> Result<(nvmlValueType_t, nvmlValue_t), nvmlReturn_t> {
@@ -343,14 +343,14 @@ fn find(id: u32) -> Option<Field> {
     })
 }
 
-fn link(target: &Target, link: u32, reading: &str) -> Result<f64, nvmlReturn_t> {
+fn link(target: &CallTarget, link: u32, reading: &str) -> Result<f64, nvmlReturn_t> {
     if f64::from(link) >= target.read("nvlink.count")? {
         return Err(INVALID_ARGUMENT);
     }
     target.read_part("nvlink", link, reading)
 }
 
-fn all_links(target: &Target, reading: &str) -> Result<f64, nvmlReturn_t> {
+fn all_links(target: &CallTarget, reading: &str) -> Result<f64, nvmlReturn_t> {
     let links = 0..target.read("nvlink.count")? as u32;
     links.map(|number| link(target, number, reading)).sum()
 }

@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Reply, Target, answer_for, answer_lookup},
+    call::{CallTarget, Reply, answer_for, answer_lookup},
     handle::Handle,
     out::{characters, get_text, put, put_text},
     scenario::Trouble,
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(
 }
 
 /// Parses the fact `pci_bus_id`, `00000000:1B:00.0`, into its parts.
-fn pci_info(target: &Target) -> Result<nvmlPciInfo_t, nvmlReturn_t> {
+fn pci_info(target: &CallTarget) -> Result<nvmlPciInfo_t, nvmlReturn_t> {
     let bus_id = target.fact("pci_bus_id")?;
     let mut parts = bus_id
         .split([':', '.'])

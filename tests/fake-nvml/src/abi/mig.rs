@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     gpu::Mig,
     handle::Handle,
     out::put,
@@ -133,6 +133,6 @@ pub unsafe extern "C" fn nvmlDeviceGetAttributes_v2(
     })
 }
 
-fn instance(target: &Target) -> Result<&'static Mig, nvmlReturn_t> {
+fn instance(target: &CallTarget) -> Result<&'static Mig, nvmlReturn_t> {
     target.mig.ok_or(INVALID_ARGUMENT)
 }

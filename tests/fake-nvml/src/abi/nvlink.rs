@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     out::put,
 };
 
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn nvmlDeviceGetNvLinkUtilizationCounter(
     })
 }
 
-fn read(target: &Target, link: c_uint, reading: &str) -> Result<f64, nvmlReturn_t> {
+fn read(target: &CallTarget, link: c_uint, reading: &str) -> Result<f64, nvmlReturn_t> {
     if f64::from(link) >= target.read("nvlink.count")? {
         return Err(INVALID_ARGUMENT);
     }

@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     out::{put, put_list},
 };
 
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn nvmlDeviceGetRowRemapperHistogram(
 }
 
 /// Returns the addresses and the Unix seconds of the pages retired for a cause; not supported by a GPU that remaps rows.
-fn retired(target: &Target, cause: c_uint) -> Result<(Vec<u64>, Vec<u64>), nvmlReturn_t> {
+fn retired(target: &CallTarget, cause: c_uint) -> Result<(Vec<u64>, Vec<u64>), nvmlReturn_t> {
     target.read("retired_pages.pending")?;
     let pages = target.gpu.retired_pages.iter();
     let found = pages.filter(|page| page.cause == cause && page.at <= target.second);

@@ -11,7 +11,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     function::Function,
     gpu::{Process, ProcessKind},
     out::{get_versioned, put, put_list},
@@ -111,11 +111,11 @@ impl Process {
 }
 
 /// Returns the processes of a kind that the target shows: those of the GPU, or those of the MIG instance.
-fn of_kind(target: &Target, kind: ProcessKind) -> impl Iterator<Item = &Process> {
+fn of_kind(target: &CallTarget, kind: ProcessKind) -> impl Iterator<Item = &Process> {
     running(target).filter(move |process| process.kind == kind && !process.elsewhere)
 }
 
-fn running(target: &Target) -> impl Iterator<Item = &Process> {
+fn running(target: &CallTarget) -> impl Iterator<Item = &Process> {
     let processes = target.gpu.processes.iter();
     processes.filter(|process| {
         let here = target.mig.is_none_or(|mig| {
@@ -129,7 +129,7 @@ fn running(target: &Target) -> impl Iterator<Item = &Process> {
 }
 
 /// Returns the samples of the last full second, one per measured process, if they are newer than the last seen one.
-fn busy(target: &Target, last_seen: u64) -> Result<Vec<nvmlProcessUtilizationInfo_v1_t>, nvmlReturn_t> {
+fn busy(target: &CallTarget, last_seen: u64) -> Result<Vec<nvmlProcessUtilizationInfo_v1_t>, nvmlReturn_t> {
     // The driver measures no process of a partitioned GPU.
     target.full_gpu()?;
     if target.read("mode.mig").is_ok_and(|mode| mode != 0.0) {

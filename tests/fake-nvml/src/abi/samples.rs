@@ -11,7 +11,7 @@ use nvml_wrapper_sys::bindings::{
 
 use super::fields;
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     out::{put, put_list},
 };
 
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
     })
 }
 
-fn newer_than(target: &Target, reading: &str, last_seen: u64) -> Result<Vec<nvmlSample_t>, nvmlReturn_t> {
+fn newer_than(target: &CallTarget, reading: &str, last_seen: u64) -> Result<Vec<nvmlSample_t>, nvmlReturn_t> {
     let gpu = target.full_gpu()?;
     let function = gpu.readings.function(reading).ok_or(NOT_SUPPORTED)?;
     let ring = gpu.samples;

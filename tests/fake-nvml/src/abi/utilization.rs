@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Target, answer_for},
+    call::{CallTarget, answer_for},
     out::{get, get_versioned, put},
 };
 
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
     })
 }
 
-fn fabric(target: &Target) -> Result<nvmlGpuFabricInfo_v3_t, nvmlReturn_t> {
+fn fabric(target: &CallTarget) -> Result<nvmlGpuFabricInfo_v3_t, nvmlReturn_t> {
     let cluster = u128::from_str_radix(target.fact("fabric_cluster")?, 16).unwrap_or_default();
     Ok(nvmlGpuFabricInfo_v3_t {
         version: 0,

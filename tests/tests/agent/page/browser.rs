@@ -14,7 +14,7 @@ fn html_of(folder: &Folder, arguments: &[&str]) -> String {
     let html = folder.path("page.html");
     let mut show = command(["show", "--html"]);
     show.arg(&html).args(arguments);
-    Finished::of(&mut show).expect_code(0);
+    Finished::run(&mut show).expect_code(0);
     format!("file://{}", html.display())
 }
 

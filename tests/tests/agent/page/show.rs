@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::page::world::{HOSTILE, get, hostile_run, run_of};
 
 fn show(arguments: &[&str]) -> Finished {
-    Finished::of(command(["show"]).args(arguments))
+    Finished::run(command(["show"]).args(arguments))
 }
 
 /// Returns the data that is embedded in an HTML file.
@@ -144,7 +144,7 @@ fn runs_are_printed_without_colors_outside_a_terminal() {
 fn demo_with_nan(folder: &Folder) -> String {
     let file = folder.path("telemetry.jsonl");
     let mut demo = command(["demo", "--rate", "25", "--steps", "80", "--fault", "nan-loss@40"]);
-    Finished::of(demo.args(["--json", "--to"]).arg(&file)).expect_code(0);
+    Finished::run(demo.args(["--json", "--to"]).arg(&file)).expect_code(0);
     fs::read_to_string(file).expect("the file can be read")
 }
 

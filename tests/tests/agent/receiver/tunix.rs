@@ -30,7 +30,7 @@ fn tunix_metrics_keep_their_names_with_rename_disabled() {
 
 fn sent_is_as_imported(protocol: &str, more: &str) {
     let sent = some_or_return!(Sent::through(protocol, more));
-    let imported = Import::of(corpus(SAMPLE)).items();
+    let imported = Import::new(corpus(SAMPLE)).items();
     let names = |items: &Items| -> Vec<String> {
         let names = items.points_by_metric().into_keys();
         names
@@ -107,7 +107,7 @@ impl Sent {
         let mut send = Command::new(python);
         send.arg(Judge::PythonSdk.folder().join("send_tunix.py"))
             .args([protocol, &format!("http://127.0.0.1:{port}")]);
-        Finished::of(send.arg(corpus(SAMPLE))).expect_code(0);
+        Finished::run(send.arg(corpus(SAMPLE))).expect_code(0);
         let received = folder.path("received.jsonl");
         wait_until("the log record, which is the last, is written", || {
             !Items::read_complete_lines(&received).of_kind("log").is_empty()

@@ -10,7 +10,7 @@ use crate::run::world::{run, sent};
 fn printed_output_gives_the_same_points_as_an_import() {
     let folder = Folder::new();
     let log = corpus("maxtext/demo.stderr");
-    let imported = Import::of(&log).arg("--format=maxtext").items();
+    let imported = Import::new(&log).arg("--format=maxtext").items();
     let log = log.to_str().unwrap();
     // The log on standard error, other lines on standard output, with one line split in two.
     let script = format!("printf 'half a '; cat {log} >&2; echo line");
@@ -31,7 +31,7 @@ fn twenty_thousand_lines_per_second_give_every_point_of_an_import() {
     let folder = Folder::new();
     let text = maxtext_log(LINES);
     let log = folder.file("log", &text);
-    let import = Import::of(&log).arg("--format=maxtext").arg("--run-id=paced");
+    let import = Import::new(&log).arg("--format=maxtext").arg("--run-id=paced");
     let imported = import.items();
     let trainer = env!("CARGO_BIN_EXE_fake-trainer");
     let run = run(&folder, trainer, &[log.to_str().unwrap(), "20000", "9"])
@@ -53,7 +53,7 @@ fn twenty_thousand_lines_per_second_give_every_point_of_an_import() {
 fn run_name_is_applied_however_late_the_trainer_prints_it() {
     let folder = Folder::new();
     let log = corpus("maxtext/demo.stderr");
-    let imported = Import::of(&log).arg("--run-id=late").items();
+    let imported = Import::new(&log).arg("--run-id=late").items();
     let log = log.display();
     for pause_after in [3, 590] {
         // An existing file would be appended to.
@@ -73,7 +73,7 @@ fn run_name_is_applied_however_late_the_trainer_prints_it() {
 fn followed_log_of_a_trainer_is_read_to_its_end() {
     let folder = Folder::new();
     let log = corpus("surogate/training_dense.json");
-    let imported = Import::of(&log).items();
+    let imported = Import::new(&log).items();
     let written = folder.path("training.json");
     let run = run(&folder, "cp", &[log.to_str().unwrap(), written.to_str().unwrap()])
         .arg_of_ours("--follow")

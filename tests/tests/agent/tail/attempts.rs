@@ -227,7 +227,7 @@ fn import_of_a_log_with_two_runs_gives_them_distinct_attempts() {
     let log = folder.path("train.log");
     append(&log, &script(1, 10));
     append(&log, &script(2, 10));
-    let items = Import::of(log).arg("--format=keyvalue").items();
+    let items = Import::new(log).arg("--format=keyvalue").items();
     assert_eq!(sizes(&traces(&items)), [(0, 10), (1, 10)]);
     assert_distinct(&items);
 }

@@ -37,7 +37,7 @@ struct Growing {
 }
 
 impl Growing {
-    fn of(format: &'static LogFormat, original: PathBuf) -> Self {
+    fn new(format: &'static LogFormat, original: PathBuf) -> Self {
         let bytes = fs::read(&original).expect("the corpus can be read");
         // The first part ends anywhere, usually within a line or a record, but not before the run is identified.
         let ends = (bytes.len() * 2 / 5..bytes.len()).step_by(509);
@@ -155,7 +155,7 @@ fn every_format_is_followed_through_torn_writes_a_kill_and_a_rotation() {
     let logs: Vec<Growing> = FORMATS
         .iter()
         .filter(|format| !format.takes_mapping() && !REWRITTEN_FORMATS.contains(&format.name))
-        .map(|format| Growing::of(format, sample_of(format)))
+        .map(|format| Growing::new(format, sample_of(format)))
         .collect();
     assert!(logs.len() >= 15, "only {} formats", logs.len());
     let world = World::new("logs/*/*").with("--poll-interval=0.1");
@@ -175,6 +175,6 @@ fn formats_with_a_mapping_are_followed_like_built_in_ones() {
         let format = format_by_name(name).expect("it is in the table");
         let argument = format!("--format={name}");
         let world = World::new("logs/*/*").with("--poll-interval=0.1").with(&argument);
-        expect_all(&world, &[Growing::of(format, corpus(log))], &[&argument]);
+        expect_all(&world, &[Growing::new(format, corpus(log))], &[&argument]);
     }
 }

@@ -106,7 +106,7 @@ fn goodput_export_is_emitted_once_in_either_order_despite_kills() {
     let world = &growing.world;
     let mut random = Rng::with_seed(20_261_121);
     for kill in 0..KILLS {
-        let before = Progress::of(world.out(), world.positions());
+        let before = Progress::new(world.out(), world.positions());
         growing.grow(kill);
         let follower = world.follow();
         before.wait_for_kill_time(&follower, &mut random);
@@ -135,7 +135,7 @@ fn reexported_goodput_list_emits_only_new_entries_even_after_a_kill() {
         let world = World::new("goodput.json").with("--poll-interval=0.1");
         let path = world.path("goodput.json");
         for count in (5..lines.len()).step_by(5) {
-            let before = Progress::of(world.out(), world.positions());
+            let before = Progress::new(world.out(), world.positions());
             let exported = list(&lines[..count], newest_first);
             // In some iterations there is no follower during the write, and in some a new follower finds a partial file.
             let follower = random.bool().then(|| world.follow());

@@ -69,7 +69,7 @@ fn duplicates_after_a_kill_are_identifiable_by_ids_and_times() {
 }
 
 fn kill_while_the_log_grows(world: &World, run: &mut SurogateRun, random: &mut Rng) {
-    let before = Progress::of(world.out(), world.positions());
+    let before = Progress::new(world.out(), world.positions());
     let records = random.usize(5..60);
     let mut writing = random.fork();
     thread::scope(|scope| {

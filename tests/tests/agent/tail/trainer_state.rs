@@ -128,7 +128,7 @@ fn repeatedly_saved_state_is_emitted_once_despite_random_kills() {
     let mut random = Rng::with_seed(20_261_121);
     let saved = Saved::new();
     for entries in 1..=ALL {
-        let before = Progress::of(saved.world.out(), saved.world.positions());
+        let before = Progress::new(saved.world.out(), saved.world.positions());
         let follower = saved.world.follow();
         saved.save(&state(entries, same), random.bool());
         before.wait_for_kill_time(&follower, &mut random);
@@ -262,7 +262,7 @@ fn states_of_all_checkpoints_are_emitted_as_one_despite_random_kills() {
     checkpoint(2);
     saved.emit_and_kill();
     for entries in 3..=ALL {
-        let before = Progress::of(saved.world.out(), saved.world.positions());
+        let before = Progress::new(saved.world.out(), saved.world.positions());
         let follower = saved.world.follow();
         checkpoint(entries);
         before.wait_for_kill_time(&follower, &mut random);

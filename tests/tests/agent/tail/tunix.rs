@@ -169,7 +169,7 @@ fn rewritten_tunix_trace_is_emitted_once_despite_kills() {
     let log = world.path(SECOND);
     let mut random = Rng::with_seed(20_261_121);
     for kill in 1..=KILLS {
-        let before = Progress::of(world.out(), world.positions());
+        let before = Progress::new(world.out(), world.positions());
         let written = written_at(&bytes, times[kill * (times.len() - 1) / (KILLS + 1)]);
         // In every other iteration it is written without a follower, and the follower starts on a partial file.
         let follower = (kill % 2 == 0).then(|| world.follow());

@@ -67,7 +67,7 @@ impl World {
     }
 
     fn command_to(&self, target: &str) -> Command {
-        let import = Import::of(&self.input)
+        let import = Import::new(&self.input)
             .arg("--follow")
             .arg("--state")
             .arg(&self.state)
@@ -116,7 +116,7 @@ pub(crate) fn imported_so_far<'a>(logs: impl IntoIterator<Item = &'a Path>, argu
 
 fn imported_with<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str], codes: &[i32]) -> Items {
     let text = logs.into_iter().map(|log| {
-        let import = arguments.iter().fold(Import::of(log), Import::arg);
+        let import = arguments.iter().fold(Import::new(log), Import::arg);
         let finished = import.to("-").run();
         assert!(
             finished.code.is_some_and(|code| codes.contains(&code)),

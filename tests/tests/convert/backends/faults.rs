@@ -24,7 +24,7 @@ fn response(more: &str) -> String {
 
 fn by_id(store: &FakeEndpoint, arguments: &[&str]) -> (Conversion, Finished) {
     let url = store.url();
-    let conversion = Conversion::of(&[&["--tempo", &url, "--trace-id", ID], arguments].concat());
+    let conversion = Conversion::new(&[&["--tempo", &url, "--trace-id", ID], arguments].concat());
     let finished = conversion.run("out.jsonl");
     (conversion, finished)
 }
@@ -84,15 +84,15 @@ fn response_of_another_server_is_reported_as_unexpected() {
     );
 
     let url = store.url();
-    Conversion::of(&["--tempo", &url, "--query", "{}"])
+    Conversion::new(&["--tempo", &url, "--query", "{}"])
         .run("out.jsonl")
         .expect_code(1)
         .expect_words(&["that Tempo does not send"]);
-    Conversion::of(&["--jaeger", &url, "--service", "x"])
+    Conversion::new(&["--jaeger", &url, "--service", "x"])
         .run("out.jsonl")
         .expect_code(1)
         .expect_words(&["that Jaeger does not send"]);
-    Conversion::of(&["--prometheus", &url, "--match", "x"])
+    Conversion::new(&["--prometheus", &url, "--match", "x"])
         .run("out.jsonl")
         .expect_code(1)
         .expect_words(&["that Prometheus does not send"]);
@@ -168,7 +168,7 @@ fn rejected_store_search_is_reported_with_the_fix() {
     ] {
         let store = FakeEndpoint::start([], Answer::Refuse(status));
         let url = store.url();
-        Conversion::of(&["--tempo", &url, "--query", "{}"])
+        Conversion::new(&["--tempo", &url, "--query", "{}"])
             .run("out.jsonl")
             .expect_code(1)
             .expect_words(&[word, &status.to_string()]);
@@ -178,7 +178,7 @@ fn rejected_store_search_is_reported_with_the_fix() {
 #[test]
 fn unreachable_store_is_reported() {
     let url = format!("http://127.0.0.1:{}", free_port());
-    Conversion::of(&["--tempo", &url, "--query", "{}"])
+    Conversion::new(&["--tempo", &url, "--query", "{}"])
         .run("out.jsonl")
         .expect_code(1)
         .expect_words(&["cannot reach", "Connection refused"]);
@@ -204,7 +204,7 @@ fn incomplete_backend_arguments_are_a_usage_error() {
         ),
         (&["--tempo", url, "--query", "{}", "--since", "yesterday"], "1h"),
     ] {
-        let finished = Conversion::of(arguments).run("out.jsonl").expect_code(2);
+        let finished = Conversion::new(arguments).run("out.jsonl").expect_code(2);
         finished.expect_words(&[word]);
         assert!(!finished.stderr.contains("me:secret"), "{}", finished.stderr);
     }

@@ -21,7 +21,7 @@ fn few_traces_get_a_track_each_unless_process_tracks_are_requested() {
     ] {
         let store = FakeEndpoint::start([], Answer::Say(RESPONSE.to_owned()));
         let (url, ids) = (store.url(), ids.join(","));
-        let conversion = Conversion::of(&[&["--tempo", &url, "--trace-id", &ids], options].concat());
+        let conversion = Conversion::new(&[&["--tempo", &url, "--trace-id", &ids], options].concat());
         let summary = conversion.run("out.pftrace").expect_code(0).summary();
         let notes = summary["inputs"][0]["notes"].to_string();
         assert_eq!(
@@ -53,7 +53,7 @@ fn found_traces_of_a_service_get_a_track_each_if_they_are_few() {
         let answer = json!({"result": {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}});
         let store = FakeEndpoint::start([], Answer::Say(answer.to_string()));
         let url = store.url();
-        let conversion = Conversion::of(&[&["--jaeger", &url, "--service", "shop"], options].concat());
+        let conversion = Conversion::new(&[&["--jaeger", &url, "--service", "shop"], options].concat());
         let summary = conversion.run("out.pftrace").expect_code(0).summary();
         assert_eq!(summary["mapped"]["spans"], traces, "{summary}");
         let notes = summary["inputs"][0]["notes"].to_string();

@@ -21,19 +21,19 @@ fn every_jaeger_trace_of_a_service_is_fetched_with_exact_timestamps() {
         spans.sum::<usize>() as u64 == expected
     });
     let url = jaeger.url();
-    let all = Conversion::of(&["--jaeger", &url, "--service", "trainer", "--since", "1h"]);
+    let all = Conversion::new(&["--jaeger", &url, "--service", "trainer", "--since", "1h"]);
     let of_service = all.items();
     assert_eq!(of_service.of_kind("span").len() as u64, expected);
 
     let operation = ["--jaeger", &url, "--service", "trainer", "--operation", "no such"];
-    let finished = Conversion::of(&operation).run("none.jsonl").expect_code(1);
+    let finished = Conversion::new(&operation).run("none.jsonl").expect_code(1);
     assert!(
         problems(&finished).contains("no trace matches"),
         "{}",
         problems(&finished)
     );
 
-    let some = Conversion::of(&["--jaeger", &url, "--service", "trainer", "--limit", "7"]);
+    let some = Conversion::new(&["--jaeger", &url, "--service", "trainer", "--limit", "7"]);
     let finished = some.run("some.jsonl").expect_code(1);
     assert!(
         problems(&finished).contains("raise --limit"),
@@ -58,10 +58,10 @@ fn traces_are_fetched_by_id_and_a_missing_one_is_reported() {
     });
     let url = jaeger.url();
     let ids = [trace_id(0), trace_id(1)].join(",");
-    Conversion::of(&["--jaeger", &url, "--trace-id", &ids])
+    Conversion::new(&["--jaeger", &url, "--trace-id", &ids])
         .items()
         .assert_same(&steps.items());
-    let finished = Conversion::of(&["--jaeger", &url, "--trace-id", "abc"])
+    let finished = Conversion::new(&["--jaeger", &url, "--trace-id", "abc"])
         .run("none.jsonl")
         .expect_code(1);
     assert!(

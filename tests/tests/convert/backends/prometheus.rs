@@ -55,10 +55,10 @@ fn prometheus_samples_in_the_span_window_become_counters_of_their_process() {
         "--match",
         "{__name__=~\"disk_.*\"}",
     ];
-    let conversion = Conversion::of(&asked);
+    let conversion = Conversion::new(&asked);
     let spans = conversion.path("spans.jsonl");
     fs::write(&spans, &steps.text).unwrap();
-    let with_spans = Conversion::of(&[&asked[..], &[spans.to_str().unwrap()]].concat());
+    let with_spans = Conversion::new(&[&asked[..], &[spans.to_str().unwrap()]].concat());
 
     let items = with_spans.items();
     let of_loss = items.values("train.loss");
@@ -97,10 +97,10 @@ fn empty_prometheus_match_is_reported_and_expressions_are_evaluated() {
     let program = some_or_return!(Judge::Prometheus.require_or_skip());
     let prometheus = with_losses(&program, &Steps::new("trainer", 8));
     let url = prometheus.url();
-    let none = Conversion::of(&["--prometheus", &url, "--match", "nothing_of_the_kind"]);
+    let none = Conversion::new(&["--prometheus", &url, "--match", "nothing_of_the_kind"]);
     let finished = none.run("none.jsonl").expect_code(1);
     assert!(crate::backends::world::problems(&finished).contains("no series matches nothing_of_the_kind"));
-    let twice = Conversion::of(&[
+    let twice = Conversion::new(&[
         "--prometheus",
         &url,
         "--match",
@@ -113,7 +113,7 @@ fn empty_prometheus_match_is_reported_and_expressions_are_evaluated() {
         !values.is_empty() && values.iter().all(|(_, value)| *value == 8192.0),
         "{values:?}"
     );
-    Conversion::of(&["--prometheus", &url, "--match", "rate("])
+    Conversion::new(&["--prometheus", &url, "--match", "rate("])
         .run("bad.jsonl")
         .expect_code(1)
         .expect_words(&["400 Bad Request", "parse error"]);

@@ -11,7 +11,7 @@ use crate::backends::{
 const STORE: &str = "http://store.invalid:3200";
 
 fn convert(url: &str, store: &str, what: &[&str], variables: &[(&str, &str)]) -> (Conversion, Finished) {
-    let conversion = Conversion::of(&[&[store, url], what].concat());
+    let conversion = Conversion::new(&[&[store, url], what].concat());
     let finished = conversion.run_with("out.jsonl", variables);
     (conversion, finished)
 }

@@ -45,7 +45,7 @@ fn step_7() -> Items {
 }
 
 fn query(url: &str, traceql: &str) -> Conversion {
-    Conversion::of(&["--tempo", url, "--query", traceql, "--window", WINDOW])
+    Conversion::new(&["--tempo", url, "--query", traceql, "--window", WINDOW])
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn recorded_errors_of_a_search_are_shown_in_the_words_of_tempo() {
             "invalid TraceQL query: parse error at line 1, col 10",
         ]);
     let window = "2026-01-01T00:00:00Z..2026-11-27T19:13:41Z";
-    Conversion::of(&[
+    Conversion::new(&[
         "--tempo",
         &url,
         "--query",
@@ -114,10 +114,10 @@ fn recorded_errors_of_a_search_are_shown_in_the_words_of_tempo() {
 #[test]
 fn recorded_trace_is_the_same_by_both_versions_of_the_interface() {
     for tempo in [RecordedTempo::start(), RecordedTempo::start_with_first_version()] {
-        let trace = Conversion::of(&["--tempo", &tempo.url(), "--trace-id", STEP_7]);
+        let trace = Conversion::new(&["--tempo", &tempo.url(), "--trace-id", STEP_7]);
         trace.items().assert_same(&step_7());
         let unknown = "1234567890abcdef1234567890abcdef";
-        let both = Conversion::of(&[
+        let both = Conversion::new(&[
             "--tempo",
             &tempo.url(),
             "--trace-id",
@@ -156,7 +156,7 @@ fn converted(name: &str, extension: &str) -> (Finished, Items) {
 fn recorded_trace_that_tempo_cut_looks_complete() {
     assert_eq!(recorded_tempo_answer("push_trace_too_large")["status"], 200);
     let tempo = RecordedTempo::start();
-    let cut = Conversion::of(&["--tempo", &tempo.url(), "--trace-id", CUT]);
+    let cut = Conversion::new(&["--tempo", &tempo.url(), "--trace-id", CUT]);
     let items = cut.items();
     assert_eq!(items.len(), 4, "of the thirty spans that were sent");
     let (finished, from_file) = converted("trace_v2_cut_json", "json");

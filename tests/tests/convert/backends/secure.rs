@@ -76,13 +76,13 @@ fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
         (&authority, &foreign, "--client-certificate"),
     ] {
         let asked = [&[store, &url, "--ca", path(ca)], who, what].concat();
-        Conversion::of(&asked)
+        Conversion::new(&asked)
             .run("out.jsonl")
             .expect_code(1)
             .expect_words(&["cannot reach", words]);
     }
     let asked = [&[store, &url, "--ca", path(&authority)], &own[..], what].concat();
-    Conversion::of(&asked).items()
+    Conversion::new(&asked).items()
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn store_requests_use_the_configured_ca_client_certificate_and_token() {
                 arguments.extend(["--client-certificate", path(&certificate)]);
                 arguments.extend(["--client-key", path(&key)]);
             }
-            let conversion = Conversion::of(&arguments);
+            let conversion = Conversion::new(&arguments);
             conversion.run("out.jsonl").expect_code(0);
             assert!(exists(&conversion.path("out.jsonl")), "{store}");
         }
@@ -159,7 +159,7 @@ fn tls_failures_of_store_requests_are_reported_with_the_fix() {
         (plain, vec!["--ca", ca], "http://"),
     ] {
         let arguments = [&["--tempo", &url, "--trace-id", ID], &more[..]].concat();
-        let printed = problems(&Conversion::of(&arguments).run("out.jsonl").expect_code(1));
+        let printed = problems(&Conversion::new(&arguments).run("out.jsonl").expect_code(1));
         assert!(
             printed.contains("cannot reach") && printed.contains(words),
             "{printed}"
@@ -172,7 +172,7 @@ fn tls_failures_of_store_requests_are_reported_with_the_fix() {
     ] {
         let url = open.url();
         let arguments = [&["--tempo", &url, "--trace-id", ID], &more[..]].concat();
-        Conversion::of(&arguments)
+        Conversion::new(&arguments)
             .run("out.jsonl")
             .expect_code(2)
             .expect_words(&[words]);

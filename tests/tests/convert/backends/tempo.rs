@@ -24,11 +24,11 @@ fn every_step_found_by_a_tempo_query_is_fetched_with_exact_timestamps() {
     let steps = Steps::new("trainer", 12);
     let tempo = some_or_return!(tempo_with(&steps, 12));
     let url = tempo.url();
-    let all = Conversion::of(&["--tempo", &url, "--query", ALL]);
+    let all = Conversion::new(&["--tempo", &url, "--query", ALL]);
     all.items().assert_same(&steps.items());
 
     let two = "{ name = \"train.step\" && span.train.step >= 3 && span.train.step < 5 }";
-    let two = Conversion::of(&[
+    let two = Conversion::new(&[
         "--tempo",
         &url,
         "--query",
@@ -71,11 +71,11 @@ fn traces_are_fetched_by_id_and_a_missing_one_is_reported() {
     let tempo = some_or_return!(tempo_with(&steps, 3));
     let url = tempo.url();
     let ids = [trace_id(0), trace_id(2)].join(",");
-    let two = Conversion::of(&["--tempo", &url, "--trace-id", &ids]);
+    let two = Conversion::new(&["--tempo", &url, "--trace-id", &ids]);
     assert_eq!(two.items().len() as u64, 2 * RANKS * SPANS);
 
     let short = trace_id(0).trim_start_matches('0').to_owned();
-    let some = Conversion::of(&["--tempo", &url, "--trace-id", &short, "--trace-id", "abc"]);
+    let some = Conversion::new(&["--tempo", &url, "--trace-id", &short, "--trace-id", "abc"]);
     let finished = some.run("some.jsonl").expect_code(1);
     assert!(problems(&finished).contains(&format!("there is no trace {:0>32}", "abc")));
     assert_eq!(finished.summary()["messages"], 1);
@@ -86,7 +86,7 @@ fn traces_excluded_by_a_limit_or_window_are_reported() {
     let steps = Steps::new("trainer", 6);
     let tempo = some_or_return!(tempo_with(&steps, 6));
     let url = tempo.url();
-    let some = Conversion::of(&["--tempo", &url, "--query", ALL, "--limit", "4"]);
+    let some = Conversion::new(&["--tempo", &url, "--query", ALL, "--limit", "4"]);
     let finished = some.run("some.jsonl").expect_code(1);
     assert!(
         problems(&finished).contains("more traces than the 4"),
@@ -94,7 +94,7 @@ fn traces_excluded_by_a_limit_or_window_are_reported() {
         problems(&finished)
     );
     let before = "2026-01-01T00:00:00Z..2026-01-01T01:00:00Z";
-    let none = Conversion::of(&["--tempo", &url, "--query", ALL, "--window", before]);
+    let none = Conversion::new(&["--tempo", &url, "--query", ALL, "--window", before]);
     let finished = none.run("none.jsonl").expect_code(1);
     let printed = problems(&finished);
     assert!(
@@ -113,7 +113,7 @@ fn late_traces_that_only_the_complete_window_returns_are_fetched() {
     tempo.push(&late.otlp());
     wait_until("Tempo returns a full answer", || tempo.search(ALL).len() >= PAGE);
     let url = tempo.url();
-    let found = Conversion::of(&["--tempo", &url, "--query", ALL, "--limit", "10000"]);
+    let found = Conversion::new(&["--tempo", &url, "--query", ALL, "--limit", "10000"]);
     let finished = found.run("late.jsonl");
     let traces = finished.summary()["messages"]
         .as_u64()
@@ -132,7 +132,7 @@ fn invalid_traceql_query_reports_the_error_of_tempo() {
     let program = some_or_return!(Tempo::program());
     let tempo = Tempo::start(&program);
     let url = tempo.url();
-    Conversion::of(&["--tempo", &url, "--query", "{ name = "])
+    Conversion::new(&["--tempo", &url, "--query", "{ name = "])
         .run("out.jsonl")
         .expect_code(1)
         .expect_words(&["400 Bad Request", "invalid TraceQL query"]);
@@ -147,10 +147,10 @@ fn tenant_sees_only_its_own_traces() {
     wait_until("Tempo has the last step", || tempo.trace(&trace_id(1)).is_some());
     let url = tempo.url();
     let ids = [trace_id(0), trace_id(1)].join(",");
-    Conversion::of(&["--tempo", &url, "--trace-id", &ids, "--tenant", "team-a"])
+    Conversion::new(&["--tempo", &url, "--trace-id", &ids, "--tenant", "team-a"])
         .items()
         .assert_same(&steps.items());
-    Conversion::of(&[
+    Conversion::new(&[
         "--tempo",
         &url,
         "--trace-id",
@@ -160,10 +160,10 @@ fn tenant_sees_only_its_own_traces() {
     ])
     .items()
     .assert_same(&steps.items());
-    let other = Conversion::of(&["--tempo", &url, "--trace-id", &ids, "--tenant", "team-b"]);
+    let other = Conversion::new(&["--tempo", &url, "--trace-id", &ids, "--tenant", "team-b"]);
     let finished = other.run("out.jsonl").expect_code(1);
     assert_eq!(finished.summary()["inputs"][0]["lost"], 2);
-    let nobody = Conversion::of(&["--tempo", &url, "--trace-id", &ids]);
+    let nobody = Conversion::new(&["--tempo", &url, "--trace-id", &ids]);
     let finished = nobody.run("out.jsonl").expect_code(1);
     assert!(
         problems(&finished).contains("--tenant"),

@@ -99,7 +99,7 @@ pub(crate) struct Conversion {
 }
 
 impl Conversion {
-    pub(crate) fn of(arguments: &[&str]) -> Self {
+    pub(crate) fn new(arguments: &[&str]) -> Self {
         Self {
             folder: Folder::new(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
@@ -124,7 +124,7 @@ impl Conversion {
             command.env_remove(name).env_remove(name.to_lowercase());
         }
         command.envs(variables.iter().copied());
-        Finished::of(&mut command)
+        Finished::run(&mut command)
     }
 
     /// Returns the items of a conversion to OTLP, which must succeed.

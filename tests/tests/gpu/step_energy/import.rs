@@ -23,7 +23,7 @@ fn import_computes_step_energy_from_recorded_gpu_readings() {
         end += u64::from(millis) * 1_000_000;
         writer.append(&record(step, end, f64::from(millis)));
     }
-    Import::of(&log).to(&plain).run().expect_code(0);
+    Import::new(&log).to(&plain).run().expect_code(0);
     let known = steps(&messages(&plain));
     assert_eq!(known.len(), 8);
 
@@ -40,7 +40,7 @@ fn import_computes_step_energy_from_recorded_gpu_readings() {
         at += 1_000_000_000;
     }
     let readings = folder.file("gpu.jsonl", lines);
-    Import::of(&log)
+    Import::new(&log)
         .arg("--gpu-readings")
         .arg(readings)
         .to(&out)
@@ -54,7 +54,7 @@ fn import_computes_step_energy_from_recorded_gpu_readings() {
         assert!((reported - WATTS * secs).abs() < 1e-6, "{reported} J in {secs} s");
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("host"));
     }
-    Import::of(&log)
+    Import::new(&log)
         .arg("--gpu-readings")
         .arg(&plain)
         .to(&out)

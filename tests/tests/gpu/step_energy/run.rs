@@ -36,7 +36,7 @@ fn run_reports_the_step_energy_of_the_gpus_of_its_trainer() {
         .arg(&out)
         .args(["--", "python3", "-c", TRAINER])
         .envs([("TZ", "UTC"), ("PYTHONWARNINGS", "ignore")]);
-    Finished::of(&mut command).expect_code(0);
+    Finished::run(&mut command).expect_code(0);
     let sent = messages(&out);
     let steps = steps(&sent);
     assert_eq!(steps.len(), 10);

@@ -12,7 +12,7 @@ use pulsetrain_gpu::{
 };
 use pulsetrain_otlp::{
     Signal, UnixNanos,
-    write::{Envelope, SpanParts, SpansWriter, Value as Written},
+    write::{AttributeValue as Written, Envelope, SpanParts, SpansWriter},
 };
 use pulsetrain_pipeline::{Batch, CancellationToken, Pipeline, run_sources};
 use pulsetrain_semconv::{attribute, span};

@@ -30,7 +30,7 @@ fn agent(file: &str, folder: &Folder) -> Command {
 /// Returns the items of an import of the same log.
 fn imported(folder: &Folder) -> Items {
     let file = folder.path("imported.jsonl");
-    Import::of(log()).to(&file).run().expect_code(0);
+    Import::new(log()).to(&file).run().expect_code(0);
     Items::read(&file)
 }
 
@@ -41,7 +41,7 @@ fn the_agent_accepts_every_file() {
         let mut check = command(["agent", "--check", "--config"]);
         check.env("TOKEN_FILE", folder.file("token", "secret\n"));
         check.env("GATEWAY_CA", certificates.authority());
-        Finished::of(check.arg(config("pulsetrain").join(file))).expect_code(0);
+        Finished::run(check.arg(config("pulsetrain").join(file))).expect_code(0);
     }
 }
 

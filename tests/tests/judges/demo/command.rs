@@ -13,7 +13,7 @@ use crate::demo::world::{Counts, demo, run};
 
 /// Runs a demo with text output in a folder of its own.
 fn for_people(folder: &Folder, arguments: &[&str]) -> Finished {
-    Finished::of(command(["demo"]).args(arguments).current_dir(folder.root()))
+    Finished::run(command(["demo"]).args(arguments).current_dir(folder.root()))
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn history_is_written_with_past_timestamps() {
     let file = folder.path("demo.jsonl");
     let past = ["--history", "10m", "--steps", "260", "--ranks", "2"];
     let mut demo = command(["demo", "--json", "--to"]);
-    let finished = Finished::of(demo.arg(&file).args(past)).expect_code(0);
+    let finished = Finished::run(demo.arg(&file).args(past)).expect_code(0);
     let summary = finished.summary();
     assert_eq!(summary["steps"], 260);
     let steps = steps(&Items::read(&file));

@@ -14,7 +14,7 @@ pub(crate) fn demo<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> C
 
 /// Runs such a demo until it exits.
 pub(crate) fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Finished {
-    Finished::of(&mut demo(arguments))
+    Finished::run(&mut demo(arguments))
 }
 
 /// The counts of a demo: its own items and the derived ones.

@@ -94,7 +94,7 @@ fn alerts_are_silent_on_a_healthy_day_and_follow_the_faults_of_the_demo() {
     for (scenario, finished) in scenarios.iter().zip(&finished) {
         for alert in rules.alerts() {
             let expected = scenario.alerts.iter().any(|expected| expected.name == alert.name);
-            let firing = Firing::of(alert, &prometheus, finished);
+            let firing = Firing::new(alert, &prometheus, finished);
             wrong.extend(
                 firing
                     .wrong(alert, scenario, finished, expected)
@@ -243,7 +243,7 @@ struct Firing {
 }
 
 impl Firing {
-    fn of(alert: &Alert, prometheus: &Prometheus, finished: &Finished) -> Self {
+    fn new(alert: &Alert, prometheus: &Prometheus, finished: &Finished) -> Self {
         let (start, end) = (finished.start, finished.end + 4_000);
         let series = prometheus.range(
             &alert.expr,

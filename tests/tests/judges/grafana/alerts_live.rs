@@ -105,7 +105,7 @@ fn alerts_with_a_fault_reach_alertmanager_and_resolve() {
     let alerts = all.alerts();
     let (silent, lasting): (Vec<&str>, Vec<&str>) = missing
         .iter()
-        .partition(|name| of(&alerts, name, "firing").next().is_none());
+        .partition(|name| alerts_named(&alerts, name, "firing").next().is_none());
     assert!(
         missing.is_empty(),
         "not firing: {silent:?}; not resolved: {lasting:?}"
@@ -116,7 +116,7 @@ fn alerts_with_a_fault_reach_alertmanager_and_resolve() {
         "{CONSEQUENCE} is not silenced while {CAUSE} fires"
     );
     wait_until("the end of the jobs is an alert", || {
-        of(&all.alerts(), AT_THE_END, "firing").next().is_some()
+        alerts_named(&all.alerts(), AT_THE_END, "firing").next().is_some()
     });
 }
 
@@ -204,7 +204,7 @@ impl Notified {
 }
 
 /// Returns the notified alerts with a name, a status and a link to their runbook.
-fn of<'a>(alerts: &'a [Value], name: &'a str, status: &'a str) -> impl Iterator<Item = &'a Value> {
+fn alerts_named<'a>(alerts: &'a [Value], name: &'a str, status: &'a str) -> impl Iterator<Item = &'a Value> {
     alerts.iter().filter(move |alert| {
         let runbook = alert["annotations"]["runbook_url"].as_str().unwrap_or_default();
         alert["labels"]["alertname"] == name
@@ -220,8 +220,8 @@ fn label(labels: &Value, name: &str) -> String {
 
 /// Returns whether an alert that fired has resolved, with the same labels.
 fn has_resolved(alerts: &[Value], name: &str) -> bool {
-    of(alerts, name, "firing")
-        .any(|fired| of(alerts, name, "resolved").any(|alert| alert["labels"] == fired["labels"]))
+    alerts_named(alerts, name, "firing")
+        .any(|fired| alerts_named(alerts, name, "resolved").any(|alert| alert["labels"] == fired["labels"]))
 }
 
 /// Checks that no alert flaps.

@@ -16,7 +16,7 @@ fn converting_a_log_suggests_import_and_keeps_the_output_file() {
             "run.om" => format!("openmetrics:{}", output.display()),
             _ => output.display().to_string(),
         };
-        let convert = || Finished::of(command(["convert"]).arg(&run.log).arg("-o").arg(&target));
+        let convert = || Finished::run(command(["convert"]).arg(&run.log).arg("-o").arg(&target));
         let import = format!("pulsetrain import {} --to", run.log.display());
         convert()
             .expect_code(1)
@@ -41,7 +41,7 @@ fn openmetrics_of_otlp_equals_openmetrics_of_its_log() {
     let run = Run::finished(&folder);
     let [otlp, imported, converted] =
         ["run.jsonl", "imported.om", "converted.om"].map(|name| folder.path(name));
-    Import::of(&run.log)
+    Import::new(&run.log)
         .to(&otlp)
         .to(format!("openmetrics:{}", imported.display()))
         .run()

@@ -13,7 +13,7 @@ fn every_loss_has_its_own_timestamp_in_promtool_blocks() {
     let run = Run::finished(&folder);
     let file = folder.path("run.om");
     let target = format!("openmetrics:{}", file.display());
-    Import::of(&run.log).to(target).run().expect_code(0);
+    Import::new(&run.log).to(target).run().expect_code(0);
 
     let data = folder.path("data");
     let made = promtool(

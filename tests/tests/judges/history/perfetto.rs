@@ -18,7 +18,7 @@ fn trace_of_a_log_equals_the_trace_of_its_otlp() {
         "converted.pftrace",
     ]
     .map(|name| folder.path(name));
-    Import::of(&run.log)
+    Import::new(&run.log)
         .to(&otlp)
         .to(&direct)
         .to(&gzip)
@@ -42,7 +42,7 @@ fn trace_contains_only_the_selected_signals() {
     let folder = Folder::new();
     let run = Run::finished(&folder);
     let [spans, back] = ["spans.pftrace", "back.jsonl"].map(|name| folder.path(name));
-    Import::of(&run.log)
+    Import::new(&run.log)
         .to(format!("traces={}", spans.display()))
         .run()
         .expect_code(0);

@@ -96,7 +96,7 @@ fn doctor_finds_a_scrape_that_does_not_honor_labels() {
 
 /// Returns the level of the finding of `doctor` for a Prometheus, and the finding.
 fn doctor(url: &str) -> [String; 2] {
-    let finished = Finished::of(&mut command(["doctor", "--json", "--prometheus", url]));
+    let finished = Finished::run(&mut command(["doctor", "--json", "--prometheus", url]));
     let answer: Value = serde_json::from_str(&finished.stdout).expect("doctor prints JSON");
     let place = format!("Prometheus {url}");
     let findings = answer["findings"].as_array().expect("doctor lists findings");

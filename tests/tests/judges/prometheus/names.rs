@@ -10,7 +10,7 @@ use std::{
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{Attribute, Envelope, HistogramParts, MetricsWriter, PointParts, Value as OtlpValue},
+    write::{Attribute, AttributeValue as OtlpValue, Envelope, HistogramParts, MetricsWriter, PointParts},
 };
 use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric, prometheus_label};
 use pulsetrain_tests::{

@@ -88,7 +88,7 @@ fn invalid_resource_attributes_variable_is_reported_and_the_trainer_runs() {
         run.arg(folder.path("sent.jsonl"))
             .env("OTEL_RESOURCE_ATTRIBUTES", odd)
             .args(["--", "echo", "trains"]);
-        let finished = Finished::of(&mut run).expect_code(0);
+        let finished = Finished::run(&mut run).expect_code(0);
         assert_eq!(finished.stdout, "trains\n");
         finished.expect_words(&[
             "continues without it: OTEL_RESOURCE_ATTRIBUTES",

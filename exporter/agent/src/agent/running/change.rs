@@ -49,7 +49,7 @@ impl Running {
             self.start_gpus();
         }
         self.apply_own_sections(&old, &new).await;
-        self.note_readiness();
+        self.record_readiness();
     }
 
     /// Removes, replaces and adds sinks in one step: each batch of a source that moves from one sink to another reaches
@@ -105,7 +105,7 @@ impl Running {
                 self.unopened.insert(name, Some(why));
             }
         }
-        self.note_readiness();
+        self.record_readiness();
     }
 
     /// Starts the sources that are not started yet, such as a receiver whose port was not free.
@@ -119,7 +119,7 @@ impl Running {
                 self.unopened_sources.insert(name, Some(why));
             }
         }
-        self.note_readiness();
+        self.record_readiness();
     }
 
     /// Applies changes of the agent's own sections, as far as that is possible without a restart.
@@ -148,7 +148,7 @@ impl Running {
     }
 
     /// Updates the state of the parts for `/readyz` and `/status`.
-    pub(super) fn note_readiness(&self) {
+    pub(super) fn record_readiness(&self) {
         let open = self.sources.keys().map(|name| (name.clone(), None));
         let unopened = self.unopened_sources.iter();
         let waiting = |why: &Option<Problem>| match why {

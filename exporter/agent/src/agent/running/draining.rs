@@ -41,7 +41,7 @@ impl DrainingSinks {
     /// Waits until a sink has ended, and reports its losses; stays pending without one.
     pub(super) async fn next(&mut self) {
         match self.tasks.join_next().await {
-            Some(ended) => self.note(ended.ok()),
+            Some(ended) => self.record(ended.ok()),
             None => std::future::pending().await,
         }
     }
@@ -49,13 +49,13 @@ impl DrainingSinks {
     /// Waits for all sinks, and returns whether one had losses.
     pub(super) async fn finish(mut self) -> bool {
         while let Some(ended) = self.tasks.join_next().await {
-            self.note(ended.ok());
+            self.record(ended.ok());
         }
         self.has_lost
     }
 
     /// Records the end of a sink. A task that panicked has no report, so its sink counts as having losses.
-    fn note(&mut self, ended: Option<(SinkReport, bool)>) {
+    fn record(&mut self, ended: Option<(SinkReport, bool)>) {
         let (has_lost, is_exclusive) = ended.map_or((true, true), |(ended, is_exclusive)| {
             (report(&ended), is_exclusive)
         });

@@ -70,7 +70,7 @@ impl Running {
         let in_memory = task_config.queue.max_bytes;
         let limit = (task_config.disk.as_ref()).map_or(in_memory, |disk| disk.config().max_bytes as usize);
         if let Some(telemetry) = &self.telemetry {
-            telemetry.note_queue_limit(queue, limit);
+            telemetry.record_queue_limit(queue, limit);
         }
         task_config
     }

@@ -21,8 +21,8 @@ use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
     write::{
-        Attribute, Envelope, ExponentialBuckets, ExponentialParts, HistogramParts, MetricsWriter, PointParts,
-        Value,
+        Attribute, AttributeValue, Envelope, ExponentialBuckets, ExponentialParts, HistogramParts,
+        MetricsWriter, PointParts,
     },
 };
 use pulsetrain_pipeline::{Batch, Ingress, clock};
@@ -46,7 +46,7 @@ pub(super) struct IngressExporter {
 
 impl IngressExporter {
     /// Returns an exporter with this service and these attributes in its resource.
-    pub(super) fn of(resource: &Resource) -> Self {
+    pub(super) fn new(resource: &Resource) -> Self {
         Self {
             envelope: Arc::new(envelope(resource)),
             ingress: Arc::default(),
@@ -104,12 +104,15 @@ fn envelope((service, attributes): &Resource) -> Envelope {
     let machine = machine.nodename().to_string_lossy();
     let service = service.as_deref().unwrap_or(SERVICE);
     let mut resource = vec![
-        (attribute::SERVICE_NAME.name, Value::Text(service)),
-        (attribute::SERVICE_INSTANCE_ID.name, Value::Text(&machine)),
+        (attribute::SERVICE_NAME.name, AttributeValue::Text(service)),
+        (
+            attribute::SERVICE_INSTANCE_ID.name,
+            AttributeValue::Text(&machine),
+        ),
     ];
     for (key, value) in attributes {
         resource.retain(|(name, _)| name != key);
-        resource.push((key, Value::Text(value)));
+        resource.push((key, AttributeValue::Text(value)));
     }
     Envelope::new(&resource, SERVICE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
 }
@@ -221,7 +224,7 @@ fn with_attributes<'a>(attributes: impl Iterator<Item = &'a KeyValue>, write: im
         .filter_map(|attribute| {
             let definition = attribute::find(attribute.key.as_str())?;
             match &attribute.value {
-                SdkValue::String(text) => Some((definition, Value::Text(text.as_str()))),
+                SdkValue::String(text) => Some((definition, AttributeValue::Text(text.as_str()))),
                 _ => None,
             }
         })

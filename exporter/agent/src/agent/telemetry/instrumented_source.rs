@@ -35,7 +35,7 @@ impl SourceGauges {
         read(&self.last_unix_nanos)
     }
 
-    fn note(&self, batch: &Batch) {
+    fn record(&self, batch: &Batch) {
         let newest = newest(batch).unwrap_or_default();
         let before = self.newest_unix_nanos.fetch_max(newest.0, Ordering::Relaxed);
         let newest = newest.max(UnixNanos(before));
@@ -63,7 +63,7 @@ pub(super) fn ingress(
 /// Returns a callback that updates the gauges without counting.
 #[cfg(test)]
 pub(super) fn noting(gauges: Arc<SourceGauges>) -> impl Fn(&Batch) {
-    move |batch| gauges.note(batch)
+    move |batch| gauges.record(batch)
 }
 
 /// Returns a callback that counts the batches.
@@ -82,6 +82,6 @@ pub(super) fn watch(
         if let Some(place) = Signal::ALL.iter().position(|signal| *signal == batch.signal()) {
             accepted.add(u64::from(batch.items()), &attributes[place]);
         }
-        gauges.note(batch);
+        gauges.record(batch);
     }
 }

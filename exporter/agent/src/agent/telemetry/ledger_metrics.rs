@@ -59,7 +59,7 @@ impl LedgerMetrics {
     }
 
     /// Sets the reported limit of the queue of a sink.
-    pub(super) fn note_queue_limit(&mut self, queue: &str, bytes: usize) {
+    pub(super) fn record_queue_limit(&mut self, queue: &str, bytes: usize) {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         self.queue_limits.insert(queue.to_owned(), bytes);
     }

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use pulsetrain_otlp::{UnixNanos, write::Value};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue};
 use pulsetrain_pipeline::SinkCounts;
 use pulsetrain_record::{SeriesLimits, SeriesWriter};
 use pulsetrain_semconv::{Attribute, Metric, attribute, metric};
@@ -112,7 +112,7 @@ impl Levels {
         for ((series, subject), value) in &self.now {
             let attribute = series
                 .attribute()
-                .map(|attribute| (attribute, Value::Text(subject)));
+                .map(|attribute| (attribute, AttributeValue::Text(subject)));
             // Every value of a gauge is written.
             let _ = writer.record(series.metric(), time, *value, attribute.as_slice());
         }

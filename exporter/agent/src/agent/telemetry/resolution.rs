@@ -11,7 +11,7 @@ const FINEST_SCALE: i8 = 8;
 /// Selects exponential buckets for durations: a delivery takes microseconds to the page, and up to a minute to a
 /// Collector that is down. Exponential buckets cover both with an error of a few percent. The duration of a reading keeps
 /// its bounds, because sources write that metric too.
-pub(super) fn of(instrument: &Instrument) -> Option<Stream> {
+pub(super) fn view_for(instrument: &Instrument) -> Option<Stream> {
     if instrument.name() != metric::PULSETRAIN_EXPORT_DURATION.name {
         return None;
     }

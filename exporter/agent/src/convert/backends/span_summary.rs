@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
     Signal, UnixNanos, WireError,
     view::{AnyValue, Message, Resource},
     walk,
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
 };
 use pulsetrain_semconv::attribute;
 
@@ -25,19 +25,19 @@ pub(in crate::convert) struct SpanSummary {
 
 impl SpanSummary {
     /// Records the contents of a message. Invalid messages are ignored here, because other code reports them.
-    pub(in crate::convert) fn note(&mut self, signal: Signal, bytes: &[u8]) {
+    pub(in crate::convert) fn record(&mut self, signal: Signal, bytes: &[u8]) {
         if signal == Signal::Traces {
-            let _ = self.note_spans(bytes);
+            let _ = self.observe_spans(bytes);
         }
     }
 
-    fn note_spans(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+    fn observe_spans(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         for resource in walk::spans(bytes) {
             let resource = resource?;
-            self.note_resource(resource.bytes)?;
+            self.observe_resource(resource.bytes)?;
             for span in resource.items() {
                 let span = span?;
-                self.note_time(
+                self.observe_time(
                     UnixNanos(span.start_time_unix_nano),
                     UnixNanos(span.end_time_unix_nano),
                 );
@@ -46,7 +46,7 @@ impl SpanSummary {
         Ok(())
     }
 
-    fn note_time(&mut self, start: UnixNanos, end: UnixNanos) {
+    fn observe_time(&mut self, start: UnixNanos, end: UnixNanos) {
         if !start.is_known() {
             return;
         }
@@ -56,10 +56,10 @@ impl SpanSummary {
         window.end = window.end.max(end);
     }
 
-    fn note_resource(&mut self, resource_spans: &[u8]) -> Result<(), WireError> {
+    fn observe_resource(&mut self, resource_spans: &[u8]) -> Result<(), WireError> {
         for field in Reader::new(resource_spans) {
             let field = field?;
-            let Value::Bytes(resource) = field.value else {
+            let WireValue::Bytes(resource) = field.value else {
                 continue;
             };
             if field.number != 1 || self.resources.contains_key(resource) {

@@ -120,7 +120,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn of((entries, answers): (&str, &str)) -> Self {
+    fn parse((entries, answers): (&str, &str)) -> Self {
         Self {
             ours: account(entries).totals().collect(),
             theirs: serde_json::from_str(answers).expect("the answers"),
@@ -157,7 +157,7 @@ fn assert_near(name: &str, ours: f64, theirs: f64) {
 
 #[test]
 fn goodput_of_a_restarted_job_matches_the_google_library() {
-    let answers = Answers::of(job!("restart"));
+    let answers = Answers::parse(job!("restart"));
     for (used_for, cause) in SAME {
         answers.assert_equal(used_for, cause);
     }
@@ -174,7 +174,7 @@ fn goodput_of_a_restarted_job_matches_the_google_library() {
 #[test]
 fn goodput_of_the_maxtext_run_matches_google_except_program_startup() {
     let job = job!("maxtext");
-    let answers = Answers::of(job);
+    let answers = Answers::parse(job);
     for (used_for, cause) in SAME {
         if used_for != Use::ProgramStartup {
             answers.assert_equal(used_for, cause);

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use super::super::{
     UnixNanos,
     sample::median,
-    verdict::{Board, Kind, Span, Subject},
+    verdict::{Board, Span, Subject, VerdictKind},
 };
 
 const SLOW: f64 = 4.0;
@@ -56,12 +56,12 @@ impl SlowCheckpoint {
         if secs > SLOW * usual && secs > usual + MIN_EXCESS_SECS {
             // Another rank of a save that has its verdict already, which may have ended.
             if !std::mem::replace(&mut save.is_slow, true) {
-                board.open(Kind::CheckpointSlow, Subject::Run, end, || {
+                board.open(VerdictKind::CheckpointSlow, Subject::Run, end, || {
                     reason(step, secs, usual)
                 });
             }
         } else if save.longest <= SLOW * usual {
-            board.resolve(Kind::CheckpointSlow, &Subject::Run, end);
+            board.resolve(VerdictKind::CheckpointSlow, &Subject::Run, end);
         }
     }
 

@@ -21,7 +21,7 @@ use pulsetrain_run::{Increase, IncreaseKind, SeriesPoint, SeriesTracker};
 use super::super::{
     UnixNanos,
     sample::{Samples, median},
-    verdict::{Board, Kind, Span, Subject},
+    verdict::{Board, Span, Subject, VerdictKind},
 };
 use super::StallKind;
 
@@ -54,7 +54,11 @@ const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
 /// The maximum number of readings in the throttle window: 60 s at 10 readings a second.
 const MAX_THROTTLE_READINGS: usize = 640;
 
-const OF_A_GPU: [Kind; 3] = [Kind::GpuThrottled, Kind::GpuXid, Kind::GpuLost];
+const OF_A_GPU: [VerdictKind; 3] = [
+    VerdictKind::GpuThrottled,
+    VerdictKind::GpuXid,
+    VerdictKind::GpuLost,
+];
 
 /// A reading of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,21 +155,21 @@ impl GpuVerdicts {
                     gpu.usual_power.push(watts);
                 }
             }
-            GpuReading::Throttling(reason, holds) => gpu.note_flag(reason, time, holds),
+            GpuReading::Throttling(reason, holds) => gpu.observe_flag(reason, time, holds),
             GpuReading::ThrottleTime(reason, secs) => gpu.record_throttle_time(reason, time, &secs),
             GpuReading::Xids(code, count) => gpu.record_xids(code, time, &count),
             GpuReading::Lost(true) => {
                 gpu.is_lost = true;
                 gpu.pending_xid = None;
                 let rank = gpu.rank;
-                board.open(Kind::GpuLost, Subject::Gpu(Arc::clone(id)), time, || {
+                board.open(VerdictKind::GpuLost, Subject::Gpu(Arc::clone(id)), time, || {
                     let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
                     format!("GPU {id}{of_rank} no longer answers the driver; it needs a reset or a restart of its host.")
                 });
             }
             GpuReading::Lost(false) => {
                 gpu.is_lost = false;
-                board.resolve(Kind::GpuLost, &Subject::Gpu(Arc::clone(id)), time);
+                board.resolve(VerdictKind::GpuLost, &Subject::Gpu(Arc::clone(id)), time);
             }
         }
         true
@@ -182,11 +186,13 @@ impl GpuVerdicts {
                 && now >= time.saturating_add(XID_WAIT)
             {
                 gpu.pending_xid = None;
-                board.open(Kind::GpuXid, subject(), time, || xid_reason(id, gpu.rank, code));
+                board.open(VerdictKind::GpuXid, subject(), time, || {
+                    xid_reason(id, gpu.rank, code)
+                });
             }
             if gpu.last_xid.0 > 0 && now >= gpu.last_xid.saturating_add(XID_QUIET) {
                 gpu.last_xid = UnixNanos::default();
-                board.resolve(Kind::GpuXid, &subject(), now);
+                board.resolve(VerdictKind::GpuXid, &subject(), now);
             }
         }
     }
@@ -212,7 +218,7 @@ impl GpuVerdicts {
     pub(crate) fn finish(&mut self, board: &mut Board) {
         for (id, gpu) in &mut self.gpus {
             if let Some((time, code)) = gpu.pending_xid.take() {
-                board.open(Kind::GpuXid, Subject::Gpu(Arc::clone(id)), time, || {
+                board.open(VerdictKind::GpuXid, Subject::Gpu(Arc::clone(id)), time, || {
                     xid_reason(id, gpu.rank, code)
                 });
             }
@@ -263,7 +269,7 @@ impl Gpu {
         }
     }
 
-    fn note_flag(&mut self, reason: &str, time: UnixNanos, holds: bool) {
+    fn observe_flag(&mut self, reason: &str, time: UnixNanos, holds: bool) {
         let since = self.throttling.remove(reason);
         if holds {
             self.throttling.insert(reason.into(), time);
@@ -298,17 +304,22 @@ impl Gpu {
         let secs = self.throttled_secs();
         if secs >= THROTTLED_SECS {
             let (rank, reason) = (self.rank, self.throttling.keys().next());
-            board.open(Kind::GpuThrottled, Subject::Gpu(Arc::clone(id)), now, || {
-                let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
-                let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-                format!(
-                    "The clocks of GPU {id}{of_rank} were throttled{reason} for {} of the last {}.",
-                    Span(secs.min(WINDOW_SECS)),
-                    Span(WINDOW_SECS)
-                )
-            });
+            board.open(
+                VerdictKind::GpuThrottled,
+                Subject::Gpu(Arc::clone(id)),
+                now,
+                || {
+                    let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
+                    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+                    format!(
+                        "The clocks of GPU {id}{of_rank} were throttled{reason} for {} of the last {}.",
+                        Span(secs.min(WINDOW_SECS)),
+                        Span(WINDOW_SECS)
+                    )
+                },
+            );
         } else if secs < FREE_SECS {
-            board.resolve(Kind::GpuThrottled, &Subject::Gpu(Arc::clone(id)), now);
+            board.resolve(VerdictKind::GpuThrottled, &Subject::Gpu(Arc::clone(id)), now);
         }
     }
 
@@ -370,7 +381,7 @@ mod tests {
             self.gpus.on_time(time, &mut self.board);
         }
 
-        fn changes(&mut self) -> Vec<(Kind, bool, u64)> {
+        fn changes(&mut self) -> Vec<(VerdictKind, bool, u64)> {
             self.board
                 .map_changes(|change| (change.kind, change.is_open, change.time.0 / SECOND))
         }
@@ -409,7 +420,7 @@ mod tests {
             world.read(secs, GpuReading::Utilization(1.0));
             assert_eq!(world.gpus.is_throttling(3), (51..141).contains(&secs), "{secs}");
         }
-        assert_eq!(world.changes(), Kind::GpuThrottled.lasts(60, 141));
+        assert_eq!(world.changes(), VerdictKind::GpuThrottled.lasts(60, 141));
     }
 
     #[test]
@@ -420,7 +431,7 @@ mod tests {
             world.read(secs, GpuReading::ThrottleTime("thermal_cap", time));
         }
         world.gpus.on_time(UnixNanos(200 * SECOND), &mut world.board);
-        assert_eq!(world.changes(), Kind::GpuThrottled.lasts(10, 200));
+        assert_eq!(world.changes(), VerdictKind::GpuThrottled.lasts(10, 200));
     }
 
     #[test]
@@ -432,13 +443,13 @@ mod tests {
                 world.read(secs, GpuReading::Xids(code, count));
             }
         }
-        assert_eq!(world.changes(), Kind::GpuXid.lasts(10, 310));
+        assert_eq!(world.changes(), VerdictKind::GpuXid.lasts(10, 310));
         world.read(500, GpuReading::Xids(79, total(0.0)));
         world.read(501, GpuReading::Xids(79, total(1.0)));
         world.read(502, GpuReading::Lost(true));
         world.read(600, GpuReading::Lost(true));
         world.read(601, GpuReading::Lost(false));
-        assert_eq!(world.changes(), Kind::GpuLost.lasts(502, 601));
+        assert_eq!(world.changes(), VerdictKind::GpuLost.lasts(502, 601));
     }
 
     #[test]
@@ -473,9 +484,9 @@ mod tests {
         assert_eq!(
             world.changes(),
             [
-                (Kind::GpuXid, true, 10),
-                (Kind::GpuThrottled, true, 60),
-                (Kind::GpuThrottled, false, 141)
+                (VerdictKind::GpuXid, true, 10),
+                (VerdictKind::GpuThrottled, true, 60),
+                (VerdictKind::GpuThrottled, false, 141)
             ]
         );
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::super::{
     rank_step::RankStep,
-    verdict::{Board, Bytes, Kind, Subject},
+    verdict::{Board, Bytes, Subject, VerdictKind},
 };
 
 const BLOCKS: usize = 8;
@@ -81,9 +81,12 @@ impl MemoryLeaks {
                 match growth.verdict() {
                     Some(true) => {
                         *leaks = true;
-                        board.open(Kind::MemoryLeak, Subject::Rank(step.rank), step.end, || {
-                            growth.reason(step.rank, name, block)
-                        });
+                        board.open(
+                            VerdictKind::MemoryLeak,
+                            Subject::Rank(step.rank),
+                            step.end,
+                            || growth.reason(step.rank, name, block),
+                        );
                     }
                     Some(false) => (*leaks, is_steady) = (false, true),
                     None => {}
@@ -91,7 +94,7 @@ impl MemoryLeaks {
             }
         }
         if is_steady && !memory.leaks.as_flattened().contains(&true) {
-            board.resolve(Kind::MemoryLeak, &Subject::Rank(step.rank), step.end);
+            board.resolve(VerdictKind::MemoryLeak, &Subject::Rank(step.rank), step.end);
         }
     }
 }

@@ -17,7 +17,7 @@ use super::super::{
     align::AlignedStep,
     rank_step::RankStep,
     sample::Samples,
-    verdict::{Board, Kind, Subject},
+    verdict::{Board, Subject, VerdictKind},
 };
 
 const WINDOW: usize = 64;
@@ -103,14 +103,14 @@ impl Numbers {
             (None, None) => {
                 self.finite_in_a_row = self.finite_in_a_row.saturating_add(1);
                 if self.finite_in_a_row >= FINITE_STEPS {
-                    board.resolve(Kind::NonfiniteLoss, &Subject::Run, step.end());
+                    board.resolve(VerdictKind::NonfiniteLoss, &Subject::Run, step.end());
                 }
                 return;
             }
         };
         self.finite_in_a_row = 0;
         let last = self.loss.median();
-        board.open(Kind::NonfiniteLoss, Subject::Run, step.end(), || {
+        board.open(VerdictKind::NonfiniteLoss, Subject::Run, step.end(), || {
             let before = last
                 .map(|loss| format!("; its median was {loss:.4} before"))
                 .unwrap_or_default();
@@ -127,7 +127,7 @@ impl Numbers {
         if norm > NORM_SPIKE * usual {
             self.norm_calm = 0;
             self.since_norm_spike = 0;
-            board.open(Kind::GradNormSpike, Subject::Run, step.end(), || {
+            board.open(VerdictKind::GradNormSpike, Subject::Run, step.end(), || {
                 format!(
                     "The gradient norm of step {} is {norm:.3}, {:.0} times its median of {usual:.3}.",
                     step.number,
@@ -137,7 +137,7 @@ impl Numbers {
         } else if norm < NORM_CALM * usual {
             self.norm_calm = self.norm_calm.saturating_add(1);
             if self.norm_calm >= CALM_STEPS {
-                board.resolve(Kind::GradNormSpike, &Subject::Run, step.end());
+                board.resolve(VerdictKind::GradNormSpike, &Subject::Run, step.end());
             }
         }
         keep(
@@ -170,14 +170,14 @@ impl Numbers {
         };
         let is_consequence = self.since_norm_spike <= AFTER_NORM_SPIKE;
         if self.loss_high.count_ones() >= LOSS_HIGH && !is_consequence {
-            board.open(Kind::LossSpike, Subject::Run, step.end(), || {
+            board.open(VerdictKind::LossSpike, Subject::Run, step.end(), || {
                 format!(
                     "The loss of step {} is {loss:.4}, above the bound of {bound:.4}; the expected loss is {usual:.4}.",
                     step.number
                 )
             });
         } else if self.loss_calm >= CALM_STEPS {
-            board.resolve(Kind::LossSpike, &Subject::Run, step.end());
+            board.resolve(VerdictKind::LossSpike, &Subject::Run, step.end());
         }
         if keep(&mut self.loss, &mut self.outliers[1], loss, is_high) {
             self.residuals.clear();
@@ -214,7 +214,7 @@ fn keep(window: &mut Samples, outliers: &mut u32, value: f64, is_odd: bool) -> b
 mod tests {
     use super::{super::super::UnixNanos, *};
 
-    fn opened(values: impl Iterator<Item = (f64, f64)>) -> Vec<(Kind, bool, u64)> {
+    fn opened(values: impl Iterator<Item = (f64, f64)>) -> Vec<(VerdictKind, bool, u64)> {
         let (mut numbers, mut board) = (Numbers::default(), Board::default());
         for (number, (loss, norm)) in values.enumerate() {
             let time = UnixNanos(number as u64);
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn nan_opens_a_verdict_until_twenty_finite_steps() {
         let values = (0..60).map(|number| (if (10..12).contains(&number) { f64::NAN } else { 2.0 }, 1.0));
-        assert_eq!(opened(values), Kind::NonfiniteLoss.lasts(10, 31));
+        assert_eq!(opened(values), VerdictKind::NonfiniteLoss.lasts(10, 31));
     }
 
     #[test]
@@ -256,14 +256,14 @@ mod tests {
                 if in_spike { 20.0 } else { 1.0 } * noise(number),
             )
         });
-        assert_eq!(opened(values), Kind::GradNormSpike.lasts(100, 112));
+        assert_eq!(opened(values), VerdictKind::GradNormSpike.lasts(100, 112));
     }
 
     #[test]
     fn loss_that_jumps_and_stays_high_is_a_spike() {
         let values = (0..400).map(|number| (if number >= 100 { 3.5 } else { 2.0 } * noise(number), 1.0));
         let changes = opened(values);
-        assert_eq!(changes[0], (Kind::LossSpike, true, 102));
+        assert_eq!(changes[0], (VerdictKind::LossSpike, true, 102));
         assert_eq!(
             changes.len(),
             2,
@@ -283,7 +283,7 @@ mod tests {
                 };
                 (spike * usual * noise(number), 1.0)
             });
-            let spike = Kind::LossSpike.lasts(start + 2, start + 15);
+            let spike = VerdictKind::LossSpike.lasts(start + 2, start + 15);
             assert_eq!(opened(values), spike, "from step {start} on");
         }
     }

@@ -33,7 +33,7 @@ pub(crate) enum StallKind {
 
 /// Watches the progress of a run.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct StallDetector {
     intervals: Samples,
     attempt: i64,
     steps: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Progress {
     saves: [Option<i64>; 2],
 }
 
-impl Default for Progress {
+impl Default for StallDetector {
     fn default() -> Self {
         Self {
             intervals: Samples::new(WINDOW),
@@ -64,7 +64,7 @@ impl Default for Progress {
     }
 }
 
-impl Progress {
+impl StallDetector {
     /// Adds the end of a step of any rank. `was_stalled` is whether a verdict was open until now.
     pub(crate) fn on_step(&mut self, attempt: i64, number: i64, end: UnixNanos, was_stalled: bool) {
         if attempt != self.attempt {
@@ -172,8 +172,8 @@ mod tests {
         UnixNanos(secs * 1_000_000_000)
     }
 
-    fn run(steps: i64) -> Progress {
-        let mut progress = Progress::default();
+    fn run(steps: i64) -> StallDetector {
+        let mut progress = StallDetector::default();
         (0..steps).for_each(|number| progress.on_step(0, number, at(number as u64), false));
         progress
     }
@@ -183,7 +183,7 @@ mod tests {
         let progress = run(101);
         assert_eq!(progress.stalled_for(at(129), None), None);
         assert_eq!(progress.stalled_for(at(130), None), Some((at(100), 30.0)));
-        let mut slow = Progress::default();
+        let mut slow = StallDetector::default();
         (0..10).for_each(|number| slow.on_step(0, number, at(number as u64 * 20), false));
         assert_eq!(slow.stall_secs(None), Some(400.0));
     }

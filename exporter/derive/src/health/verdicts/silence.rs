@@ -15,7 +15,7 @@ use super::super::{
     UnixNanos,
     arrivals::Arrivals,
     rank_step::RankStep,
-    verdict::{Board, Kind, Span, Subject},
+    verdict::{Board, Span, Subject, VerdictKind},
 };
 
 const STEPS: i64 = 20;
@@ -69,7 +69,7 @@ impl SilentRanks {
         board: &mut Board,
     ) {
         if self.attempt != attempt {
-            board.resolve_all(&[Kind::TelemetryLost], step.end);
+            board.resolve_all(&[VerdictKind::TelemetryLost], step.end);
             *self = Self {
                 attempt,
                 ..Self::new(self.wait)
@@ -77,8 +77,8 @@ impl SilentRanks {
         }
         self.newest_step = self.newest_step.max(step.number);
         self.newest = self.newest.max(step.end);
-        self.note(step, board);
-        board.resolve(Kind::TelemetryLost, &Subject::Rank(step.rank), step.end);
+        self.record(step, board);
+        board.resolve(VerdictKind::TelemetryLost, &Subject::Rank(step.rank), step.end);
         // One check a step is enough.
         if self.newest_step > self.checked {
             self.checked = self.newest_step;
@@ -87,7 +87,7 @@ impl SilentRanks {
     }
 
     /// Records the newest step of a rank, and a gap before it.
-    fn note(&mut self, step: &RankStep, board: &mut Board) {
+    fn record(&mut self, step: &RankStep, board: &mut Board) {
         let before = self.ranks.get(&step.rank).copied();
         let stride = before.map(|before| step.number.saturating_sub(before.number).max(1));
         let seen = Seen {
@@ -103,15 +103,20 @@ impl SilentRanks {
             stride > Some(usual) && step.end >= before.end.saturating_add(MIN_SILENCE)
         }) {
             let since = before.end.saturating_add(MIN_SILENCE);
-            board.open(Kind::TelemetryLost, Subject::Rank(step.rank), since, || {
-                format!(
-                    "Rank {} reported nothing between step {} and step {}, for {}.",
-                    step.rank,
-                    before.number,
-                    step.number,
-                    Span(step.end.secs_since(before.end)),
-                )
-            });
+            board.open(
+                VerdictKind::TelemetryLost,
+                Subject::Rank(step.rank),
+                since,
+                || {
+                    format!(
+                        "Rank {} reported nothing between step {} and step {}, for {}.",
+                        step.rank,
+                        before.number,
+                        step.number,
+                        Span(step.end.secs_since(before.end)),
+                    )
+                },
+            );
         }
     }
 
@@ -125,14 +130,19 @@ impl SilentRanks {
             if !is_behind || arrivals.silence(*rank, now) < wait {
                 continue;
             }
-            board.open(Kind::TelemetryLost, Subject::Rank(*rank), self.newest, || {
-                format!(
-                    "Rank {rank} reported step {} last, {} ago; the others are at step {}.",
-                    seen.number,
-                    Span(self.newest.secs_since(seen.end)),
-                    self.newest_step
-                )
-            });
+            board.open(
+                VerdictKind::TelemetryLost,
+                Subject::Rank(*rank),
+                self.newest,
+                || {
+                    format!(
+                        "Rank {rank} reported step {} last, {} ago; the others are at step {}.",
+                        seen.number,
+                        Span(self.newest.secs_since(seen.end)),
+                        self.newest_step
+                    )
+                },
+            );
         }
     }
 }

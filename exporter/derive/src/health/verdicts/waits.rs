@@ -9,7 +9,7 @@ use super::super::{
     align::AlignedStep,
     rank_step::RankStep,
     sample::{Samples, median},
-    verdict::{Board, Kind, Level, Subject},
+    verdict::{Board, Level, Subject, VerdictKind},
 };
 
 const STARVED: f64 = 0.20;
@@ -51,7 +51,7 @@ impl Waits {
                     share * 100.0
                 )
             });
-            board.set(Kind::DataStarved, Subject::Run, step.end(), Some(level));
+            board.set(VerdictKind::DataStarved, Subject::Run, step.end(), Some(level));
         }
         let dispatch = share_of(step, |rank| rank.dispatch_wait);
         if let Some(level) = level(&mut self.dispatch, dispatch) {
@@ -60,7 +60,7 @@ impl Waits {
             } else {
                 level.map_holds(|share| inference_reason(share, step))
             };
-            board.set(Kind::InferenceBound, Subject::Run, step.end(), Some(level));
+            board.set(VerdictKind::InferenceBound, Subject::Run, step.end(), Some(level));
         }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    fn opened(steps: impl Iterator<Item = AlignedStep>) -> Vec<(Kind, bool, u64)> {
+    fn opened(steps: impl Iterator<Item = AlignedStep>) -> Vec<(VerdictKind, bool, u64)> {
         let (mut waits, mut board) = (Waits::default(), Board::default());
         steps.for_each(|step| waits.on_step(&step, &mut board));
         board.map_changes(|change| (change.kind, change.is_open, change.time.0 / 1_000_000_000))
@@ -154,7 +154,7 @@ mod tests {
             let data = if (30..60).contains(&number) { 0.5 } else { 0.05 };
             step(number, |rank| rank.data = Some(data))
         });
-        assert_eq!(opened(steps), Kind::DataStarved.lasts(40, 71));
+        assert_eq!(opened(steps), VerdictKind::DataStarved.lasts(40, 71));
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
                 })
             })
         };
-        assert_eq!(opened(steps(8.0)), [(Kind::InferenceBound, true, 20)]);
+        assert_eq!(opened(steps(8.0)), [(VerdictKind::InferenceBound, true, 20)]);
         assert_eq!(opened(steps(20.0)), []);
     }
 }

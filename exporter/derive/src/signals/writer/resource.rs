@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Encoded, Envelope, LogRecordParts, LogsWriter, Severity, Value},
+    write::{Attribute, AttributeValue, Encoded, Envelope, LogRecordParts, LogsWriter, Severity},
 };
 use pulsetrain_pipeline::SourceId;
 use pulsetrain_record::{SeriesLimits, SeriesWriter};
@@ -110,7 +110,7 @@ impl ResourceSignals {
             time_unix_nanos: time,
             observed_unix_nanos: time,
             severity,
-            body: Some(Value::Text(body)),
+            body: Some(AttributeValue::Text(body)),
             attributes,
         });
     }

@@ -81,7 +81,7 @@ impl Assembler {
                 if !is_end && let Some(rank) = rank {
                     self.take(rank, interest, &point, &series);
                 }
-                self.note_time(series.time);
+                self.observe_time(series.time);
                 if interest.wanted_by != 0 {
                     let rank = rank.and_then(|rank| self.ranks.get(&rank));
                     let facts = PointFacts {

@@ -36,7 +36,7 @@ impl Assembler {
             };
             for span in resource.items() {
                 let span = span?;
-                if let Some(role) = SpanRole::of(span.name) {
+                if let Some(role) = SpanRole::from_name(span.name) {
                     self.take_span(rank, role, &span, (batch, now), out);
                 }
             }
@@ -62,7 +62,7 @@ impl Assembler {
             start: UnixNanos(span.start_time_unix_nano),
             end: UnixNanos(span.end_time_unix_nano),
         };
-        self.note_time(of_step.end);
+        self.observe_time(of_step.end);
         let is_step = !matches!(role, SpanRole::Lifecycle(_));
         let repeats_a_step = |rank: &RankSteps| rank.repeats_a_step(of_step.number, of_step.start);
         if is_step && self.ranks.get(&id).is_some_and(repeats_a_step) {

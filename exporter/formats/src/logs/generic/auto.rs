@@ -52,7 +52,7 @@ impl Default for GenericLines {
     fn default() -> Self {
         Self {
             table: Table::default(),
-            text: TextLines::of(trainer(DICTIONARY).mapping()),
+            text: TextLines::new(trainer(DICTIONARY).mapping()),
         }
     }
 }
@@ -143,7 +143,7 @@ fn agree(head: &[u8]) -> bool {
         if let Some((fields, lines)) = lines.fields(text) {
             records += 1;
             span = since_first;
-            note(&fields, lines, &mut groups);
+            record(&fields, lines, &mut groups);
         }
     });
     let is_agreed = |group: &Group| group.records >= MIN_RECORDS && group.moves.len() > 1 && group.is_series;
@@ -158,7 +158,7 @@ pub(super) fn has_records(head: &[u8]) -> bool {
     found
 }
 
-fn note(fields: &[Field<'_>], lines: &mut TextLines, groups: &mut HashMap<String, Group>) {
+fn record(fields: &[Field<'_>], lines: &mut TextLines, groups: &mut HashMap<String, Group>) {
     let step = lines.records.keys.step();
     for result in lines.results(fields) {
         let group = groups.entry(fields[result].0.to_string()).or_default();

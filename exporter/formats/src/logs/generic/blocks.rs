@@ -29,14 +29,14 @@ pub(super) struct Blocks {
 /// The heading of a block.
 #[derive(Debug)]
 pub(super) struct Heading {
-    pub(super) step: Progress,
+    pub(super) step: BlockProgress,
     /// The epoch, if the heading has one, until it is recorded.
-    pub(super) epoch: Option<Progress>,
+    pub(super) epoch: Option<BlockProgress>,
 }
 
 /// A step or an epoch.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct BlockProgress {
     pub(super) key: String,
     pub(super) value: f64,
     pub(super) total: Option<f64>,

@@ -77,13 +77,13 @@ mod tests {
     const NOON: u64 = 1_795_262_400_250_000_000;
 
     fn read(form: &str, text: &str) -> Option<u64> {
-        let time = super::read(&TimeForm::of(form).unwrap(), &FieldValue::of(text))?;
+        let time = super::read(&TimeForm::parse(form).unwrap(), &FieldValue::parse(text))?;
         Some(UsedTimezone::default().instant(time).0)
     }
 
     #[test]
     fn only_times_with_a_zone_resolve_to_instants() {
-        let read = |form: &str, text| super::read(&TimeForm::of(form).unwrap(), &FieldValue::of(text));
+        let read = |form: &str, text| super::read(&TimeForm::parse(form).unwrap(), &FieldValue::parse(text));
         for (form, text) in [
             ("auto", "2026-11-21 12:00:00,250"),
             ("%d/%m/%Y %H:%M:%S%.f", "21/11/2026 12:00:00.25"),
@@ -133,11 +133,11 @@ mod tests {
             assert_eq!(read(form, text), None, "{form}: {text}");
         }
         assert!(
-            TimeForm::of("unix")
+            TimeForm::parse("unix")
                 .unwrap_err()
                 .remedy()
                 .is_some_and(|remedy| remedy.contains("unix_ms"))
         );
-        assert!(TimeForm::of("%!").is_err());
+        assert!(TimeForm::parse("%!").is_err());
     }
 }

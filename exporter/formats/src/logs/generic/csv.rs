@@ -38,7 +38,7 @@ pub(super) struct Header {
 
 impl Header {
     /// Parses a header: distinct names without numbers.
-    pub(super) fn of(line: &str) -> Option<Self> {
+    pub(super) fn parse(line: &str) -> Option<Self> {
         let count = |delimiter: &char| line.matches(*delimiter).count();
         let delimiter = DELIMITERS.into_iter().rev().max_by_key(count)?;
         let keys: Vec<String> = cells(line, delimiter).map(Cow::into_owned).collect();
@@ -119,7 +119,7 @@ fn are_names(keys: &[String]) -> bool {
 }
 
 fn value(cell: Cow<'_, str>) -> FieldValue<'_> {
-    match FieldValue::of(&cell).number() {
+    match FieldValue::parse(&cell).number() {
         Some(number) => FieldValue::Number(number),
         None => FieldValue::Text(cell),
     }
@@ -182,7 +182,7 @@ impl Table {
     pub(super) fn take_header(&mut self, line: &str, is_header: impl Fn(&Header) -> bool) -> bool {
         let has_header = self.header.is_some();
         let is_first = |header: &Header| !(has_header && header.keys[0].is_empty());
-        if let Some(header) = Header::of(line).filter(is_first).filter(&is_header) {
+        if let Some(header) = Header::parse(line).filter(is_first).filter(&is_header) {
             self.header = Some(header);
             self.aligned = None;
             return true;
@@ -208,11 +208,11 @@ pub(super) struct CsvLines {
 }
 
 impl CsvLines {
-    pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
+    pub(super) fn new(mapping: &Arc<Mapping>) -> Self {
         Self {
             table: Table::default(),
-            records: Records::of(mapping),
-            keys: LabelKeys::of(mapping),
+            records: Records::new(mapping),
+            keys: LabelKeys::new(mapping),
         }
     }
 }

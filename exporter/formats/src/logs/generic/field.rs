@@ -1,10 +1,10 @@
 //! Records one field of a record by its row, with units in the values themselves and attributes from other fields.
 
 use pulsetrain_mapping::{
-    Conversion, Field, FieldMapping, FieldValue, Mapping, OwnedAttributeValue, RecordMeta, Recorded, Target,
-    duration, number_text, unit,
+    Conversion, Field, FieldMapping, FieldValue, Mapping, MappingTarget, OwnedAttributeValue, RecordMeta,
+    Recorded, duration, number_text, unit,
 };
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::write::{Attribute, AttributeValue};
 use pulsetrain_record::{Recorder, SkipReason};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
@@ -51,7 +51,7 @@ impl RecordContext<'_> {
             return self.unmapped((key, value), info, recorder);
         };
         let number = match &row.target {
-            Target::State(..) => {
+            MappingTarget::State(..) => {
                 let state = match value {
                     FieldValue::Text(text) => text.to_string(),
                     FieldValue::Number(number) => number.to_string(),
@@ -59,15 +59,15 @@ impl RecordContext<'_> {
                 info.outcome.is_mapped |= info.state.record_state((time, &state), &attributes, recorder);
                 return RecordedField::Done;
             }
-            Target::Option(_) => match value {
+            MappingTarget::Option(_) => match value {
                 FieldValue::Number(number) => *number,
                 FieldValue::Text(text) => {
                     info.outcome.is_mapped |= info.state.record_option((time, text), recorder);
                     return RecordedField::Done;
                 }
             },
-            Target::Step | Target::Dropped(_) => 0.0,
-            Target::Custom(_) => match Measured::of(value) {
+            MappingTarget::Step | MappingTarget::Dropped(_) => 0.0,
+            MappingTarget::Custom(_) => match Measured::from_value(value) {
                 Some(measured) => {
                     let conversion = row.conversion.unwrap_or(Conversion::None);
                     measured.converted(conversion, &mut info.is_percent)
@@ -77,10 +77,10 @@ impl RecordContext<'_> {
                     return RecordedField::Done;
                 }
             },
-            Target::Metric(metric) => match converted(value, metric, row, &mut info.is_percent) {
+            MappingTarget::Metric(metric) => match converted(value, metric, row, &mut info.is_percent) {
                 Some(converted) => converted,
                 // A loose row is a guess: a number in another unit is kept as it is.
-                None if Measured::of(value).is_some()
+                None if Measured::from_value(value).is_some()
                     && (self.mapping.is_loose() || row.without_suffix.is_none()) =>
                 {
                     return self.unmapped((key, value), info, recorder);
@@ -91,13 +91,15 @@ impl RecordContext<'_> {
                 }
             },
         };
-        if row.sentinel.is_some() && row.sentinel == Measured::of(value).map(|measured| measured.value) {
+        if row.sentinel.is_some()
+            && row.sentinel == Measured::from_value(value).map(|measured| measured.value)
+        {
             recorder.skip_value(SkipReason::NotMeasured);
             info.outcome.is_used = true;
             return RecordedField::Done;
         }
         let is_fixed = row.attributes_from.is_empty();
-        let is_recorded = !matches!(row.target, Target::Step | Target::Dropped(_));
+        let is_recorded = !matches!(row.target, MappingTarget::Step | MappingTarget::Dropped(_));
         match info
             .state
             .record((time, number), (&attributes, is_fixed), key, recorder)
@@ -139,7 +141,7 @@ impl RecordContext<'_> {
             recorder.skip_value(SkipReason::Ignored(BY_MAPPING));
             return RecordedField::Done;
         }
-        let Some(measured) = Measured::of(value) else {
+        let Some(measured) = Measured::from_value(value) else {
             info.outcome.is_text = true;
             return RecordedField::Text;
         };
@@ -184,11 +186,13 @@ fn attributes<'a>(row: &FieldMapping, fields: &'a [Field<'_>]) -> Option<Vec<Att
 pub(super) fn attribute_value<'a>(
     attribute: &semconv::Attribute,
     value: &'a FieldValue<'a>,
-) -> Option<Value<'a>> {
+) -> Option<AttributeValue<'a>> {
     match (attribute.kind, value) {
-        (AttributeKind::Int, value) => value.integer().map(Value::Int),
-        (AttributeKind::Double, value) => value.number().map(Value::Double),
-        (_, FieldValue::Text(text)) => OwnedAttributeValue::of(attribute, text).map(|_| Value::Text(text)),
+        (AttributeKind::Int, value) => value.integer().map(AttributeValue::Int),
+        (AttributeKind::Double, value) => value.number().map(AttributeValue::Double),
+        (_, FieldValue::Text(text)) => {
+            OwnedAttributeValue::parse(attribute, text).map(|_| AttributeValue::Text(text))
+        }
         (_, FieldValue::Number(_)) => None,
     }
 }
@@ -200,7 +204,7 @@ fn converted(
     row: &FieldMapping,
     is_percent: &mut bool,
 ) -> Option<f64> {
-    let measured = Measured::of(value).and_then(|measured| {
+    let measured = Measured::from_value(value).and_then(|measured| {
         let conversion = measured.conversion(metric, row)?;
         Some(measured.converted(conversion, is_percent))
     });
@@ -237,7 +241,7 @@ fn in_brackets(text: &str) -> Option<&str> {
 }
 
 impl<'m> Measured<'m> {
-    fn of(value: &'m FieldValue<'_>) -> Option<Self> {
+    fn from_value(value: &'m FieldValue<'_>) -> Option<Self> {
         let (value, suffix) = match value {
             FieldValue::Number(number) => (*number, ""),
             FieldValue::Text(text) => number_text::with_suffix(unwrapped(unbracketed(text)))?,

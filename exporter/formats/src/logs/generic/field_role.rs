@@ -68,7 +68,7 @@ impl RecordHeader {
         if self.time == Some(number) && !self.has_time_key {
             return FieldRole::Header;
         }
-        let known = keys.of(number);
+        let known = keys.info_mut(number);
         let is_attribute = known.is_attribute;
         let (is_named, is_unmapped) = (known.is_named, known.is_unmapped);
         let (is_time, is_iter_time) = (known.is_time, known.is_iter_time);

@@ -18,9 +18,9 @@ pub(super) struct JsonLines {
 }
 
 impl JsonLines {
-    pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
+    pub(super) fn new(mapping: &Arc<Mapping>) -> Self {
         Self {
-            records: Records::of(mapping),
+            records: Records::new(mapping),
         }
     }
 }

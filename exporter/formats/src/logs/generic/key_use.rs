@@ -4,7 +4,7 @@ use std::{collections::HashSet, fmt::Write};
 
 use pulsetrain_semconv::{event, metric};
 
-use pulsetrain_mapping::{Mapping, ResolvedMapping, Target};
+use pulsetrain_mapping::{Mapping, MappingTarget, ResolvedMapping};
 
 use super::{record::Records, record_keys::KeyInfo};
 
@@ -52,7 +52,7 @@ impl Records {
         }
         let known = self.keys.iter_mut();
         known
-            .filter_map(|(key, kind, known)| KeyUse::of(key, kind, known))
+            .filter_map(|(key, kind, known)| KeyUse::for_key(key, kind, known))
             .collect()
     }
 }
@@ -135,11 +135,14 @@ impl KeyUse {
         self.outcome.is_mapped && self.target == metric::TRAIN_CUSTOM.name
     }
 
-    fn of(key: &str, kind: Option<&str>, known: &KeyInfo) -> Option<Self> {
+    fn for_key(key: &str, kind: Option<&str>, known: &KeyInfo) -> Option<Self> {
         let example = known.example.clone()?;
         let resolved = known.state.resolved.as_ref();
         let is_dropped = |resolved: &&ResolvedMapping| {
-            matches!(resolved.mapping.target, Target::Step | Target::Dropped(_))
+            matches!(
+                resolved.mapping.target,
+                MappingTarget::Step | MappingTarget::Dropped(_)
+            )
         };
         // Only one of two keys with one metric can have a row.
         let is_effective = !known.is_unmapped && (known.outcome.is_mapped || known.outcome.is_used);
@@ -158,11 +161,11 @@ impl KeyUse {
 
 fn target(resolved: &ResolvedMapping) -> String {
     match &resolved.mapping.target {
-        Target::Metric(metric) | Target::State(metric, _) => metric.name.to_owned(),
-        Target::Custom(Some(name)) => format!("{} {name}", metric::TRAIN_CUSTOM.name),
-        Target::Custom(None) => metric::TRAIN_CUSTOM.name.to_owned(),
-        Target::Option(name) => format!("{} {name}", event::RUN_OPTION.name),
-        Target::Step | Target::Dropped(_) => String::new(),
+        MappingTarget::Metric(metric) | MappingTarget::State(metric, _) => metric.name.to_owned(),
+        MappingTarget::Custom(Some(name)) => format!("{} {name}", metric::TRAIN_CUSTOM.name),
+        MappingTarget::Custom(None) => metric::TRAIN_CUSTOM.name.to_owned(),
+        MappingTarget::Option(name) => format!("{} {name}", event::RUN_OPTION.name),
+        MappingTarget::Step | MappingTarget::Dropped(_) => String::new(),
     }
 }
 
@@ -171,11 +174,11 @@ fn row(key: &str, resolved: &ResolvedMapping) -> Option<String> {
     let mut text = format!("{{{}", key_entry(key));
     let mut add = |name: &str, value: &str| write!(text, ", {name}: {value}").ok();
     match &resolved.mapping.target {
-        Target::Metric(metric) | Target::State(metric, _) => add("metric", metric.name)?,
-        Target::Custom(Some(name)) => add("custom", &quoted(name))?,
-        Target::Custom(None) => add("keep", "true")?,
-        Target::Option(name) => add("option", &quoted(name))?,
-        Target::Step | Target::Dropped(_) => add("drop", "true")?,
+        MappingTarget::Metric(metric) | MappingTarget::State(metric, _) => add("metric", metric.name)?,
+        MappingTarget::Custom(Some(name)) => add("custom", &quoted(name))?,
+        MappingTarget::Custom(None) => add("keep", "true")?,
+        MappingTarget::Option(name) => add("option", &quoted(name))?,
+        MappingTarget::Step | MappingTarget::Dropped(_) => add("drop", "true")?,
     }
     let (unit, default_unit) = &resolved.mapping.units;
     unit.iter().try_for_each(|unit| add("unit", &quoted(unit)))?;
@@ -207,10 +210,10 @@ pub(super) fn key_entry(key: &str) -> String {
     }
 }
 
-fn attribute_text(value: &pulsetrain_otlp::write::Value<'_>) -> String {
+fn attribute_text(value: &pulsetrain_otlp::write::AttributeValue<'_>) -> String {
     match value {
-        pulsetrain_otlp::write::Value::Text(text) => quoted(text),
-        pulsetrain_otlp::write::Value::Int(number) => number.to_string(),
+        pulsetrain_otlp::write::AttributeValue::Text(text) => quoted(text),
+        pulsetrain_otlp::write::AttributeValue::Int(number) => number.to_string(),
         other => quoted(&format!("{other:?}")),
     }
 }

@@ -16,9 +16,9 @@ pub(super) struct KeyValueLines {
 }
 
 impl KeyValueLines {
-    pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
+    pub(super) fn new(mapping: &Arc<Mapping>) -> Self {
         Self {
-            records: Records::of(mapping),
+            records: Records::new(mapping),
         }
     }
 }

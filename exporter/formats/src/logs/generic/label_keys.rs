@@ -79,7 +79,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(key: &str, mapping: &Mapping) -> Self {
+    fn for_key(key: &str, mapping: &Mapping) -> Self {
         let is_step = step_rank(mapping, key).is_some();
         let resolved = mapping.resolve(None, key);
         let metric = resolved
@@ -98,7 +98,7 @@ impl Facts {
 }
 
 impl LabelKeys {
-    pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
+    pub(super) fn new(mapping: &Arc<Mapping>) -> Self {
         Self {
             mapping: Arc::clone(mapping),
             labels: Default::default(),
@@ -301,7 +301,7 @@ impl LabelKeys {
         if self.facts.len() >= MAX_KEYS {
             self.facts.clear();
         }
-        let facts = Facts::of(key, &self.mapping);
+        let facts = Facts::for_key(key, &self.mapping);
         self.facts.insert(key.to_owned(), facts);
         facts
     }

@@ -46,7 +46,7 @@ impl Records {
             if name == RECORD {
                 record = Some(group);
             } else {
-                fields.push((Cow::Owned(name.to_owned()), FieldValue::of(group)));
+                fields.push((Cow::Owned(name.to_owned()), FieldValue::parse(group)));
             }
         }
         // If groups name fields, the rest of the line has no further ones.
@@ -62,7 +62,7 @@ impl Records {
         }
         let dictionary = self
             .dictionary
-            .get_or_insert_with(|| Box::new(TextLines::of(trainer(DICTIONARY).mapping())));
+            .get_or_insert_with(|| Box::new(TextLines::new(trainer(DICTIONARY).mapping())));
         if dictionary.fields(line.text).is_some() {
             recorder.report(SkipReason::Ignored(UNMATCHED), line.position(), || {
                 "no pattern of the trainer's lines matches this line with values of training; it is skipped"

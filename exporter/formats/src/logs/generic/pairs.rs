@@ -22,7 +22,7 @@ pub(super) fn read<'a>(line: &'a str, delimiters: &PairDelimiters, fields: &mut 
     let parts = line.split(between.as_str());
     fields.extend(parts.filter_map(|part| {
         let (key, value) = part.split_once(delimiter)?;
-        Some((Cow::Borrowed(key.trim()), Value::of(unquoted(value.trim()))))
+        Some((Cow::Borrowed(key.trim()), Value::parse(unquoted(value.trim()))))
     }));
 }
 
@@ -75,7 +75,7 @@ fn value(text: &str) -> (Value<'_>, usize) {
         }
         // After a number only an exponent continues it; any other byte begins a unit.
         Some(next) if *next != b'E' => (Value::Text(Cow::Borrowed(text)), len),
-        _ => (Value::of(unquoted(text)), len),
+        _ => (Value::parse(unquoted(text)), len),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
@@ -50,7 +50,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
+    pub(super) fn new(mapping: &Arc<Mapping>) -> Self {
         Self {
             mapping: Arc::clone(mapping),
             keys: RecordKeys::default(),
@@ -107,8 +107,8 @@ impl Records {
         for (number, (key, value)) in fields.iter().enumerate() {
             let role = header.role((number, &fields[number]), &mut self.keys, &self.recorded);
             let field = (key.as_ref(), value);
-            let known = self.keys.of(number);
-            known.note(value);
+            let known = self.keys.info_mut(number);
+            known.record(value);
             known.outcome.is_time |= time.is_some() && time_field == Some(number);
             known.outcome.is_step |= step_field == Some(number);
             let resolved = known.state.resolved.as_ref();
@@ -188,7 +188,7 @@ impl Records {
             step.as_slice(),
         );
         for text in &self.texts {
-            let state = &mut self.keys.of(*text).state;
+            let state = &mut self.keys.info_mut(*text).state;
             state.report_unknown(&fields[*text].0, meta.position, recorder);
         }
     }

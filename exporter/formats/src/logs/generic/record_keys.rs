@@ -127,7 +127,7 @@ impl RecordKeys {
     /// Returns whether one of the fields of the record, `count` in number, has a metric.
     pub(super) fn has_metric(&mut self, count: usize, metric: &Metric) -> bool {
         (0..count).any(|field| {
-            let found = self.of(field).state.metric();
+            let found = self.info_mut(field).state.metric();
             found.is_some_and(|found| found.ordinal == metric.ordinal)
         })
     }
@@ -147,7 +147,7 @@ impl RecordKeys {
     /// Returns the metrics of those fields of the record, `count` in number, whose key is the name of their metric.
     pub(super) fn named_metrics(&mut self, count: usize) -> Vec<u16> {
         let named = (0..count).filter_map(|field| {
-            let info = self.of(field);
+            let info = self.info_mut(field);
             info.state.metric().filter(|_| info.is_named)
         });
         named.map(|metric| metric.ordinal).collect()
@@ -180,7 +180,7 @@ impl RecordKeys {
     /// Returns whether the points of two fields have the same attributes. Attributes from other fields are not compared.
     pub(super) fn have_same_attributes(&mut self, field: usize, other: usize) -> bool {
         let [attributes, others] = [field, other].map(|field| {
-            let resolved = self.of(field).state.resolved.as_ref()?;
+            let resolved = self.info_mut(field).state.resolved.as_ref()?;
             let captured = resolved.captured.iter();
             Some(
                 captured
@@ -207,7 +207,7 @@ impl RecordKeys {
     }
 
     /// Returns the key of a field.
-    pub(super) fn of(&mut self, field: usize) -> &mut KeyInfo {
+    pub(super) fn info_mut(&mut self, field: usize) -> &mut KeyInfo {
         self.known.at(self.indices[field])
     }
 }
@@ -219,7 +219,7 @@ impl KeyInfo {
     }
 
     /// Keeps the first value of a record.
-    pub(super) fn note(&mut self, value: &FieldValue<'_>) {
+    pub(super) fn record(&mut self, value: &FieldValue<'_>) {
         self.example.get_or_insert_with(|| match value {
             FieldValue::Number(number) => number.to_string(),
             FieldValue::Text(text) => text.to_string(),

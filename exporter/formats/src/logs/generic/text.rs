@@ -1,12 +1,12 @@
 //! Parses printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
 
-use pulsetrain_mapping::{Field, FieldValue, Mapping, Target};
+use pulsetrain_mapping::{Field, FieldValue, Mapping, MappingTarget};
 use std::{borrow::Cow, sync::Arc};
 
 use pulsetrain_semconv::{Metric, metric};
 
 use super::{
-    blocks::{Blocks, Heading, Progress},
+    blocks::{BlockProgress, Blocks, Heading},
     epoch_steps::EpochSteps,
     key_use::KeyUse,
     label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place, step_at_start},
@@ -69,10 +69,10 @@ pub(super) struct TextLines {
 }
 
 impl TextLines {
-    pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
+    pub(super) fn new(mapping: &Arc<Mapping>) -> Self {
         Self {
-            records: Records::of(mapping),
-            keys: LabelKeys::of(mapping),
+            records: Records::new(mapping),
+            keys: LabelKeys::new(mapping),
             blocks: Blocks::default(),
             epochs: EpochSteps::default(),
             section: Section::Training,
@@ -127,10 +127,10 @@ impl TextLines {
         }
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         self.records.look_up(&fields);
-        self.note_epoch(&fields, &totals);
+        self.record_epoch(&fields, &totals);
         let is_record = is_value_of_block || is_result_of_evaluation(&numbers) || self.is_record(&fields);
         if !is_record && !self.has_evaluation(&numbers, &fields) {
-            self.note_heading(&numbers, &fields, &totals);
+            self.record_heading(&numbers, &fields, &totals);
             return None;
         }
         if is_of_evaluation || !is_record {
@@ -344,7 +344,7 @@ impl TextLines {
     }
 
     /// Begins a block if the line can be its heading: it has a step of a total, and no sentence before it.
-    fn note_heading(&mut self, numbers: &[Labelled<'_>], fields: &[Field<'_>], totals: &[Option<f64>]) {
+    fn record_heading(&mut self, numbers: &[Labelled<'_>], fields: &[Field<'_>], totals: &[Option<f64>]) {
         let mut fractions = numbers
             .iter()
             .filter(|number| matches!(number.number, LabelledNumber::Fraction(..)));
@@ -353,7 +353,7 @@ impl TextLines {
         }
         let progress = |field: usize| {
             let (key, value) = &fields[field];
-            Some(Progress {
+            Some(BlockProgress {
                 key: key.to_string(),
                 value: value.number()?,
                 total: totals.get(field).copied().flatten(),
@@ -379,16 +379,16 @@ impl TextLines {
     }
 
     /// Notes the epoch of a line, which need not be a record: steps may start over with it.
-    fn note_epoch(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
+    fn record_epoch(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
         for (number, (_, value)) in fields.iter().enumerate() {
-            let known = self.records.keys.of(number);
+            let known = self.records.keys.info_mut(number);
             if known
                 .state
                 .metric()
                 .is_some_and(|metric| metric.ordinal == metric::TRAIN_EPOCH.ordinal)
                 && let Some(epoch) = value.number()
             {
-                known.note(value);
+                known.record(value);
                 known.outcome.is_used = true;
                 self.epochs.begin(epoch, totals.get(number).copied().flatten());
             }
@@ -398,7 +398,7 @@ impl TextLines {
     /// Returns which fields of a record are results: those that a rule knows, and losses of any name.
     pub(super) fn results(&mut self, fields: &[Field<'_>]) -> Vec<usize> {
         let mut is_result = |field: &usize| {
-            let metric = self.records.keys.of(*field).state.metric();
+            let metric = self.records.keys.info_mut(*field).state.metric();
             metric.map_or_else(
                 || is_loss(&fields[*field]),
                 |metric| !is_context(metric) && !is_one_of(metric, WITH_STEP),
@@ -440,13 +440,13 @@ impl TextLines {
             .step()
             .is_some_and(|step| fields[step].0 != COUNT);
         (0..fields.len()).any(|field| {
-            let resolved = self.records.keys.of(field).state.resolved.as_ref();
+            let resolved = self.records.keys.info_mut(field).state.resolved.as_ref();
             match resolved.map(|resolved| &resolved.mapping.target) {
-                Some(Target::Metric(metric) | Target::State(metric, _)) => {
+                Some(MappingTarget::Metric(metric) | MappingTarget::State(metric, _)) => {
                     !is_context(metric) && (has_step || !is_one_of(metric, WITH_STEP))
                 }
-                Some(Target::Custom(_)) => true,
-                Some(Target::Option(_) | Target::Step | Target::Dropped(_)) => false,
+                Some(MappingTarget::Custom(_)) => true,
+                Some(MappingTarget::Option(_) | MappingTarget::Step | MappingTarget::Dropped(_)) => false,
                 None => is_loss(&fields[field]),
             }
         })

@@ -6,7 +6,7 @@
 use pulsetrain_mapping::{FieldValue, number_text, record_option};
 use std::borrow::Cow;
 
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::write::AttributeValue as Out;
 
 use super::{DUPLICATE, keys::Dictionaries};
 use crate::logs::lines::Line;

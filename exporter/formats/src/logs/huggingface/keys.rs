@@ -6,7 +6,7 @@
 use pulsetrain_mapping::{Field, MetricMapper, RecordMeta, RecordTable};
 use std::borrow::Cow;
 
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 use pulsetrain_semconv::attribute;
 
 use pulsetrain_record::Recorder;

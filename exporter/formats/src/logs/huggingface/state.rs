@@ -60,7 +60,7 @@ fn identify(head: &[u8]) -> RunHeader {
 
 /// The parser's progress in the object.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Progress {
+enum BarProgress {
     #[default]
     BeforeHistory,
     InHistory,
@@ -73,18 +73,18 @@ struct StateParser {
     entries: Entries,
     totals: Totals,
     digest: HistoryDigest,
-    progress: Progress,
+    progress: BarProgress,
 }
 
 impl LogParser for StateParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
-        if window.start.offset == 0 && self.progress != Progress::BeforeHistory {
+        if window.start.offset == 0 && self.progress != BarProgress::BeforeHistory {
             // The writer has replaced the file.
-            self.progress = Progress::BeforeHistory;
+            self.progress = BarProgress::BeforeHistory;
             self.entries.begin();
         }
         let mut done = 0;
-        if self.progress == Progress::BeforeHistory {
+        if self.progress == BarProgress::BeforeHistory {
             let Some(start) = memmem::find(window.bytes, HISTORY) else {
                 return match window.bytes.len() {
                     len if window.is_last => len,
@@ -94,24 +94,24 @@ impl LogParser for StateParser {
                 };
             };
             self.totals.begin(valid(&window.bytes[..start]));
-            self.progress = Progress::InHistory;
+            self.progress = BarProgress::InHistory;
             done = start + HISTORY.len();
         }
-        if self.progress == Progress::InHistory {
+        if self.progress == BarProgress::InHistory {
             done = self.entries(window, done, recorder);
         }
-        if self.progress == Progress::AfterHistory && self.totals(window, done, recorder) {
-            self.progress = Progress::Done;
+        if self.progress == BarProgress::AfterHistory && self.totals(window, done, recorder) {
+            self.progress = BarProgress::Done;
         }
         // An incomplete object waits for its end.
-        if self.progress == Progress::Done || window.is_last {
+        if self.progress == BarProgress::Done || window.is_last {
             done = window.bytes.len();
         }
         done
     }
 
     fn resync(&mut self) {
-        self.progress = Progress::BeforeHistory;
+        self.progress = BarProgress::BeforeHistory;
     }
 
     fn invented_times(&self) -> u64 {
@@ -162,7 +162,7 @@ impl StateParser {
         loop {
             let entry = rest.trim_start_matches(|letter: char| letter == ',' || letter.is_whitespace());
             if entry.starts_with(']') {
-                self.progress = Progress::AfterHistory;
+                self.progress = BarProgress::AfterHistory;
                 return done + text.len() - entry.len() + 1;
             }
             let mut fields = Vec::new();

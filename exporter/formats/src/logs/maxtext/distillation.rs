@@ -29,7 +29,7 @@ pub(super) fn fields(text: &str) -> Option<(Option<i64>, Vec<Field<'_>>)> {
     let each = each.strip_suffix(')')?.split(", ");
     fields.extend(each.filter_map(|part| {
         let (key, number) = part.split_once('=')?;
-        Some((key.into(), FieldValue::of(number)))
+        Some((key.into(), FieldValue::parse(number)))
     }));
     Some((Some(step.parse().ok()?), fields))
 }

@@ -192,7 +192,7 @@ impl EntriesParser {
 
     fn objects(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
-        let mut positions = Positions::of(window);
+        let mut positions = Positions::new(window);
         loop {
             done += self.skip_punctuation(&window.bytes[done..], recorder);
             let position = positions.at(done);
@@ -257,7 +257,7 @@ impl EntriesParser {
         (text, position): (&[u8], SourcePosition),
         recorder: &mut Recorder<'_>,
     ) {
-        match Entry::of(object, text, position) {
+        match Entry::parse(object, text, position) {
             Parsed::Goodput(job, entry) => {
                 if *self.job.get_or_insert_with(|| job.clone()) == job {
                     self.push(entry, recorder);

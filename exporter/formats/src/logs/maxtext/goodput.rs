@@ -14,7 +14,7 @@ pub(super) fn fields(text: &str) -> Option<(Option<i64>, Vec<Field<'_>>)> {
     if let Some(rest) = text.strip_prefix(FINAL) {
         let (_, rest) = rest.rsplit_once(COMPLETED)?;
         let (goodput, step) = rest.split_once("%, last step: ")?;
-        let field = ("total goodput".into(), FieldValue::of(goodput));
+        let field = ("total goodput".into(), FieldValue::parse(goodput));
         return Some((step.trim().parse().ok(), vec![field]));
     }
     let (key, value) = text.split_once(": ")?;

@@ -5,7 +5,7 @@
 use pulsetrain_mapping::{CoverageRow, RecordTable, coverage_rules, number_text};
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Value as Out},
+    write::{Attribute, AttributeValue as Out},
 };
 use pulsetrain_semconv::{Metric, attribute, metric};
 

@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{SpanParts, Value as Out},
+    write::{AttributeValue as Out, SpanParts},
 };
 use pulsetrain_record::{LoggedTime, Recorder};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};

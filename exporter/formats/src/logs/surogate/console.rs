@@ -7,7 +7,7 @@ mod tables;
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules, number_text,
 };
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::write::AttributeValue as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
@@ -59,7 +59,7 @@ impl LineFormat for Console {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let text = line.text;
-        if let Some(head) = Head::of(text) {
+        if let Some(head) = Head::parse(text) {
             self.step(&head, line.meta(Some(head.step)), line.is_live(), recorder);
         } else if let Some(rest) = text.strip_prefix(EVAL) {
             let fields: Vec<Field<'_>> = parts(rest).filter_map(part).collect();
@@ -166,12 +166,12 @@ struct Head<'l> {
 
 impl<'l> Head<'l> {
     /// Parses `:: step      22 [ 10.0%] \\ loss 2.1348 | ...`. The slash after the bracket shows the trend of the loss.
-    fn of(text: &'l str) -> Option<Self> {
+    fn parse(text: &'l str) -> Option<Self> {
         let (step, rest) = text.strip_prefix(STEP)?.split_once('[')?;
         let (percent, rest) = rest.split_once("%]")?;
         Some(Self {
             step: number_text::count(step.trim_ascii())? as i64,
-            percent: FieldValue::of(percent.trim_ascii()),
+            percent: FieldValue::parse(percent.trim_ascii()),
             rest: rest.trim_start_matches([' ', '\\', '/']),
         })
     }
@@ -188,11 +188,11 @@ fn part(text: &str) -> Option<Field<'_>> {
     let second = second.trim_start_matches([' ', '!']);
     Some(if first == "eta" {
         let seconds = hours_and_minutes(second).map(FieldValue::Number);
-        (first.into(), seconds.unwrap_or_else(|| FieldValue::of(second)))
+        (first.into(), seconds.unwrap_or_else(|| FieldValue::parse(second)))
     } else if let Some(number) = thousands(first) {
         (second.into(), FieldValue::Number(number))
     } else {
-        (first.into(), FieldValue::of(second))
+        (first.into(), FieldValue::parse(second))
     })
 }
 

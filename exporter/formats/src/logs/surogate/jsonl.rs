@@ -4,7 +4,7 @@
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordContext, RecordMeta, RecordTable, coverage_rules,
 };
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{mapping::gpu, tables::GPU};
@@ -52,18 +52,18 @@ impl LineFormat for JsonLines {
             recorder.report(SkipReason::MalformedRecord, line.position(), message);
             return false;
         };
-        let kind = Kind::of(&fields);
+        let kind = RecordKind::from_fields(&fields);
         let header: Vec<Field<'_>> = fields.extract_if(.., |(key, _)| kind.is_header(key)).collect();
         let time = literal::number(&header, "ts").map(|secs| UnixNanos((secs * 1e9) as u64));
         let step = literal::number(&header, "step").map(|step| step as i64);
         let meta = line.meta_at(time.unwrap_or_else(|| line.read_time()), step);
-        if kind != Kind::Config {
+        if kind != RecordKind::Config {
             recorder.skip_values(SkipReason::NotMeasured, object.nulls);
         }
         match kind {
-            Kind::Config => config(&fields, meta, recorder),
-            Kind::Gpu => self.gpu(&header, &fields, meta, recorder),
-            Kind::Step => self.step(&header, &fields, meta, recorder),
+            RecordKind::Config => config(&fields, meta, recorder),
+            RecordKind::Gpu => self.gpu(&header, &fields, meta, recorder),
+            RecordKind::Step => self.step(&header, &fields, meta, recorder),
         }
         true
     }
@@ -71,15 +71,15 @@ impl LineFormat for JsonLines {
 
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum RecordKind {
     Config,
     Gpu,
     /// A step or an evaluation.
     Step,
 }
 
-impl Kind {
-    fn of(fields: &[Field<'_>]) -> Self {
+impl RecordKind {
+    fn from_fields(fields: &[Field<'_>]) -> Self {
         match literal::text(fields, "type") {
             Some("config") => Self::Config,
             Some("gpu") => Self::Gpu,

@@ -8,12 +8,12 @@ mod plan;
 mod unmapped_fields;
 
 use pulsetrain_mapping::{MetricMapper, RecordContext, RecordMeta, SpanAttributes};
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::write::{Attribute, AttributeValue as Out};
 use pulsetrain_semconv::{attribute, metric};
 
 use self::{gpu::GpuNames, plan::Plan};
 use super::{
-    numbers::{Kind, Numbers},
+    numbers::{NumberKind, Numbers},
     record::Record,
 };
 use crate::logs::spans;
@@ -35,8 +35,8 @@ impl Mapping {
         position: SourcePosition,
         recorder: &mut Recorder<'_>,
     ) {
-        match Kind::of(record.kind) {
-            Some(kind) => self.numbers(&Numbers::of(kind, record), position, recorder),
+        match NumberKind::from_name(record.kind) {
+            Some(kind) => self.numbers(&Numbers::new(kind, record), position, recorder),
             None => self.event(record, recorder),
         }
     }
@@ -65,11 +65,11 @@ impl Mapping {
             position,
         };
         match numbers.kind {
-            Kind::Step => self.step(numbers, meta, recorder),
-            Kind::Eval => self.eval(numbers, meta, recorder),
-            Kind::Gpu => self.gpu(numbers, meta, recorder),
-            Kind::Dataset => self.dataset(numbers, meta, recorder),
-            Kind::Moe | Kind::Sol | Kind::Unknown => {
+            NumberKind::Step => self.step(numbers, meta, recorder),
+            NumberKind::Eval => self.eval(numbers, meta, recorder),
+            NumberKind::Gpu => self.gpu(numbers, meta, recorder),
+            NumberKind::Dataset => self.dataset(numbers, meta, recorder),
+            NumberKind::Moe | NumberKind::Sol | NumberKind::Unknown => {
                 self.points(numbers, (None, &[]), meta, recorder);
             }
         }

@@ -1,7 +1,7 @@
 //! The numbers of a record, which are nearly all of a log: steps, evaluations, gauges of GPUs, and unknown kinds.
 
 use super::{
-    record::{Record, Value},
+    record::{Record, RecordValue},
     tables,
 };
 use pulsetrain_mapping::{Field, FieldTable, FieldValue};
@@ -9,7 +9,7 @@ use pulsetrain_mapping::{Field, FieldTable, FieldValue};
 /// The fields of a record of numbers by their use.
 #[derive(Debug)]
 pub(super) struct Numbers<'r, 'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: NumberKind,
     pub(super) record: &'r Record<'a>,
     /// The number of the GPU of the gauges.
     pub(super) gpu: i64,
@@ -18,12 +18,12 @@ pub(super) struct Numbers<'r, 'a> {
     /// The numbers in the order of the log. Of a key that occurs twice, the first counts as label or GPU.
     pub(super) numbers: Vec<Field<'a>>,
     /// The fields that are not numbers.
-    pub(super) others: Vec<&'r (&'a str, Value<'a>)>,
+    pub(super) others: Vec<&'r (&'a str, RecordValue<'a>)>,
 }
 
 /// The kind of a record of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum NumberKind {
     Step,
     Eval,
     Moe,
@@ -34,9 +34,9 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl NumberKind {
     /// Returns the kind with this name in the log, or `None` if such records are events.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "step" => Self::Step,
             "eval" => Self::Eval,
@@ -74,18 +74,20 @@ impl Kind {
 
 impl<'r, 'a> Numbers<'r, 'a> {
     /// Sorts the fields of a record of this kind.
-    pub(super) fn of(kind: Kind, record: &'r Record<'a>) -> Self {
+    pub(super) fn new(kind: NumberKind, record: &'r Record<'a>) -> Self {
         let (mut gpu, mut label) = (None, None);
         let mut numbers = Vec::with_capacity(record.fields.len());
         let mut others = Vec::new();
         for field in &record.fields {
             match field {
-                ("id", value) if kind == Kind::Gpu && gpu.is_none() => {
+                ("id", value) if kind == NumberKind::Gpu && gpu.is_none() => {
                     gpu = Some(value.as_f64().unwrap_or_default() as i64);
                 }
                 // The limits of a GPU are the same on all ranks.
-                ("rank", _) if kind == Kind::Sol => {}
-                (key, Value::Text(text)) if *key == kind.label() && label.is_none() => label = Some(*text),
+                ("rank", _) if kind == NumberKind::Sol => {}
+                (key, RecordValue::Text(text)) if *key == kind.label() && label.is_none() => {
+                    label = Some(*text)
+                }
                 (key, value) => match value.as_f64() {
                     Some(number) => numbers.push(((*key).into(), FieldValue::Number(number))),
                     None => others.push(field),

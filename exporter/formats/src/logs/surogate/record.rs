@@ -6,7 +6,7 @@
 use std::fmt;
 
 use pulsetrain_mapping::{Decimal, number_text};
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 
 use crate::logs::time;
 use pulsetrain_record::{LoggedTime, Recorder, UsedTimezone};
@@ -23,7 +23,7 @@ pub(super) struct Record<'a> {
     /// The step that it belongs to.
     pub(super) step: i64,
     /// All other fields, in the order of the text.
-    pub(super) fields: Vec<(&'a str, Value<'a>)>,
+    pub(super) fields: Vec<(&'a str, RecordValue<'a>)>,
     /// The length of the record in bytes.
     pub(super) len: usize,
 }
@@ -37,29 +37,32 @@ impl Record<'_> {
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value<'a> {
+pub(super) enum RecordValue<'a> {
     Int(i64),
     Double(f64),
     Bool(bool),
     Text(&'a str),
-    List(Vec<Value<'a>>),
-    Map(Vec<(&'a str, Value<'a>)>),
+    List(Vec<RecordValue<'a>>),
+    Map(Vec<(&'a str, RecordValue<'a>)>),
 }
 
 /// Returns the first field with this key.
-pub(super) fn field<'r, 'a>(fields: &'r [(&'a str, Value<'a>)], key: &str) -> Option<&'r Value<'a>> {
+pub(super) fn field<'r, 'a>(
+    fields: &'r [(&'a str, RecordValue<'a>)],
+    key: &str,
+) -> Option<&'r RecordValue<'a>> {
     let found = fields.iter().find(|(name, _)| *name == key);
     found.map(|(_, value)| value)
 }
 
 /// Returns the first text with this key.
-pub(super) fn text<'a>(fields: &[(&'a str, Value<'a>)], key: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(fields: &[(&'a str, RecordValue<'a>)], key: &str) -> Option<&'a str> {
     fields
         .iter()
         .find_map(|(name, value)| value.text().filter(|_| *name == key))
 }
 
-impl<'a> Value<'a> {
+impl<'a> RecordValue<'a> {
     /// Returns the value if it is text.
     pub(super) fn text(&self) -> Option<&'a str> {
         match self {
@@ -96,7 +99,7 @@ impl<'a> Value<'a> {
 }
 
 /// Formats the value like the log.
-impl fmt::Display for Value<'_> {
+impl fmt::Display for RecordValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(number) => write!(f, "{number}"),
@@ -150,9 +153,9 @@ pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
         depth: 0,
     };
     cursor.fields(|key, value| match (key, value) {
-        ("log", Value::Text(text)) if kind.is_none() => kind = Some(text),
-        ("time", Value::Text(text)) if time.is_none() => time = time::logged(text),
-        ("step", Value::Int(number)) if step.is_none() => step = Some(number),
+        ("log", RecordValue::Text(text)) if kind.is_none() => kind = Some(text),
+        ("time", RecordValue::Text(text)) if time.is_none() => time = time::logged(text),
+        ("step", RecordValue::Int(number)) if step.is_none() => step = Some(number),
         field => fields.push(field),
     })?;
     let missing = |expected| RecordError {
@@ -184,7 +187,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// Parses a map from its `{` to its `}`.
-    fn fields(&mut self, mut take: impl FnMut(&'a str, Value<'a>)) -> Result<(), RecordError> {
+    fn fields(&mut self, mut take: impl FnMut(&'a str, RecordValue<'a>)) -> Result<(), RecordError> {
         self.take(b'{', "{")?;
         self.skip_space();
         if self.peek() == Some(b'}') {
@@ -223,13 +226,13 @@ impl<'a> Cursor<'a> {
         Ok(key)
     }
 
-    fn value(&mut self, in_list: bool) -> Result<Value<'a>, RecordError> {
+    fn value(&mut self, in_list: bool) -> Result<RecordValue<'a>, RecordError> {
         match self.peek() {
-            Some(b'"') => self.string(in_list).map(Value::Text),
+            Some(b'"') => self.string(in_list).map(RecordValue::Text),
             Some(b'{') => self.nested(|cursor| {
                 let mut fields = Vec::new();
                 cursor.fields(|key, value| fields.push((key, value)))?;
-                Ok(Value::Map(fields))
+                Ok(RecordValue::Map(fields))
             }),
             Some(b'[') => self.nested(Self::list),
             _ => self.word(),
@@ -238,8 +241,8 @@ impl<'a> Cursor<'a> {
 
     fn nested(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<Value<'a>, RecordError>,
-    ) -> Result<Value<'a>, RecordError> {
+        read: impl FnOnce(&mut Self) -> Result<RecordValue<'a>, RecordError>,
+    ) -> Result<RecordValue<'a>, RecordError> {
         if self.depth == MAX_DEPTH {
             return Err(self.expected("a value that is nested less deep"));
         }
@@ -249,7 +252,7 @@ impl<'a> Cursor<'a> {
         value
     }
 
-    fn list(&mut self) -> Result<Value<'a>, RecordError> {
+    fn list(&mut self) -> Result<RecordValue<'a>, RecordError> {
         self.take(b'[', "[")?;
         let mut values = Vec::new();
         loop {
@@ -257,7 +260,7 @@ impl<'a> Cursor<'a> {
             match self.peek() {
                 Some(b']') => {
                     self.at += 1;
-                    return Ok(Value::List(values));
+                    return Ok(RecordValue::List(values));
                 }
                 Some(b',') => self.at += 1,
                 _ => values.push(self.value(true)?),
@@ -279,7 +282,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses a number, `true`, `false`, `null` or a bare non-finite number.
-    fn word(&mut self) -> Result<Value<'a>, RecordError> {
+    fn word(&mut self) -> Result<RecordValue<'a>, RecordError> {
         let rest = &self.text[self.at..];
         if let Some((number, len)) = plain_number(rest.as_bytes()) {
             self.at += len;
@@ -287,9 +290,9 @@ impl<'a> Cursor<'a> {
         }
         let word = &rest[..rest.bytes().position(ends_word).unwrap_or(rest.len())];
         let value = match word {
-            "true" => Value::Bool(true),
-            "false" => Value::Bool(false),
-            "null" | "None" => Value::Text(""),
+            "true" => RecordValue::Bool(true),
+            "false" => RecordValue::Bool(false),
+            "null" | "None" => RecordValue::Text(""),
             _ => number(word).ok_or_else(|| self.expected("a value"))?,
         };
         self.at += word.len();
@@ -333,28 +336,28 @@ fn ends_word(byte: u8) -> bool {
 
 /// Parses the plain number at the beginning of `bytes`, with its length. Returns `None` for a value of any other form.
 #[inline]
-fn plain_number(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
+fn plain_number(bytes: &[u8]) -> Option<(RecordValue<'_>, usize)> {
     let decimal = Decimal::prefix(bytes)?;
     if !bytes.get(decimal.len).is_none_or(|byte| ends_word(*byte)) {
         return None;
     }
     let value = match decimal.is_integer {
         true => number(str::from_utf8(&bytes[..decimal.len]).ok()?)?,
-        false => Value::Double(decimal.value),
+        false => RecordValue::Double(decimal.value),
     };
     Some((value, decimal.len))
 }
 
 /// Parses a number: an integer if it has no point, exponent or letters.
-fn number(word: &str) -> Option<Value<'_>> {
+fn number(word: &str) -> Option<RecordValue<'_>> {
     let bytes = word.as_bytes();
     let is_integer = bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
     if is_integer && let Ok(value) = word.parse() {
-        return Some(Value::Int(value));
+        return Some(RecordValue::Int(value));
     }
     number_text::finite(word)
         .or_else(|| number_text::non_finite(word))
-        .map(Value::Double)
+        .map(RecordValue::Double)
 }
 
 /// Returns whether a quote before `rest` ends a string. In a map a key or the end of the map follows, in a list an element or

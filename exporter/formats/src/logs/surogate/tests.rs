@@ -5,13 +5,13 @@ use crate::logs::{
     ReadLimits,
     sampled::{Sampled, read_in_any_chunks, read_in_chunks, reasons},
 };
-use numbers::{Kind, Numbers};
+use numbers::{NumberKind, Numbers};
 use pulsetrain_mapping::FieldValue;
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Counts, LoggedTime, ParseReport, Run};
 use record::parse;
 
-fn fields(text: &str) -> Vec<(&str, Value<'_>)> {
+fn fields(text: &str) -> Vec<(&str, RecordValue<'_>)> {
     parse(text).unwrap().fields
 }
 
@@ -39,7 +39,10 @@ fn record_fields_are_parsed_in_any_order() {
     );
     assert_eq!(
         record.fields,
-        [("split", Value::Text("train")), ("tokens", Value::Int(2_000_000))]
+        [
+            ("split", RecordValue::Text("train")),
+            ("tokens", RecordValue::Int(2_000_000))
+        ]
     );
     assert_eq!(record.len, text.len());
 }
@@ -64,14 +67,17 @@ fn strings_with_quotes_backslashes_and_newlines_are_kept() {
     let text = record("info", &format!(r#", "message": "{message}", "duration_ms": 12"#));
     assert_eq!(
         fields(&text),
-        [("message", Value::Text(message)), ("duration_ms", Value::Int(12))]
+        [
+            ("message", RecordValue::Text(message)),
+            ("duration_ms", RecordValue::Int(12))
+        ]
     );
 }
 
 #[test]
 fn an_unescaped_string_at_the_end_of_a_record_ends_there() {
     let text = record("option", r#", "name": "prompt", "value": "oh "hi"""#);
-    assert_eq!(fields(&text)[1], ("value", Value::Text("oh \"hi\"")));
+    assert_eq!(fields(&text)[1], ("value", RecordValue::Text("oh \"hi\"")));
 }
 
 #[test]
@@ -216,7 +222,7 @@ fn numbers_and_other_fields_of_a_record_are_separated_in_their_order() {
         r#", "loss": 1.5, "novel": 2, "on": true, "step": 4, "list": [1, {"a": "b"}]"#,
     );
     let record = parse(&text).unwrap();
-    let numbers = Numbers::of(Kind::Step, &record);
+    let numbers = Numbers::new(NumberKind::Step, &record);
     let expected = [("loss", 1.5), ("novel", 2.0), ("step", 4.0)];
     let expected = expected.map(|(key, number)| (key.into(), FieldValue::Number(number)));
     assert_eq!(numbers.numbers, expected);

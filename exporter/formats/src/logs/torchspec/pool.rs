@@ -45,7 +45,7 @@ impl<'a> PoolLine<'a> {
         } else if let Some(over) = message.strip_prefix("Pool capacity available after ") {
             (waited(over), false)
         } else if let Some(limit) = message.strip_prefix("Flow control enabled: max_pool_size=") {
-            (vec![(LIMIT.into(), FieldValue::of(first_word(limit)))], false)
+            (vec![(LIMIT.into(), FieldValue::parse(first_word(limit)))], false)
         } else {
             let (_, over) = message
                 .strip_prefix("Pool wait aborted ")?
@@ -73,8 +73,8 @@ fn sizes(message: &str) -> Vec<Field<'_>> {
     let sizes = message.rsplit_once("pool_size=").map(|(_, sizes)| sizes);
     let (size, limit) = sizes.and_then(|sizes| sizes.split_once('/')).unwrap_or_default();
     vec![
-        ("pool_size".into(), FieldValue::of(size)),
-        (LIMIT.into(), FieldValue::of(first_word(limit))),
+        ("pool_size".into(), FieldValue::parse(size)),
+        (LIMIT.into(), FieldValue::parse(first_word(limit))),
     ]
 }
 

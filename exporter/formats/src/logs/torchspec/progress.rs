@@ -12,7 +12,7 @@ const TICK: Duration = Duration::from_millis(1);
 
 /// The state of a run between lines.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct StepProgress {
     /// The time of the line "Starting", from which bars count.
     pub(super) start: Option<UnixNanos>,
     pub(super) last_time: Option<UnixNanos>,
@@ -37,7 +37,7 @@ pub(super) struct Timing {
     pub(super) dispatch_secs: Option<f64>,
 }
 
-impl Progress {
+impl StepProgress {
     /// Returns the time of a bar.
     pub(super) fn bar_time(&mut self, bar: &Bar<'_>, line: &Line<'_>) -> UnixNanos {
         let last_time = self.last_time.filter(|_| !line.is_live());

@@ -3,7 +3,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{SpanParts, Value},
+    write::{AttributeValue, SpanParts},
 };
 use pulsetrain_semconv::{attribute, metric, span};
 
@@ -51,6 +51,6 @@ fn record(step: i64, start_unix_nanos: UnixNanos, end_unix_nanos: UnixNanos, rec
         parent_span_id: None,
         start_unix_nanos,
         end_unix_nanos,
-        attributes: &[(&attribute::TRAIN_STEP, Value::Int(step))],
+        attributes: &[(&attribute::TRAIN_STEP, AttributeValue::Int(step))],
     });
 }

@@ -4,7 +4,7 @@
 use pulsetrain_mapping::{CoverageRow, coverage_rules, number_text, record_option};
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Value as Out},
+    write::{Attribute, AttributeValue as Out},
 };
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 

@@ -6,7 +6,7 @@ mod spans;
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, coverage_rules,
 };
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 use pulsetrain_semconv::{attribute, event, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};

@@ -67,7 +67,7 @@ impl LogParser for OtelParser {
 impl OtelParser {
     fn exports(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
-        let mut positions = Positions::of(window);
+        let mut positions = Positions::new(window);
         while let Some(start) = self.object_start(window.bytes, done) {
             let rest = &window.bytes[start..];
             let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_mapping::{Mapping, ResolvedMapping, Target, shared_scalars, trainer};
+use pulsetrain_mapping::{Mapping, MappingTarget, ResolvedMapping, shared_scalars, trainer};
 
 use super::FOLDER;
 use crate::imported::sample_text;
@@ -94,10 +94,10 @@ impl Key {
         }
         self.resolve(mapping)
             .map(|resolved| match &resolved.mapping.target {
-                Target::Metric(_) | Target::State(..) => Outcome::Metric,
-                Target::Option(_) => Outcome::Option,
-                Target::Custom(_) => Outcome::Custom,
-                Target::Step | Target::Dropped(_) => Outcome::LeftOut,
+                MappingTarget::Metric(_) | MappingTarget::State(..) => Outcome::Metric,
+                MappingTarget::Option(_) => Outcome::Option,
+                MappingTarget::Custom(_) => Outcome::Custom,
+                MappingTarget::Step | MappingTarget::Dropped(_) => Outcome::LeftOut,
             })
     }
 

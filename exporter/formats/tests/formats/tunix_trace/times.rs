@@ -63,7 +63,7 @@ fn step_times_match_tunix_where_its_formula_is_correct() {
 }
 
 /// The slices of one name on one track in one step, in order.
-fn of<'a>(slices: &'a [Slice], step: usize, track: &str, name: &str) -> Vec<&'a Slice> {
+fn slices_named<'a>(slices: &'a [Slice], step: usize, track: &str, name: &str) -> Vec<&'a Slice> {
     let is_it = |slice: &&Slice| slice.fragment == step + 1 && slice.track == track && slice.name == name;
     slices.iter().filter(is_it).collect()
 }
@@ -86,7 +86,7 @@ fn a_gap_is_the_time_between_two_slices_and_never_negative() {
                 computed(&imported, &format!("perf/mean/{upstream}")),
             );
             for step in 0..STEPS {
-                let work = of(&slices, step, track, name);
+                let work = slices_named(&slices, step, track, name);
                 let gap = |pair: &[&Slice]| pair[1].start.saturating_sub(pair[0].end);
                 let expected = secs(work.windows(2).map(gap).sum());
                 assert!((sums[step] - expected).abs() < NANOSECONDS, "{upstream}");
@@ -105,9 +105,9 @@ fn with_the_reference_model_ahead_the_gap_is_the_idle_time_of_the_actor() {
     let slices = slices::read(&sample(&name_of(1, run)));
     let sums = computed(&imported(1, run), "perf/sum/between_micro_batch_gap_time");
     for &step in RAN_AHEAD[1].1 {
-        let loops = of(&slices, step, "Actor", "actor_training");
+        let loops = slices_named(&slices, step, "Actor", "actor_training");
         assert_eq!(loops.len(), 2);
-        let references = of(&slices, step, "Reference", "refer_inference");
+        let references = slices_named(&slices, step, "Reference", "refer_inference");
         assert!(references.iter().all(|reference| reference.start < loops[0].end));
         let expected = secs(loops[1].start - loops[0].end);
         assert!((sums[step] - expected).abs() < NANOSECONDS, "step {step}");

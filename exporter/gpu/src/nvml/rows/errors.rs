@@ -198,14 +198,14 @@ pub(super) static ROWS: &[Row] = &[
         NO_REMAPPING,
         banks,
     ),
-    Row::of(
+    Row::new(
         &metric::GPU_XID_ERRORS,
         "nvmlEventTypeXidCriticalError",
         Tick,
         "the driver has no events here (WSL, some vGPUs)",
         Read::Event,
     ),
-    Row::of(
+    Row::new(
         &metric::GPU_DRIVER_EVENTS,
         "nvmlEventSetWait_v2",
         Tick,

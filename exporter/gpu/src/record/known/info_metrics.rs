@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl GpuState {
-    pub(super) fn note_trouble(
+    pub(super) fn report_trouble(
         &mut self,
         gpu: &Arc<Gpu>,
         recorder: &mut Recorder<'_>,
@@ -84,7 +84,7 @@ impl GpuState {
         }
     }
 
-    pub(super) fn note_unavailable(&mut self, recorder: &mut Recorder<'_>) {
+    pub(super) fn report_unavailable(&mut self, recorder: &mut Recorder<'_>) {
         let own = ObservedSeries {
             cadence: Cadence::Once,
             ..ObservedSeries::of_gpu(&metric::GPU_METRIC_UNAVAILABLE)

@@ -38,7 +38,7 @@ impl GpuState {
         self.record_health(recorder);
         if recorder.semconv != GpuSemconv::Gpu {
             for (entity, (used, limit)) in memory.into_iter().filter(|(_, (_, limit))| *limit > 0.0) {
-                if let Some(component) = Component::of(entity) {
+                if let Some(component) = Component::from_entity(entity) {
                     self.record_twin(
                         &HwMetric::memory_utilization(component, used / limit),
                         Cadence::Tick,
@@ -53,7 +53,7 @@ impl GpuState {
     fn record_one(&mut self, reading: &Reading, recorder: &mut Recorder<'_>) {
         let hw = match recorder.semconv {
             GpuSemconv::Gpu => None,
-            GpuSemconv::Hw | GpuSemconv::Both => hw_semconv::of(reading),
+            GpuSemconv::Hw | GpuSemconv::Both => hw_semconv::for_reading(reading),
         };
         if let Some(hw) = &hw {
             self.record_twin(hw, reading.cadence, reading.time_unix_nanos, recorder);

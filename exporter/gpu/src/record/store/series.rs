@@ -5,7 +5,7 @@ use std::time::Duration;
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{Attribute, EncodedSeries, GrowingHistogram, Value},
+    write::{Attribute, AttributeValue, EncodedSeries, GrowingHistogram},
 };
 use pulsetrain_record::{
     SeriesWriter,
@@ -71,7 +71,7 @@ impl StalenessTimeout {
     }
 
     /// Returns the timeout of a series; a constant never becomes stale.
-    fn of(self, cadence: Cadence) -> Duration {
+    fn for_cadence(self, cadence: Cadence) -> Duration {
         match cadence {
             Cadence::Tick => self.tick,
             Cadence::Infrequent => self.infrequent,
@@ -96,7 +96,7 @@ impl Series {
             }
             Observation::Grows(_) => Contents::Own(0),
             Observation::Observed(_) | Observation::NothingObserved => {
-                Contents::Distribution(Box::new(GrowingHistogram::of(&key)))
+                Contents::Distribution(Box::new(GrowingHistogram::for_series(&key)))
             }
         };
         Self {
@@ -224,7 +224,7 @@ impl Series {
 
     /// Returns whether the last reading is older than the timeout.
     pub(super) fn is_stale(&self, now_unix_nanos: UnixNanos, staleness: StalenessTimeout) -> bool {
-        now_unix_nanos.saturating_duration_since(self.read_unix_nanos) > staleness.of(self.cadence)
+        now_unix_nanos.saturating_duration_since(self.read_unix_nanos) > staleness.for_cadence(self.cadence)
     }
 
     /// Returns whether the last point is old enough to be repeated.
@@ -263,10 +263,10 @@ fn attributes<'a>(carried: &'a EntityAttributes, labels: &Labels, texts: &Texts)
     let numbers = labels
         .number
         .iter()
-        .map(|(attribute, number)| (*attribute, Value::Int(*number)));
+        .map(|(attribute, number)| (*attribute, AttributeValue::Int(*number)));
     let mut all = Vec::with_capacity(carried.len() + 4);
     all.extend(written(carried));
-    all.extend(texts.map(|(attribute, text)| (attribute, Value::Text(text))));
+    all.extend(texts.map(|(attribute, text)| (attribute, AttributeValue::Text(text))));
     all.extend(numbers);
     all
 }

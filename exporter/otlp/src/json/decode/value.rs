@@ -2,7 +2,7 @@
 
 use super::{Decoder, Dialect, text_of};
 use crate::{
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor, Role},
     json::{
         base64,
         error::{JsonError, JsonErrorKind},
@@ -18,14 +18,16 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub(super) fn value(&mut self, field: &'static FieldDescriptor, depth: usize) -> Result<(), JsonError> {
         match field.kind {
-            Kind::One(inner) => self.nested(field, inner(), depth),
-            Kind::Many(inner) => self.messages(field, inner(), depth),
-            Kind::String => self.string(field),
-            Kind::Id => self.id(field),
-            Kind::Bytes => self.bytes(field, depth),
-            Kind::Strings => self.strings(field),
-            Kind::PackedDouble => self.packed(field, Kind::Double, depth),
-            Kind::PackedFixed64 | Kind::PackedUint64 => self.packed(field, Kind::Fixed64, depth),
+            FieldKind::One(inner) => self.nested(field, inner(), depth),
+            FieldKind::Many(inner) => self.messages(field, inner(), depth),
+            FieldKind::String => self.string(field),
+            FieldKind::Id => self.id(field),
+            FieldKind::Bytes => self.bytes(field, depth),
+            FieldKind::Strings => self.strings(field),
+            FieldKind::PackedDouble => self.packed(field, FieldKind::Double, depth),
+            FieldKind::PackedFixed64 | FieldKind::PackedUint64 => {
+                self.packed(field, FieldKind::Fixed64, depth)
+            }
             _ => self.scalar_field(field),
         }
     }
@@ -70,7 +72,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn packed(&mut self, field: &FieldDescriptor, element: Kind, depth: usize) -> Result<(), JsonError> {
+    fn packed(&mut self, field: &FieldDescriptor, element: FieldKind, depth: usize) -> Result<(), JsonError> {
         self.cursor.expect(b'[', "a list of numbers")?;
         let wire_type = field.kind.unpacked_wire_type().unwrap_or_default();
         let open = self.output.open(field.number, depth);
@@ -181,11 +183,11 @@ impl<'a> Decoder<'a> {
 
     /// Reads a number or a boolean and returns its bits for the wire.
     #[inline]
-    fn scalar(&mut self, kind: Kind) -> Result<u64, JsonError> {
+    fn scalar(&mut self, kind: FieldKind) -> Result<u64, JsonError> {
         match kind {
-            Kind::Bool => self.cursor.boolean_value(),
-            Kind::Double => self.cursor.double().map(f64::to_bits),
-            Kind::Int32 if self.dialect == Dialect::Stored && self.cursor.peek() == Some(b'"') => {
+            FieldKind::Bool => self.cursor.boolean_value(),
+            FieldKind::Double => self.cursor.double().map(f64::to_bits),
+            FieldKind::Int32 if self.dialect == Dialect::Stored && self.cursor.peek() == Some(b'"') => {
                 let raw = self.cursor.string("an integer, or the name of an enum value")?;
                 stored::enum_value(raw.inside).ok_or_else(|| {
                     JsonError::new(JsonErrorKind::Expected("an enum value of OTLP"), raw.offset)

@@ -2,38 +2,40 @@
 
 use super::Encoder;
 use crate::{
-    descriptor::Kind,
+    descriptor::FieldKind,
     json::{base64, escape, hex},
-    wire::Value,
+    wire::WireValue,
 };
 
 impl<'a> Encoder<'a> {
     /// Writes a value that is neither a message nor a list.
     #[inline]
-    pub(super) fn single(&mut self, kind: Kind, value: Value<'a>) {
+    pub(super) fn single(&mut self, kind: FieldKind, value: WireValue<'a>) {
         match (kind, value) {
-            (Kind::String, Value::Bytes(text)) => escape::write_string(text, self.out),
-            (Kind::Id, Value::Bytes(id)) => self.quoted(|out| hex::encode(id, out)),
-            (_, Value::Bytes(bytes)) => self.quoted(|out| base64::encode(bytes, out)),
-            (Kind::Double | Kind::PackedDouble, Value::Fixed64(bits)) => self.double(f64::from_bits(bits)),
-            (Kind::Sfixed64, Value::Fixed64(bits)) => self.quoted(|out| integer(bits as i64, out)),
-            (_, Value::Fixed64(number)) => self.quoted(|out| integer(number, out)),
-            (_, Value::Fixed32(number)) => integer(number, self.out),
-            (_, Value::Varint(number)) => self.varint(kind, number),
+            (FieldKind::String, WireValue::Bytes(text)) => escape::write_string(text, self.out),
+            (FieldKind::Id, WireValue::Bytes(id)) => self.quoted(|out| hex::encode(id, out)),
+            (_, WireValue::Bytes(bytes)) => self.quoted(|out| base64::encode(bytes, out)),
+            (FieldKind::Double | FieldKind::PackedDouble, WireValue::Fixed64(bits)) => {
+                self.double(f64::from_bits(bits))
+            }
+            (FieldKind::Sfixed64, WireValue::Fixed64(bits)) => self.quoted(|out| integer(bits as i64, out)),
+            (_, WireValue::Fixed64(number)) => self.quoted(|out| integer(number, out)),
+            (_, WireValue::Fixed32(number)) => integer(number, self.out),
+            (_, WireValue::Varint(number)) => self.varint(kind, number),
         }
     }
 
     #[inline]
-    fn varint(&mut self, kind: Kind, number: u64) {
+    fn varint(&mut self, kind: FieldKind, number: u64) {
         match kind {
-            Kind::Bool => {
+            FieldKind::Bool => {
                 let word: &[u8] = if number != 0 { b"true" } else { b"false" };
                 self.out.extend_from_slice(word);
             }
-            Kind::Int64 => self.quoted(|out| integer(number as i64, out)),
-            Kind::PackedUint64 => self.quoted(|out| integer(number, out)),
-            Kind::Int32 => integer(number as i32, self.out),
-            Kind::Sint32 => {
+            FieldKind::Int64 => self.quoted(|out| integer(number as i64, out)),
+            FieldKind::PackedUint64 => self.quoted(|out| integer(number, out)),
+            FieldKind::Int32 => integer(number as i32, self.out),
+            FieldKind::Sint32 => {
                 let zigzag = number as u32;
                 integer((zigzag >> 1) as i32 ^ -((zigzag & 1) as i32), self.out);
             }

@@ -25,11 +25,11 @@ pub struct GrowingHistogram {
 impl GrowingHistogram {
     /// Returns an empty histogram for the series with these attributes.
     pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
-        Self::of(&EncodedSeries::new(metric, attributes))
+        Self::for_series(&EncodedSeries::new(metric, attributes))
     }
 
     /// Returns an empty histogram for an encoded series.
-    pub fn of(series: &EncodedSeries) -> Self {
+    pub fn for_series(series: &EncodedSeries) -> Self {
         let nothing = HistogramParts {
             count: 0,
             sum: 0.0,
@@ -42,7 +42,7 @@ impl GrowingHistogram {
 
     fn with(EncodedSeries { metric, attributes }: &EncodedSeries, parts: HistogramParts<'_>) -> Self {
         let mut point = Buffer::default();
-        let shape = Shape::of(&parts, metric.bounds, attributes.len());
+        let shape = Shape::new(&parts, metric.bounds, attributes.len());
         shape.write(PointParts::default(), parts, metric.bounds, &mut point, |out| {
             out.append(attributes);
         });
@@ -157,7 +157,7 @@ mod tests {
     use pulsetrain_semconv::{attribute, metric};
 
     use super::*;
-    use crate::write::{Envelope, Value};
+    use crate::write::{AttributeValue, Envelope};
 
     #[test]
     fn growing_histogram_equals_one_built_from_all_observations_after_each_of_them() {
@@ -165,13 +165,13 @@ mod tests {
         let long = "x".repeat(200);
         for text in [None, Some("short"), Some(&long)] {
             let attributes: Vec<Attribute<'_>> = text
-                .map(|text| (&attribute::TRAIN_CUSTOM_NAME, Value::Text(text)))
+                .map(|text| (&attribute::TRAIN_CUSTOM_NAME, AttributeValue::Text(text)))
                 .into_iter()
                 .collect();
             let series = EncodedSeries::new(metric, &attributes);
             let mut growing = [
                 GrowingHistogram::new(metric, &attributes),
-                GrowingHistogram::of(&series),
+                GrowingHistogram::for_series(&series),
             ];
             let mut relabelled = GrowingHistogram::new(metric, &[]);
             let mut writers = [(); 4].map(|()| MetricsWriter::default());

@@ -49,7 +49,7 @@ pub(super) struct Shape {
 impl Shape {
     /// Returns the shape of a point with these contents and bounds, and `attributes_len` bytes of attributes.
     #[inline]
-    pub(super) fn of(parts: &HistogramParts<'_>, bounds: &[f64], attributes_len: usize) -> Self {
+    pub(super) fn new(parts: &HistogramParts<'_>, bounds: &[f64], attributes_len: usize) -> Self {
         let counts_len = 8 * parts.bucket_counts.len();
         let head_len = FIXED * if parts.sum.is_nan() { 3 } else { 4 };
         let counts_field = delimited_len(field::BUCKET_COUNTS, counts_len);

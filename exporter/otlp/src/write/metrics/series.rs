@@ -106,11 +106,14 @@ mod tests {
     use pulsetrain_semconv::{attribute, metric};
 
     use super::*;
-    use crate::write::{Envelope, Value};
+    use crate::write::{AttributeValue, Envelope};
 
     #[test]
     fn points_of_an_encoded_series_equal_points_with_its_attributes() {
-        let attributes = [(&attribute::TRAIN_CUSTOM_NAME, Value::Text("x".repeat(200).leak()))];
+        let attributes = [(
+            &attribute::TRAIN_CUSTOM_NAME,
+            AttributeValue::Text("x".repeat(200).leak()),
+        )];
         let (mut one_by_one, mut of_series) = (MetricsWriter::default(), MetricsWriter::default());
         for start in [0, 7].map(UnixNanos) {
             let whole = PointParts {

@@ -100,7 +100,7 @@ fn a_histogram_with_exponential_buckets_is_a_metric_of_its_own() {
     let point = PointParts {
         start_unix_nanos: UnixNanos(1),
         time_unix_nanos: UnixNanos(2),
-        attributes: &[(&STEP, Value::Int(4))],
+        attributes: &[(&STEP, AttributeValue::Int(4))],
     };
     writer.number(&TOKENS, point, NumberValue::Int(1));
     writer.exponential(&DURATION, point, &parts);

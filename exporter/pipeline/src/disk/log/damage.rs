@@ -25,7 +25,7 @@ impl SegmentLog {
         };
         let mut file = fs::read(segment::path(&self.folder, segment))?;
         file.resize(usize::try_from(end).unwrap_or(usize::MAX), 0);
-        let scan = Scan::of(&file, segment, offset);
+        let scan = Scan::new(&file, segment, offset);
         let Some(of_log) = self.segment_mut(segment) else {
             return Ok(());
         };

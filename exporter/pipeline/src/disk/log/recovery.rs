@@ -145,7 +145,7 @@ impl Recovery<'_> {
         } else {
             0
         };
-        let mut scan = Scan::of(&file, number, from);
+        let mut scan = Scan::new(&file, number, from);
         let mut end = file.len() as u64;
         let torn = torn_tail(&file, &scan).map(|gap| gap.bytes.clone());
         if let Some(torn) = torn
@@ -196,7 +196,7 @@ impl Recovery<'_> {
         for &number in later {
             let path = segment::path(self.folder, number);
             let file = fs::read(&path).map_err(cannot("read", &path))?;
-            if Scan::of(&file, number, 0).readable.records > 0 {
+            if Scan::new(&file, number, 0).readable.records > 0 {
                 return Ok(segment::first_record(&file, number)
                     .is_some_and(|record| record.begins_with(position, torn)));
             }

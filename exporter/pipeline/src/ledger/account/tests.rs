@@ -150,9 +150,9 @@ fn warning_without_a_loss_is_not_reported_for_a_later_loss() {
 #[test]
 fn warnings_and_retries_are_counted_with_their_last_message() {
     let account = Account::new("test");
-    account.note_warning("first");
-    account.note_warning("second");
-    account.note_retry("busy");
+    account.report_warning("first");
+    account.report_warning("second");
+    account.report_retry("busy");
     let counts = account.counts();
     assert_eq!(
         (counts.warnings, counts.warning_message.as_deref()),

@@ -152,7 +152,7 @@ fn control_characters_of_a_run_name_are_removed() {
         name: "a\x1b[2Jb".to_owned(),
         ..step(1, &[(Show::Step, 1.0)])
     };
-    let line = RunLine::of(&named).advance(&named).unwrap();
+    let line = RunLine::new(&named).advance(&named).unwrap();
     assert_eq!(line, ":: a[2Jb step       1");
 }
 

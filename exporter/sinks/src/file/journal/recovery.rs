@@ -51,7 +51,7 @@ impl FileJournal {
         path: &Path,
         format: FileFormat,
     ) -> io::Result<Recovered> {
-        let identity = FileIdentity::of(file)?;
+        let identity = FileIdentity::from_file(file)?;
         let resolved = identity::resolved(path)?;
         let folder = identity::folder(&resolved);
         let gone = self.keep_journal_of_moved(identity, folder)?;
@@ -144,7 +144,7 @@ impl FileJournal {
         file.set_len(base)?;
         file.seek(SeekFrom::Start(base))?;
         let end = base + io::copy(&mut kept, file)?;
-        self.begin(FileIdentity::of(file)?, end)?;
+        self.begin(FileIdentity::from_file(file)?, end)?;
         fs::remove_file(self.kept_path())?;
         Ok(Some(Recovered {
             end,
@@ -157,7 +157,7 @@ impl FileJournal {
     /// Keeps a file that the journal does not describe, up to the end of its last complete record.
     fn adopt(&self, file: &mut File, path: &Path, format: FileFormat) -> io::Result<Recovered> {
         let (end, aside) = foreign::keep_complete(file, path, format)?;
-        self.begin(FileIdentity::of(file)?, end)?;
+        self.begin(FileIdentity::from_file(file)?, end)?;
         Ok(Recovered {
             end,
             foreign: end,
@@ -173,7 +173,7 @@ impl FileJournal {
         let Some(mut notes) = self.read()? else {
             return Ok(None);
         };
-        let Some(end) = notes.noted_end(file, format, length)? else {
+        let Some(end) = notes.recorded_end(file, format, length)? else {
             return Ok(None);
         };
         if end < length && !foreign::is_record_end(file, format, end)? {
@@ -228,7 +228,7 @@ impl JournalContent {
     /// Returns the end of the journaled bytes in the file, an incomplete last record included. Returns `None`
     /// if the file is not the journaled one. In a shorter file, as after a power failure, the remaining
     /// records count.
-    fn noted_end(&self, file: &mut File, format: FileFormat, length: u64) -> io::Result<Option<u64>> {
+    fn recorded_end(&self, file: &mut File, format: FileFormat, length: u64) -> io::Result<Option<u64>> {
         if self.floor > length {
             return Ok(None);
         }
@@ -259,8 +259,8 @@ impl Span {
                 let mut prefix = Vec::new();
                 file.seek(SeekFrom::Start(self.start))?;
                 file.take(4).read_to_end(&mut prefix)?;
-                let noted = u32::try_from(self.len().saturating_sub(4)).unwrap_or(u32::MAX);
-                Ok(noted.to_be_bytes().starts_with(&prefix))
+                let recorded = u32::try_from(self.len().saturating_sub(4)).unwrap_or(u32::MAX);
+                Ok(recorded.to_be_bytes().starts_with(&prefix))
             }
         }
     }

@@ -47,7 +47,7 @@ impl World {
         self.first_unacked.store(letter.into(), Ordering::Relaxed);
     }
 
-    fn noted(&self) -> String {
+    fn recorded(&self) -> String {
         fs::read_to_string(self.folder.path().join("out.journal")).expect("the journal is there")
     }
 
@@ -283,12 +283,12 @@ fn journal_drops_entries_of_acknowledged_records() {
     let (acked, late) = (batch('A').with_ack(ack('A')), batch('B').with_ack(ack('B')));
     let mut end = 0;
     while journal.bytes <= TRIMMED_BYTES {
-        journal.note(&acked, end, end + 5);
+        journal.record(&acked, end, end + 5);
         end += 5;
     }
     world.ack_before('B');
-    journal.note(&late, end, end + 5);
-    assert_eq!(world.noted(), format!("{end}\n{end} {} 66\n", end + 5));
+    journal.record(&late, end, end + 5);
+    assert_eq!(world.recorded(), format!("{end}\n{end} {} 66\n", end + 5));
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn journal_without_acks_is_not_rewritten_for_every_line() {
     let mut renewed = 0;
     for place in 0..20_000 {
         let before = journal.trim_at;
-        journal.note(&waits, place * 5, place * 5 + 5);
+        journal.record(&waits, place * 5, place * 5 + 5);
         renewed += usize::from(journal.trim_at != before);
     }
     assert!((1..=4).contains(&renewed), "{renewed} times");
@@ -310,7 +310,7 @@ async fn kill_between_journal_entry_and_record_changes_no_record() {
     let world = World::new();
     deliver(&mut world.recover(), "x").await;
     let mut journal = world.journal().open().unwrap();
-    journal.note(&batch('y'), 5, 10);
+    journal.record(&batch('y'), 5, 10);
     drop(journal);
     let mut sink = world.recover();
     assert_eq!(world.records(), "x");
@@ -325,17 +325,17 @@ fn journal_entry_of_a_failed_write_is_removed() {
     let world = World::new();
     let errors = JournalErrors::default();
     let mut journal = world.journal().on_error(errors.reporter()).open().unwrap();
-    journal.note(&batch('x'), 0, 5);
-    journal.note(&batch('y'), 5, 10);
+    journal.record(&batch('x'), 0, 5);
+    journal.record(&batch('y'), 5, 10);
     journal.undo_last();
-    assert_eq!(world.noted(), "0 5\n");
+    assert_eq!(world.recorded(), "0 5\n");
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
-    journal.note(&batch('y'), 5, 10);
+    journal.record(&batch('y'), 5, 10);
     journal.undo_last();
     assert_eq!(errors.all(), [true, false]);
     journal.file = writable;
-    journal.note(&batch('z'), 5, 15);
-    assert_eq!(world.noted(), "0 5\n5 15\n");
+    journal.record(&batch('z'), 5, 15);
+    assert_eq!(world.recorded(), "0 5\n5 15\n");
 }
 
 #[test]
@@ -345,13 +345,13 @@ fn failed_entries_are_reported_and_written_later() {
     let mut journal = world.journal().on_error(errors.reporter()).open().unwrap();
     // A file that is open for reading only cannot be written.
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
-    journal.note(&batch('A').with_ack(ack('A')), 0, 5);
-    journal.note(&batch('x'), 5, 10);
-    assert_eq!((errors.all(), world.noted().as_str()), (vec![true], ""));
+    journal.record(&batch('A').with_ack(ack('A')), 0, 5);
+    journal.record(&batch('x'), 5, 10);
+    assert_eq!((errors.all(), world.recorded().as_str()), (vec![true], ""));
     journal.file = writable;
-    journal.note(&batch('y'), 10, 15);
+    journal.record(&batch('y'), 10, 15);
     assert_eq!(errors.all(), [true, false]);
-    assert_eq!(world.noted(), "0 5 65\n5 10\n10 15\n");
+    assert_eq!(world.recorded(), "0 5 65\n5 10\n10 15\n");
 }
 
 #[test]

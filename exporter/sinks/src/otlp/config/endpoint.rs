@@ -28,7 +28,7 @@ pub(super) enum Endpoint {
 }
 
 /// An explicit target of the command line.
-pub(super) struct Target {
+pub(super) struct EndpointTarget {
     grpc: bool,
     pub(super) endpoint: Endpoint,
 }
@@ -92,7 +92,7 @@ impl Endpoint {
     }
 }
 
-impl Target {
+impl EndpointTarget {
     /// Parses `grpc://`, `grpcs://`, `http://` or `https://`.
     pub(super) fn parse(url: &str) -> Result<Self, SinkError> {
         let (scheme, rest) = url

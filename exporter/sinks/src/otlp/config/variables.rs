@@ -185,7 +185,7 @@ impl<'a> Variables<'a> {
                     "{} is ignored, because it is not the URL of an HTTP or SOCKS5 proxy",
                     error.variable
                 );
-                self.note(Problem::new(what).with_remedy(ProxyVariableError::REMEDY));
+                self.record(Problem::new(what).with_remedy(ProxyVariableError::REMEDY));
                 None
             }
         }
@@ -211,13 +211,13 @@ impl<'a> Variables<'a> {
             Ok(value) => Some(value),
             Err(expected) => {
                 let what = format!("{name} is ignored, because its value is unknown");
-                self.note(Problem::new(what).with_remedy(expected));
+                self.record(Problem::new(what).with_remedy(expected));
                 None
             }
         }
     }
 
-    fn note(&self, notice: Problem) {
+    fn record(&self, notice: Problem) {
         let mut notices = self.notices.borrow_mut();
         if !notices.contains(&notice) {
             notices.push(notice);

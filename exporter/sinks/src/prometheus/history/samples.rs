@@ -17,9 +17,9 @@ use super::{
         render::TextFamily,
         store::{
             TARGET_INFO,
-            family::{Change, Family, Head, Kind, Point},
-            target::Target,
-            value::Value,
+            family::{Change, Family, FamilyKind, Head, Point},
+            target::ScrapeTarget,
+            value::SampleValue,
         },
     },
     HistorySummary,
@@ -61,7 +61,7 @@ struct SeriesPlace {
 
 /// The first and the last time of a target's points, in milliseconds since 1970.
 struct TargetTimes {
-    target: Arc<Target>,
+    target: Arc<ScrapeTarget>,
     first: u64,
     last: u64,
 }
@@ -94,7 +94,7 @@ impl Samples {
             series: self.families.iter().map(|family| family.series.len()).sum(),
             ..HistorySummary::default()
         };
-        let mut samples = NextSample::of(self.sorter.sorted()?);
+        let mut samples = NextSample::new(self.sorter.sorted()?);
         let mut family = None;
         while let Some((key, text)) = samples.next(&mut summary)? {
             let place = (key.0 >> 32) as usize;
@@ -127,7 +127,7 @@ impl Samples {
             })
     }
 
-    fn note_target(&mut self, target: &Arc<Target>, millis: u64) {
+    fn observe_target(&mut self, target: &Arc<ScrapeTarget>, millis: u64) {
         let times = self
             .targets
             .entry(Arc::as_ptr(target) as usize)
@@ -176,7 +176,7 @@ impl Samples {
         if let Err(error) = pushed {
             self.failure = Some(error);
         }
-        self.note_target(point.target, millis);
+        self.observe_target(point.target, millis);
         Ok(())
     }
 }
@@ -207,7 +207,7 @@ struct NextSample {
 }
 
 impl NextSample {
-    fn of(sorted: Sorted) -> Self {
+    fn new(sorted: Sorted) -> Self {
         Self {
             sorted,
             key: None,
@@ -266,7 +266,7 @@ fn write_target_info(targets: impl Iterator<Item = TargetTimes>, out: &mut impl 
         name: TARGET_INFO.to_owned(),
         help: "Target metadata".to_owned(),
         unit: String::new(),
-        kind: Kind::Gauge,
+        kind: FamilyKind::Gauge,
     };
     let mut text = TextFamily::new(&head, &head.name, true);
     let (mut lines, mut time) = (Vec::new(), String::new());
@@ -276,7 +276,7 @@ fn write_target_info(targets: impl Iterator<Item = TargetTimes>, out: &mut impl 
         for millis in regular.chain([times.last]) {
             write_time(millis, &mut time);
             text.set_time(&time);
-            text.push_series(&times.target.info, &Value::Number(1.0), &[], &mut lines);
+            text.push_series(&times.target.info, &SampleValue::Number(1.0), &[], &mut lines);
             out.write_all(&lines)?;
             lines.clear();
         }

@@ -8,7 +8,7 @@ use pulsetrain_semconv::Instrument;
 use super::{
     super::{
         PrometheusStore, Rejection, names,
-        store::family::{Family, Head, Kind},
+        store::family::{Family, FamilyKind, Head},
     },
     MAX_LABEL_BYTES,
 };
@@ -34,7 +34,7 @@ pub(super) struct Families {
 
 impl Families {
     /// Returns the family of a metric, and creates it if it is new.
-    pub(super) fn of(
+    pub(super) fn find(
         &mut self,
         metric: &Metric<'_>,
         data: &MetricData<'_>,
@@ -77,7 +77,7 @@ fn enter(
     metric: &Metric<'_>,
     name: &str,
     unit: &str,
-    kind: Kind,
+    kind: FamilyKind,
     instrument: Instrument,
 ) -> FamilyResult {
     if name.len() + unit.len() > MAX_LABEL_BYTES {
@@ -85,7 +85,7 @@ fn enter(
     }
     let translation = store.config().translation;
     let family = names::family_name(translation, name, unit, instrument).ok_or(Rejection::BadName)?;
-    if kind == Kind::Counter && family == "_total" {
+    if kind == FamilyKind::Counter && family == "_total" {
         // OpenMetrics has the family under its name without the suffix.
         return Err(Rejection::BadName);
     }
@@ -110,15 +110,15 @@ fn help(description: &str) -> String {
     description[..end].replace('\0', "\u{fffd}")
 }
 
-fn kind_of(data: &MetricData<'_>) -> (Kind, Instrument) {
+fn kind_of(data: &MetricData<'_>) -> (FamilyKind, Instrument) {
     match data {
-        MetricData::Gauge(_) => (Kind::Gauge, Instrument::Gauge),
-        MetricData::Sum(sum) if sum.is_monotonic => (Kind::Counter, Instrument::Counter),
-        MetricData::Sum(_) => (Kind::Gauge, Instrument::UpDownCounter),
+        MetricData::Gauge(_) => (FamilyKind::Gauge, Instrument::Gauge),
+        MetricData::Sum(sum) if sum.is_monotonic => (FamilyKind::Counter, Instrument::Counter),
+        MetricData::Sum(_) => (FamilyKind::Gauge, Instrument::UpDownCounter),
         MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => {
-            (Kind::Histogram, Instrument::Histogram)
+            (FamilyKind::Histogram, Instrument::Histogram)
         }
         // The name of a summary has the suffixes of a histogram: its unit only.
-        MetricData::Summary(_) => (Kind::Summary, Instrument::Histogram),
+        MetricData::Summary(_) => (FamilyKind::Summary, Instrument::Histogram),
     }
 }

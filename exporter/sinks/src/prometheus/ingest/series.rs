@@ -13,7 +13,7 @@ use super::{
         escape::NAME_LABEL,
         labels::{self, Labeller},
         points::PointError,
-        store::family::Kind,
+        store::family::FamilyKind,
     },
     MAX_LABEL_BYTES, PointContext,
 };
@@ -70,8 +70,8 @@ pub(super) fn write_labels(
 }
 
 /// Returns whether the page writes a label of this name itself.
-fn is_reserved(name: &str, kind: Kind) -> bool {
+fn is_reserved(name: &str, kind: FamilyKind) -> bool {
     name == NAME_LABEL
-        || (name == "le" && kind == Kind::Histogram)
-        || (name == "quantile" && kind == Kind::Summary)
+        || (name == "le" && kind == FamilyKind::Histogram)
+        || (name == "quantile" && kind == FamilyKind::Summary)
 }

@@ -17,9 +17,9 @@ use super::{
         render::{classic_buckets, go_float},
         store::{
             TARGET_INFO,
-            family::{Change, Head, Kind, Point},
-            target::Target,
-            value::Value,
+            family::{Change, FamilyKind, Head, Point},
+            target::ScrapeTarget,
+            value::SampleValue,
         },
     },
     request::{self, Sample},
@@ -70,7 +70,7 @@ impl Samples {
     }
 
     /// Records that every request of the batch was delivered.
-    pub(super) fn note_delivered(&mut self) {
+    pub(super) fn record_delivered(&mut self) {
         self.targets.extend(self.undelivered.drain());
     }
 
@@ -131,7 +131,12 @@ impl Samples {
                     ((time, value), counts_points),
                 );
             }),
-            Change::End if matches!(family.kind, Kind::Counter | Kind::Gauge | Kind::Untyped) => {
+            Change::End
+                if matches!(
+                    family.kind,
+                    FamilyKind::Counter | FamilyKind::Gauge | FamilyKind::Untyped
+                ) =>
+            {
                 self.add(family.name.clone(), point.labels, None, ((time, STALE), true));
             }
             // The buckets of the histogram are unknown here.
@@ -143,7 +148,7 @@ impl Samples {
     }
 
     /// Adds a sample of `target_info` if the last one is too old.
-    fn describe(&mut self, target: &Target, millis: u64) {
+    fn describe(&mut self, target: &ScrapeTarget, millis: u64) {
         let last = (self.undelivered.get(&target.info)).or_else(|| self.targets.get(&target.info));
         let is_due = last.is_none_or(|last| millis.abs_diff(*last) >= TARGET_INFO_MILLIS);
         if is_due && !target.info.is_empty() {
@@ -172,14 +177,14 @@ impl PointReceiver for Samples {
 
 /// Calls `add` for each sample of a value: the suffix of the name, the label `le` or `quantile`, and the
 /// number.
-fn each_sample(value: &Value, mut add: impl FnMut(&str, Option<(&'static str, String)>, f64)) {
+fn each_sample(value: &SampleValue, mut add: impl FnMut(&str, Option<(&'static str, String)>, f64)) {
     let mut count_and_sum = |count: u64, sum: Option<f64>| {
         add("_count", None, count as f64);
         sum.into_iter().for_each(|sum| add("_sum", None, sum));
     };
     match value {
-        Value::Number(value) => add("", None, *value),
-        Value::Histogram(histogram) => {
+        SampleValue::Number(value) => add("", None, *value),
+        SampleValue::Histogram(histogram) => {
             count_and_sum(histogram.buckets.iter().sum(), histogram.sum);
             let mut cumulative = 0u64;
             for (bound, count) in histogram.bounds.texts(true).zip(&histogram.buckets) {
@@ -187,7 +192,7 @@ fn each_sample(value: &Value, mut add: impl FnMut(&str, Option<(&'static str, St
                 add("_bucket", Some(("le", bound.to_owned())), cumulative as f64);
             }
         }
-        Value::Native(native) => {
+        SampleValue::Native(native) => {
             count_and_sum(native.count, native.sum);
             for (bound, cumulative) in classic_buckets(native) {
                 add(
@@ -197,7 +202,7 @@ fn each_sample(value: &Value, mut add: impl FnMut(&str, Option<(&'static str, St
                 );
             }
         }
-        Value::Summary(summary) => {
+        SampleValue::Summary(summary) => {
             count_and_sum(summary.count, Some(summary.sum));
             for (quantile, value) in &summary.quantiles {
                 add("", Some(("quantile", go_float::open_metrics(*quantile))), *value);

@@ -43,7 +43,7 @@ pub(super) fn exemplar(exemplars: &[Exemplar], before: f64, bound: f64) -> Optio
 
 /// Returns the buckets above zero, starting with the bound below all observations.
 fn positive(native: &Native, below: u64) -> impl Iterator<Item = Bucket> {
-    let grid = Grid::of(&native.positive, native.schema);
+    let grid = Grid::new(&native.positive, native.schema);
     let mut cumulative = below;
     let mut counts = (native.positive.first..).zip(&native.positive.counts).peekable();
     grid.into_iter()
@@ -70,7 +70,7 @@ struct Grid {
 
 impl Grid {
     /// Returns the bounds around all buckets that are not empty, or `None`.
-    fn of(side: &Side, schema: i32) -> Option<Self> {
+    fn new(side: &Side, schema: i32) -> Option<Self> {
         let filled = |count: &u64| *count > 0;
         let lowest = side.counts.iter().position(filled)?;
         let highest = side.counts.iter().rposition(filled)?;

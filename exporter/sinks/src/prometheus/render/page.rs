@@ -19,8 +19,8 @@ use super::{
         family_names, labels,
         store::{
             TARGET_INFO,
-            family::{Family, Head, Kind, Series},
-            value::{Exemplar, Exemplars, Value},
+            family::{Family, FamilyKind, Head, Series},
+            value::{Exemplar, Exemplars, SampleValue},
         },
     },
     protobuf::ProtobufFamily,
@@ -194,7 +194,7 @@ impl Page {
     /// Starts a family. Returns `None` if one of its names is already on the page.
     fn writer(&mut self, head: &Head, out: &mut Vec<u8>) -> Option<Writer> {
         let name = self.escaping.name(&head.name);
-        let names = family_names::of(&name, head.kind);
+        let names = family_names::exposed(&name, head.kind);
         if names.iter().any(|name| self.names.contains(name)) {
             return None;
         }
@@ -239,7 +239,7 @@ impl Writer {
     fn push_series(
         &mut self,
         labels: &str,
-        value: &Value,
+        value: &SampleValue,
         exemplars: &[Exemplar],
         start_nanos: UnixNanos,
         out: &mut Vec<u8>,
@@ -268,11 +268,11 @@ fn target_info(store: &PrometheusStore) -> Option<ReadyFamily> {
             name: TARGET_INFO.to_owned(),
             help: "Target metadata".to_owned(),
             unit: String::new(),
-            kind: Kind::Info,
+            kind: FamilyKind::Info,
         },
         series: infos
             .iter()
-            .map(|target| (target.info.to_string(), Value::Number(1.0)))
+            .map(|target| (target.info.to_string(), SampleValue::Number(1.0)))
             .collect(),
     })
 }

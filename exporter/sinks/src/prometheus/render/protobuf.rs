@@ -5,8 +5,8 @@ use pulsetrain_otlp::{UnixNanos, write::Buffer};
 use super::super::{
     escape, labels,
     store::{
-        family::{Head, Kind},
-        value::{Exemplar, Histogram, Native, Side, Summary, Value},
+        family::{FamilyKind, Head},
+        value::{Exemplar, Histogram, Native, SampleValue, Side, Summary},
     },
 };
 
@@ -17,7 +17,7 @@ const NAN: u64 = 0x7ff8_0000_0000_0001;
 #[derive(Debug)]
 pub(super) struct ProtobufFamily {
     fields: Buffer,
-    kind: Kind,
+    kind: FamilyKind,
     metric: Buffer,
     inner: Buffer,
     scratch: Buffer,
@@ -52,7 +52,7 @@ impl ProtobufFamily {
     pub(super) fn push_series(
         &mut self,
         labels: &str,
-        value: &Value,
+        value: &SampleValue,
         exemplars: &[Exemplar],
         start_nanos: UnixNanos,
     ) {
@@ -62,10 +62,10 @@ impl ProtobufFamily {
             label_pair(1, &name, value, &mut self.scratch, &mut self.metric);
         }
         let field = match value {
-            Value::Number(value) => self.number(*value, exemplars, start_nanos),
-            Value::Histogram(histogram) => self.histogram(histogram, exemplars, start_nanos),
-            Value::Native(native) => self.native(native, exemplars, start_nanos),
-            Value::Summary(summary) => self.summary(summary, start_nanos),
+            SampleValue::Number(value) => self.number(*value, exemplars, start_nanos),
+            SampleValue::Histogram(histogram) => self.histogram(histogram, exemplars, start_nanos),
+            SampleValue::Native(native) => self.native(native, exemplars, start_nanos),
+            SampleValue::Summary(summary) => self.summary(summary, start_nanos),
         };
         self.metric.delimited(field, self.inner.as_slice());
         self.fields.delimited(4, self.metric.as_slice());
@@ -74,14 +74,14 @@ impl ProtobufFamily {
     fn number(&mut self, value: f64, exemplars: &[Exemplar], start_nanos: UnixNanos) -> u32 {
         double(1, value, &mut self.inner);
         match self.kind {
-            Kind::Counter => {
+            FamilyKind::Counter => {
                 if let Some(exemplar) = exemplars.first() {
                     self.exemplar(2, exemplar);
                 }
                 self.start(3, start_nanos);
                 3
             }
-            Kind::Untyped => 5,
+            FamilyKind::Untyped => 5,
             _ => 2,
         }
     }
@@ -236,12 +236,12 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-fn type_number(kind: Kind) -> u64 {
+fn type_number(kind: FamilyKind) -> u64 {
     match kind {
-        Kind::Counter => 0,
-        Kind::Gauge | Kind::Info => 1,
-        Kind::Summary => 2,
-        Kind::Untyped => 3,
-        Kind::Histogram => 4,
+        FamilyKind::Counter => 0,
+        FamilyKind::Gauge | FamilyKind::Info => 1,
+        FamilyKind::Summary => 2,
+        FamilyKind::Untyped => 3,
+        FamilyKind::Histogram => 4,
     }
 }

@@ -7,8 +7,8 @@ use std::io::Write;
 
 use super::{
     super::store::{
-        family::{Head, Kind},
-        value::{Exemplar, Histogram, Native, Summary, Value},
+        family::{FamilyKind, Head},
+        value::{Exemplar, Histogram, Native, SampleValue, Summary},
     },
     classic::{self, Bucket},
     go_float,
@@ -20,7 +20,7 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct TextFamily {
     open_metrics: bool,
-    kind: Kind,
+    kind: FamilyKind,
     /// The name in `# TYPE`.
     name: String,
     /// Whether the name ends with the unit, as OpenMetrics requires. Under some schemes a unit of several
@@ -38,8 +38,8 @@ impl TextFamily {
     /// Starts a family. `name` is its name under the client's scheme.
     pub(crate) fn new(head: &Head, name: &str, open_metrics: bool) -> Self {
         let suffix = match head.kind {
-            Kind::Counter if open_metrics => "_total",
-            Kind::Info if open_metrics => "_info",
+            FamilyKind::Counter if open_metrics => "_total",
+            FamilyKind::Info if open_metrics => "_info",
             _ => "",
         };
         let base = name.strip_suffix(suffix).unwrap_or(name);
@@ -86,21 +86,27 @@ impl TextFamily {
 
     /// Writes the lines of one series.
     #[inline]
-    pub(crate) fn push_series(&self, labels: &str, value: &Value, exemplars: &[Exemplar], out: &mut Vec<u8>) {
+    pub(crate) fn push_series(
+        &self,
+        labels: &str,
+        value: &SampleValue,
+        exemplars: &[Exemplar],
+        out: &mut Vec<u8>,
+    ) {
         match value {
-            Value::Number(value) => {
+            SampleValue::Number(value) => {
                 self.plain.push(labels, None, out);
                 out.push(b' ');
                 push(*value, out);
                 self.push_time(out);
-                if self.kind == Kind::Counter {
+                if self.kind == FamilyKind::Counter {
                     self.push_exemplar(exemplars.first(), out);
                 }
                 out.push(b'\n');
             }
-            Value::Histogram(histogram) => self.push_histogram(labels, histogram, exemplars, out),
-            Value::Native(native) => self.push_native(labels, native, exemplars, out),
-            Value::Summary(summary) => self.push_summary(labels, summary, out),
+            SampleValue::Histogram(histogram) => self.push_histogram(labels, histogram, exemplars, out),
+            SampleValue::Native(native) => self.push_native(labels, native, exemplars, out),
+            SampleValue::Summary(summary) => self.push_summary(labels, summary, out),
         }
     }
 
@@ -173,7 +179,7 @@ impl TextFamily {
         // OpenMetrics 1.0, "Histogram": a sum only increases, and a count requires a sum. The bucket +Inf has
         // the count.
         let sum = sum.filter(|sum| !self.open_metrics || *sum >= 0.0);
-        if sum.is_none() && self.open_metrics && self.kind == Kind::Histogram {
+        if sum.is_none() && self.open_metrics && self.kind == FamilyKind::Histogram {
             return;
         }
         if let Some(sum) = sum {
@@ -213,15 +219,15 @@ impl TextFamily {
     }
 }
 
-fn type_word(kind: Kind, open_metrics: bool) -> &'static str {
+fn type_word(kind: FamilyKind, open_metrics: bool) -> &'static str {
     match kind {
-        Kind::Counter => "counter",
-        Kind::Info if open_metrics => "info",
-        Kind::Gauge | Kind::Info => "gauge",
-        Kind::Untyped if open_metrics => "unknown",
-        Kind::Untyped => "untyped",
-        Kind::Histogram => "histogram",
-        Kind::Summary => "summary",
+        FamilyKind::Counter => "counter",
+        FamilyKind::Info if open_metrics => "info",
+        FamilyKind::Gauge | FamilyKind::Info => "gauge",
+        FamilyKind::Untyped if open_metrics => "unknown",
+        FamilyKind::Untyped => "untyped",
+        FamilyKind::Histogram => "histogram",
+        FamilyKind::Summary => "summary",
     }
 }
 

@@ -55,7 +55,7 @@ impl Budget {
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.map(drop).map_err(|_| {
-            self.note_exhausted();
+            self.report_exhausted();
             Rejection::MemoryLimit
         })
     }
@@ -68,7 +68,7 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    pub(super) fn note_exhausted(&self) {
+    pub(super) fn report_exhausted(&self) {
         self.is_exhausted.store(true, Ordering::Relaxed);
     }
 

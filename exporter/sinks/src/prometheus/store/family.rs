@@ -13,8 +13,8 @@ use pulsetrain_run::{RecentDeltas, SeriesPoint};
 use super::{
     Rejection, SeriesLimit,
     budget::Charge,
-    target::Target,
-    value::{Exemplar, Exemplars, Value},
+    target::ScrapeTarget,
+    value::{Exemplar, Exemplars, SampleValue},
 };
 
 /// The maximum number of metrics that share a family, because their lookup is linear.
@@ -22,7 +22,7 @@ const MAX_SOURCES: usize = 64;
 
 /// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FamilyKind {
     /// A value that only increases.
     Counter,
     /// The last value that was set.
@@ -44,7 +44,7 @@ pub(crate) struct Head {
     pub(crate) name: String,
     pub(crate) help: String,
     pub(crate) unit: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FamilyKind,
 }
 
 /// A family with its series.
@@ -59,10 +59,10 @@ pub(crate) struct Family {
 #[derive(Debug)]
 pub(crate) struct Series {
     pub(crate) labels: Box<str>,
-    pub(crate) value: Value,
+    pub(crate) value: SampleValue,
     pub(crate) start_unix_nanos: UnixNanos,
     pub(crate) exemplars: Option<Box<Exemplars>>,
-    pub(crate) target: Arc<Target>,
+    pub(crate) target: Arc<ScrapeTarget>,
     /// The creation number in the store. A scrape skips series created after its start.
     pub(crate) creation_number: u64,
     time_unix_nanos: UnixNanos,
@@ -95,7 +95,7 @@ pub(crate) struct Point<'a> {
     /// Its arrival time, in seconds since the store's creation.
     pub(crate) seen_seconds: u32,
     pub(crate) source: u16,
-    pub(crate) target: &'a Arc<Target>,
+    pub(crate) target: &'a Arc<ScrapeTarget>,
     pub(crate) is_internal: bool,
     pub(crate) change: Change,
     pub(crate) exemplars: Vec<Exemplar>,
@@ -105,9 +105,9 @@ pub(crate) struct Point<'a> {
 #[derive(Debug)]
 pub(crate) enum Change {
     /// Sets the value.
-    Set(Value),
+    Set(SampleValue),
     /// Adds to the value.
-    Add(Value),
+    Add(SampleValue),
     /// Ends the series.
     End,
 }
@@ -116,8 +116,8 @@ impl Point<'_> {
     /// Returns the delta of a point that is added.
     fn delta(&self) -> Option<SeriesPoint> {
         let (count, sum) = match &self.change {
-            Change::Add(Value::Number(sum)) => (None, *sum),
-            Change::Add(Value::Histogram(histogram)) => {
+            Change::Add(SampleValue::Number(sum)) => (None, *sum),
+            Change::Add(SampleValue::Histogram(histogram)) => {
                 (Some(histogram.count), histogram.sum.unwrap_or(f64::NAN))
             }
             _ => return None,
@@ -152,7 +152,7 @@ impl Table {
     pub(crate) fn record(
         &mut self,
         point: Point<'_>,
-        kind: Kind,
+        kind: FamilyKind,
         limit: &SeriesLimit,
     ) -> Result<(), Rejection> {
         match self.find(point.labels) {
@@ -193,7 +193,7 @@ impl Table {
         &mut self,
         place: u32,
         point: Point<'_>,
-        kind: Kind,
+        kind: FamilyKind,
         limit: &SeriesLimit,
     ) -> Result<(), Rejection> {
         let Some(series) = self.places[place as usize].as_mut() else {
@@ -352,10 +352,10 @@ impl Series {
         }
     }
 
-    fn change(&mut self, change: Change, start_unix_nanos: UnixNanos, kind: Kind) {
+    fn change(&mut self, change: Change, start_unix_nanos: UnixNanos, kind: FamilyKind) {
         match change {
             Change::Set(value) => {
-                let fell = kind != Kind::Gauge && value.decreased_from(&self.value);
+                let fell = kind != FamilyKind::Gauge && value.decreased_from(&self.value);
                 if start_unix_nanos > self.start_unix_nanos {
                     self.start_unix_nanos = start_unix_nanos;
                 } else if fell {
@@ -390,7 +390,7 @@ impl Series {
     }
 
     /// Returns the size of a series: itself, its index entry, and its heap data.
-    fn size(labels: &str, value: &Value, exemplars: Option<&Exemplars>, deltas: &RecentDeltas) -> u32 {
+    fn size(labels: &str, value: &SampleValue, exemplars: Option<&Exemplars>, deltas: &RecentDeltas) -> u32 {
         let fixed = size_of::<Option<Self>>() + 2 * size_of::<u32>();
         let exemplars = exemplars.map_or(0, Exemplars::heap_bytes);
         let bytes = fixed + labels.len() + value.heap_bytes() + exemplars + deltas.heap_bytes();

@@ -39,7 +39,7 @@ impl SeriesLimit {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         if entered.is_err() {
             self.budget.give_back(bytes);
-            self.budget.note_exhausted();
+            self.budget.report_exhausted();
             return Err(Rejection::SeriesLimit);
         }
         Ok(self.last_creation_number.fetch_add(1, Ordering::Relaxed) + 1)

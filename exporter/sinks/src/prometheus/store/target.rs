@@ -34,7 +34,7 @@ const INSTANCE: &str = "service.instance.id";
 
 /// A resource, as its series refer to it.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct ScrapeTarget {
     /// The labels of every series of the target, sorted by name: `job`, `instance` and those of the
     /// allow-list.
     pub(crate) labels: Vec<(Arc<str>, Box<str>)>,
@@ -56,13 +56,13 @@ type AttributesHash = [u64; 2];
 /// The active targets.
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
-    by_attributes: HashMap<AttributesHash, Arc<Target>>,
+    by_attributes: HashMap<AttributesHash, Arc<ScrapeTarget>>,
     hashers: [RandomState; 2],
     /// Whether targets with series were replaced by a later attempt since the last sweep.
     superseded: bool,
 }
 
-impl Target {
+impl ScrapeTarget {
     /// Returns whether the target is stale, which ends its series.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
@@ -82,7 +82,7 @@ impl Targets {
         labeller: &mut Labeller,
         now_millis: u64,
         budget: &Arc<Budget>,
-    ) -> Result<Arc<Target>, PointError> {
+    ) -> Result<Arc<ScrapeTarget>, PointError> {
         let mut key = String::new();
         let all = labeller.labels(&resource.attributes, |_| true)?;
         labels::write(borrowed(&all), &mut key);
@@ -91,18 +91,21 @@ impl Targets {
             target.seen_millis.store(now_millis, Ordering::Relaxed);
             return Ok(Arc::clone(target));
         }
-        let target = Arc::new(Target::new(resource, promoted, labeller, now_millis, budget)?);
+        let target = Arc::new(ScrapeTarget::new(
+            resource, promoted, labeller, now_millis, budget,
+        )?);
         self.end_earlier_attempts(&target);
         self.by_attributes.insert(key, Arc::clone(&target));
         Ok(target)
     }
 
     /// Ends the earlier attempts of `target`, because a killed attempt cannot end its own series.
-    fn end_earlier_attempts(&mut self, target: &Target) {
+    fn end_earlier_attempts(&mut self, target: &ScrapeTarget) {
         if target.attempt.is_none() || target.identity.is_empty() {
             return;
         }
-        let is_earlier = |other: &Target| other.identity == target.identity && other.attempt < target.attempt;
+        let is_earlier =
+            |other: &ScrapeTarget| other.identity == target.identity && other.attempt < target.attempt;
         self.by_attributes.retain(|_, other| {
             let stays = !is_earlier(other);
             if !stays {
@@ -132,10 +135,10 @@ impl Targets {
 
     /// Returns the `target_info` labels of the targets with series: one per `job` and `instance`, from the
     /// latest resource.
-    pub(crate) fn infos(&self) -> Vec<Arc<Target>> {
-        let mut latest: HashMap<&str, &Arc<Target>> = HashMap::new();
+    pub(crate) fn infos(&self) -> Vec<Arc<ScrapeTarget>> {
+        let mut latest: HashMap<&str, &Arc<ScrapeTarget>> = HashMap::new();
         // One owner is this table; every other one is a series.
-        let alive = |target: &&Arc<Target>| !target.info.is_empty() && Arc::strong_count(target) > 1;
+        let alive = |target: &&Arc<ScrapeTarget>| !target.info.is_empty() && Arc::strong_count(target) > 1;
         for target in self.by_attributes.values().filter(alive) {
             let entry = latest.entry(&*target.identity).or_insert(target);
             if (target.seen_millis(), &target.info) > (entry.seen_millis(), &entry.info) {
@@ -148,7 +151,7 @@ impl Targets {
     }
 }
 
-impl Target {
+impl ScrapeTarget {
     fn new(
         resource: &Resource<'_>,
         promoted: &[String],

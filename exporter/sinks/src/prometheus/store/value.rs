@@ -8,7 +8,7 @@ use super::bounds::Bounds;
 
 /// The current value of a series. Large kinds are boxed, because most series are numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum SampleValue {
     /// The value of a counter or a gauge.
     Number(f64),
     /// Buckets with explicit bounds.
@@ -75,7 +75,7 @@ pub(crate) struct Exemplars {
     newest: Vec<Exemplar>,
 }
 
-impl Value {
+impl SampleValue {
     /// Returns its heap size, without the shared bounds.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {

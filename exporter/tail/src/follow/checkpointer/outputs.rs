@@ -59,7 +59,7 @@ impl Checkpointer {
     }
 
     /// Records that an output is open.
-    pub fn note_opened(&self, output: &str) {
+    pub fn record_opened(&self, output: &str) {
         let mut table = lock(&self.0.table);
         table.opened_outputs.insert(output.to_owned());
     }

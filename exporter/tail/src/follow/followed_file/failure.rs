@@ -41,7 +41,10 @@ impl FollowedFile {
         let Some(failed) = self.failed_stat else {
             return false;
         };
-        let now = self.path.metadata().map(|metadata| FileStat::of(&metadata));
+        let now = self
+            .path
+            .metadata()
+            .map(|metadata| FileStat::from_metadata(&metadata));
         let is_same = now.is_ok_and(|now| now.is_grown_from(failed));
         if !is_same {
             self.failed_stat = None;
@@ -56,9 +59,9 @@ impl FollowedFile {
         // A rotated file has failed under its old name, which now belongs to another file.
         let of_reader = metadata.filter(|metadata| {
             let reader = self.reader.as_ref();
-            reader.is_none_or(|reader| reader.inode() == Inode::of(metadata))
+            reader.is_none_or(|reader| reader.inode() == Inode::from_metadata(metadata))
         });
-        self.failed_stat = of_reader.map(|metadata| FileStat::of(&metadata));
+        self.failed_stat = of_reader.map(|metadata| FileStat::from_metadata(&metadata));
         let name = self.path.display().to_string();
         let error = Some(TailError::panicked(&name, panic));
         let Some(mut reader) = self.reader.take() else {
@@ -70,7 +73,7 @@ impl FollowedFile {
         };
         self.has_opened_run = true;
         context.release_claims(&reader);
-        self.previous = Some(RunCheckpoint::of(reader.run()));
+        self.previous = Some(RunCheckpoint::new(reader.run()));
         self.previous_timezone = Some(reader.timezone());
         context.untrack(reader.inode());
         // If this panics too, the recorded data is lost. The first panic is in the report already.

@@ -23,9 +23,9 @@ pub(super) struct FileStat {
 }
 
 impl FileStat {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+    pub(super) fn from_metadata(metadata: &Metadata) -> Self {
         Self {
-            inode: Inode::of(metadata),
+            inode: Inode::from_metadata(metadata),
             len: metadata.len(),
             modified: metadata.modified().ok(),
         }

@@ -26,7 +26,7 @@ impl FollowedFile {
         metadata: &Metadata,
         context: &mut TailContext,
     ) -> Result<(), TailError> {
-        let stat = Some(FileStat::of(metadata));
+        let stat = Some(FileStat::from_metadata(metadata));
         if self.last_stat == stat && !context.is_shutting_down() {
             return Ok(());
         }
@@ -50,7 +50,7 @@ impl FollowedFile {
         self.has_opened_run = true;
         let inode = reader.inode();
         context.track(inode);
-        let is_rotated = inode != Inode::of(metadata);
+        let is_rotated = inode != Inode::from_metadata(metadata);
         if is_rotated {
             self.queue_newer_files(context);
         }

@@ -92,7 +92,7 @@ impl FollowedFile {
         self.sent_offset = 0;
         if !continues {
             context.release_claims(&reader);
-            self.previous = Some(RunCheckpoint::of(reader.run()));
+            self.previous = Some(RunCheckpoint::new(reader.run()));
             self.previous_timezone = Some(reader.timezone());
             context.report_ended(reader.finish().1);
             return self.open_next(&current, context);

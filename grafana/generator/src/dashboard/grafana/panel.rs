@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        definition::Kind,
+        definition::PanelKind,
         model::{Dashboard, Link, Panel, PanelQuery, Step},
         unit::Unit,
     },
@@ -43,10 +43,10 @@ pub(crate) fn write(panel: &Panel, dashboard: &Dashboard, id: u32, top: u32) -> 
         "title": panel.title,
         "type": plugin(panel.kind),
     });
-    if panel.kind == Kind::Text {
+    if panel.kind == PanelKind::Text {
         return json;
     }
-    json["datasource"] = if panel.kind == Kind::Traces {
+    json["datasource"] = if panel.kind == PanelKind::Traces {
         tempo()
     } else {
         prometheus()
@@ -58,7 +58,7 @@ pub(crate) fn write(panel: &Panel, dashboard: &Dashboard, id: u32, top: u32) -> 
         .enumerate()
         .map(|(index, query)| target(panel, index, query))
         .collect();
-    if panel.kind == Kind::Table {
+    if panel.kind == PanelKind::Table {
         json["transformations"] = transformations(panel);
     }
     if let Some(link) = &panel.link {
@@ -80,16 +80,16 @@ pub(crate) fn write(panel: &Panel, dashboard: &Dashboard, id: u32, top: u32) -> 
     json
 }
 
-fn plugin(kind: Kind) -> &'static str {
+fn plugin(kind: PanelKind) -> &'static str {
     match kind {
-        Kind::Stat => "stat",
-        Kind::Gauge => "gauge",
-        Kind::Timeseries | Kind::Stacked => "timeseries",
-        Kind::Bars => "bargauge",
-        Kind::Heatmap => "heatmap",
-        Kind::StateTimeline => "state-timeline",
-        Kind::Table | Kind::Traces => "table",
-        Kind::Text => "text",
+        PanelKind::Stat => "stat",
+        PanelKind::Gauge => "gauge",
+        PanelKind::Timeseries | PanelKind::Stacked => "timeseries",
+        PanelKind::Bars => "bargauge",
+        PanelKind::Heatmap => "heatmap",
+        PanelKind::StateTimeline => "state-timeline",
+        PanelKind::Table | PanelKind::Traces => "table",
+        PanelKind::Text => "text",
     }
 }
 
@@ -99,7 +99,7 @@ fn ref_id(index: usize) -> String {
 }
 
 fn target(panel: &Panel, index: usize, query: &PanelQuery) -> Value {
-    if panel.kind == Kind::Traces {
+    if panel.kind == PanelKind::Traces {
         return json!({
             "datasource": tempo(),
             "limit": 20,
@@ -110,10 +110,10 @@ fn target(panel: &Panel, index: usize, query: &PanelQuery) -> Value {
             "tableType": "spans",
         });
     }
-    let is_instant = matches!(panel.kind, Kind::Gauge | Kind::Bars | Kind::Table);
+    let is_instant = matches!(panel.kind, PanelKind::Gauge | PanelKind::Bars | PanelKind::Table);
     let format = match panel.kind {
-        Kind::Table => "table",
-        Kind::Heatmap => "heatmap",
+        PanelKind::Table => "table",
+        PanelKind::Heatmap => "heatmap",
         _ => "time_series",
     };
     json!({
@@ -152,9 +152,9 @@ fn field_config(panel: &Panel, dashboard: &Dashboard) -> Value {
 }
 
 fn color(panel: &Panel) -> Value {
-    let by_threshold = !panel.steps.is_empty() || panel.kind == Kind::StateTimeline;
+    let by_threshold = !panel.steps.is_empty() || panel.kind == PanelKind::StateTimeline;
     match panel.kind {
-        Kind::Timeseries | Kind::Stacked => json!({"mode": "palette-classic"}),
+        PanelKind::Timeseries | PanelKind::Stacked => json!({"mode": "palette-classic"}),
         _ if by_threshold => json!({"mode": "thresholds"}),
         _ => json!({"mode": "fixed", "fixedColor": "blue"}),
     }
@@ -172,7 +172,7 @@ fn steps(steps: &[Step]) -> Vec<Value> {
 
 /// Returns the texts and colors of states. A series that is a state of its own is red while it is 1.
 fn mappings(panel: &Panel) -> Value {
-    if panel.kind != Kind::StateTimeline {
+    if panel.kind != PanelKind::StateTimeline {
         return json!([]);
     }
     let mut options = Map::new();
@@ -195,8 +195,8 @@ fn mappings(panel: &Panel) -> Value {
 
 fn custom(panel: &Panel) -> Value {
     match panel.kind {
-        Kind::Timeseries | Kind::Stacked => {
-            let is_stacked = panel.kind == Kind::Stacked;
+        PanelKind::Timeseries | PanelKind::Stacked => {
+            let is_stacked = panel.kind == PanelKind::Stacked;
             json!({
                 "axisCenteredZero": false,
                 "axisPlacement": "auto",
@@ -212,18 +212,18 @@ fn custom(panel: &Panel) -> Value {
                 "thresholdsStyle": {"mode": if panel.steps.is_empty() { "off" } else { "dashed" }},
             })
         }
-        Kind::StateTimeline => json!({"fillOpacity": 75, "lineWidth": 0}),
-        Kind::Table | Kind::Traces => {
+        PanelKind::StateTimeline => json!({"fillOpacity": 75, "lineWidth": 0}),
+        PanelKind::Table | PanelKind::Traces => {
             json!({"align": "auto", "cellOptions": {"type": "auto"}, "filterable": true})
         }
-        Kind::Heatmap => json!({"scaleDistribution": {"type": "linear"}}),
-        Kind::Stat | Kind::Gauge | Kind::Bars | Kind::Text => json!({}),
+        PanelKind::Heatmap => json!({"scaleDistribution": {"type": "linear"}}),
+        PanelKind::Stat | PanelKind::Gauge | PanelKind::Bars | PanelKind::Text => json!({}),
     }
 }
 
 /// Returns the units of columns that differ from that of the table.
 fn overrides(panel: &Panel) -> Vec<Value> {
-    if panel.kind != Kind::Table {
+    if panel.kind != PanelKind::Table {
         return Vec::new();
     }
     let with_unit = |query: &&PanelQuery| query.unit != panel.unit;
@@ -243,7 +243,7 @@ fn unit_property(unit: &Unit) -> Value {
 fn options(panel: &Panel) -> Value {
     let reduce = json!({"calcs": ["lastNotNull"], "fields": "", "values": false});
     match panel.kind {
-        Kind::Stat => json!({
+        PanelKind::Stat => json!({
             "colorMode": if panel.steps.is_empty() { "none" } else { "value" },
             "graphMode": "area",
             "justifyMode": "auto",
@@ -251,24 +251,24 @@ fn options(panel: &Panel) -> Value {
             "reduceOptions": reduce,
             "textMode": "auto",
         }),
-        Kind::Gauge => json!({
+        PanelKind::Gauge => json!({
             "orientation": "auto",
             "reduceOptions": reduce,
             "showThresholdLabels": false,
             "showThresholdMarkers": true,
         }),
-        Kind::Bars => json!({
+        PanelKind::Bars => json!({
             "displayMode": "gradient",
             "orientation": "horizontal",
             "reduceOptions": reduce,
             "showUnfilled": true,
             "valueMode": "color",
         }),
-        Kind::Timeseries | Kind::Stacked => json!({
+        PanelKind::Timeseries | PanelKind::Stacked => json!({
             "legend": {"calcs": ["lastNotNull", "max"], "displayMode": "table", "placement": "bottom", "showLegend": true},
             "tooltip": {"mode": "multi", "sort": "desc"},
         }),
-        Kind::Heatmap => json!({
+        PanelKind::Heatmap => json!({
             "calculate": false,
             "cellGap": 1,
             "color": {"exponent": 0.5, "mode": "scheme", "scheme": "Oranges", "steps": 64},
@@ -279,7 +279,7 @@ fn options(panel: &Panel) -> Value {
             "tooltip": {"mode": "single", "yHistogram": true},
             "yAxis": {"axisPlacement": "left", "unit": panel.unit.grafana},
         }),
-        Kind::StateTimeline => json!({
+        PanelKind::StateTimeline => json!({
             "alignValue": "left",
             "legend": {"displayMode": "list", "placement": "bottom", "showLegend": true},
             "mergeValues": true,
@@ -287,8 +287,8 @@ fn options(panel: &Panel) -> Value {
             "showValue": "auto",
             "tooltip": {"mode": "single"},
         }),
-        Kind::Table | Kind::Traces => json!({"cellHeight": "sm", "showHeader": true}),
-        Kind::Text => json!({"content": panel.text, "mode": "markdown"}),
+        PanelKind::Table | PanelKind::Traces => json!({"cellHeight": "sm", "showHeader": true}),
+        PanelKind::Text => json!({"content": panel.text, "mode": "markdown"}),
     }
 }
 

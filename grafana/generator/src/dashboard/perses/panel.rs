@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    definition::Kind,
+    definition::PanelKind,
     model::{Dashboard, Panel, PanelQuery, Step},
 };
 
@@ -43,23 +43,23 @@ fn title(panel: &Panel) -> String {
     }
 }
 
-fn plugin(kind: Kind) -> &'static str {
+fn plugin(kind: PanelKind) -> &'static str {
     match kind {
-        Kind::Stat => "StatChart",
-        Kind::Gauge => "GaugeChart",
-        Kind::Timeseries | Kind::Stacked => "TimeSeriesChart",
-        Kind::Bars => "BarChart",
-        Kind::Heatmap => "HeatMapChart",
-        Kind::StateTimeline => "StatusHistoryChart",
-        Kind::Table => "Table",
-        Kind::Traces => "TraceTable",
-        Kind::Text => "Markdown",
+        PanelKind::Stat => "StatChart",
+        PanelKind::Gauge => "GaugeChart",
+        PanelKind::Timeseries | PanelKind::Stacked => "TimeSeriesChart",
+        PanelKind::Bars => "BarChart",
+        PanelKind::Heatmap => "HeatMapChart",
+        PanelKind::StateTimeline => "StatusHistoryChart",
+        PanelKind::Table => "Table",
+        PanelKind::Traces => "TraceTable",
+        PanelKind::Text => "Markdown",
     }
 }
 
 /// Returns the queries. A heatmap draws exactly one query, of a native histogram, so it has no fallback to classic buckets.
 fn queries(panel: &Panel, dashboard: &Dashboard) -> Vec<Value> {
-    let drawn = if panel.kind == Kind::Heatmap {
+    let drawn = if panel.kind == PanelKind::Heatmap {
         1
     } else {
         panel.queries.len()
@@ -71,7 +71,7 @@ fn queries(panel: &Panel, dashboard: &Dashboard) -> Vec<Value> {
 }
 
 fn one_query(panel: &Panel, query: &PanelQuery, dashboard: &Dashboard) -> Value {
-    let (kind, plugin) = if panel.kind == Kind::Traces {
+    let (kind, plugin) = if panel.kind == PanelKind::Traces {
         let spec = json!({"limit": 20, "query": initial_values(&query.expr, dashboard)});
         ("TraceQuery", json!({"kind": "TempoTraceQuery", "spec": spec}))
     } else {
@@ -98,30 +98,35 @@ fn options(panel: &Panel) -> Value {
     let format = panel.unit.perses_format();
     let legend = json!({"mode": "list", "position": "bottom", "size": "small"});
     let mut options = match panel.kind {
-        Kind::Stat => json!({"calculation": "last-number", "format": format, "sparkline": {}}),
-        Kind::Gauge => json!({"calculation": "last-number", "format": format, "max": panel.max}),
-        Kind::Timeseries | Kind::Stacked => time_series(panel, &format, &legend),
-        Kind::Bars => {
+        PanelKind::Stat => json!({"calculation": "last-number", "format": format, "sparkline": {}}),
+        PanelKind::Gauge => json!({"calculation": "last-number", "format": format, "max": panel.max}),
+        PanelKind::Timeseries | PanelKind::Stacked => time_series(panel, &format, &legend),
+        PanelKind::Bars => {
             json!({"calculation": "last-number", "format": format, "mode": "value", "sort": "desc"})
         }
-        Kind::Heatmap => json!({
+        PanelKind::Heatmap => json!({
             "countFormat": {"unit": "decimal", "shortValues": true},
             "showVisualMap": true,
             "yAxisFormat": format,
         }),
-        Kind::StateTimeline => json!({"legend": legend, "mappings": mappings(panel)}),
-        Kind::Table => return table(panel),
-        Kind::Traces => json!({}),
-        Kind::Text => json!({"text": panel.text}),
+        PanelKind::StateTimeline => json!({"legend": legend, "mappings": mappings(panel)}),
+        PanelKind::Table => return table(panel),
+        PanelKind::Traces => json!({}),
+        PanelKind::Text => json!({"text": panel.text}),
     };
-    if !panel.steps.is_empty() && matches!(panel.kind, Kind::Stat | Kind::Gauge | Kind::Timeseries) {
+    if !panel.steps.is_empty()
+        && matches!(
+            panel.kind,
+            PanelKind::Stat | PanelKind::Gauge | PanelKind::Timeseries
+        )
+    {
         options["thresholds"] = thresholds(&panel.steps);
     }
     options
 }
 
 fn time_series(panel: &Panel, format: &Value, legend: &Value) -> Value {
-    let is_stacked = panel.kind == Kind::Stacked;
+    let is_stacked = panel.kind == PanelKind::Stacked;
     let mut y_axis = Map::from_iter([("format".to_owned(), format.clone())]);
     for (key, value) in [("min", panel.min), ("max", panel.max)] {
         if let Some(value) = value {

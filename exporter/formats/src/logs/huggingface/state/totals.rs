@@ -3,7 +3,7 @@
 use pulsetrain_mapping::{Field, FieldValue, RecordMeta, record_option};
 use std::borrow::Cow;
 
-use pulsetrain_otlp::{UnixNanos, write::Value as Out};
+use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
 use pulsetrain_semconv::metric;
 
 use super::history_digest::{HistoryDigest, hash};

@@ -63,7 +63,7 @@ pub(super) struct Work {
 
 impl Entry {
     /// Parses a `LogEntry` or its payload, whose source is `text`.
-    pub(super) fn of(object: &Json, text: &[u8], position: SourcePosition) -> Parsed {
+    pub(super) fn parse(object: &Json, text: &[u8], position: SourcePosition) -> Parsed {
         let payload = object.get("jsonPayload").unwrap_or(object);
         let read = || {
             let payload = payload.as_object()?;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, SpanParts, Value},
+    write::{Attribute, AttributeValue, SpanParts},
 };
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
@@ -19,10 +19,10 @@ const UNFINISHED: SkipReason = SkipReason::Ignored("work_without_an_end");
 const UNBEGUN: SkipReason = SkipReason::Ignored("work_without_a_start");
 
 fn cause(name: &'static str) -> Attribute<'static> {
-    (&attribute::TRAIN_BADPUT_CAUSE, Value::Text(name))
+    (&attribute::TRAIN_BADPUT_CAUSE, AttributeValue::Text(name))
 }
 
-const HOST: Attribute<'static> = (&attribute::PERF_CLOCK, Value::Text("host"));
+const HOST: Attribute<'static> = (&attribute::PERF_CLOCK, AttributeValue::Text("host"));
 
 /// The rows of the numbers of elastic training.
 pub(super) static COUNTS: RecordTable = RecordTable::new("maxtext", "slices");
@@ -143,7 +143,7 @@ impl Timeline {
         }
         let secs = end.nanos_since(step.start).saturating_sub(events_nanos) as f64 / 1e9;
         recorder.record(&metric::TRAIN_STEP_DURATION, end, secs, &[]);
-        let attributes = [(&attribute::TRAIN_STEP, Value::Int(step.number))];
+        let attributes = [(&attribute::TRAIN_STEP, AttributeValue::Int(step.number))];
         let done = Done {
             start: step.start,
             end,
@@ -158,7 +158,7 @@ impl Timeline {
         recorder.record(&metric::PERF_DATA_TIME, done.end, secs, &[HOST]);
         let step = self
             .step
-            .map(|step| (&attribute::TRAIN_STEP, Value::Int(step.number)));
+            .map(|step| (&attribute::TRAIN_STEP, AttributeValue::Int(step.number)));
         let attributes: Vec<Attribute<'_>> = step.into_iter().chain([HOST]).collect();
         let number = self.step.map(|step| step.number);
         let name = span::PERF_DATA.name;
@@ -179,7 +179,7 @@ impl Timeline {
         }
         let step = self
             .step
-            .map(|step| (&attribute::TRAIN_STEP, Value::Int(step.number)));
+            .map(|step| (&attribute::TRAIN_STEP, AttributeValue::Int(step.number)));
         let stage = work.name.as_deref().unwrap_or(&work.kind);
         let (span, own): (_, Option<Attribute<'_>>) = match (work.kind.as_str(), work.name.as_deref()) {
             ("job", _) => (&span::TRAIN_RUN, None),
@@ -191,7 +191,7 @@ impl Timeline {
             }
             _ => (
                 &span::PERF_STAGE,
-                Some((&attribute::PERF_STAGE, Value::Text(stage))),
+                Some((&attribute::PERF_STAGE, AttributeValue::Text(stage))),
             ),
         };
         let of_stage = step.filter(|_| span.name == span::PERF_STAGE.name);

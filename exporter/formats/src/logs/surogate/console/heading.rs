@@ -1,7 +1,7 @@
 //! Parses the lines before the first step: devices, data sets and the speed of light, under headings in brackets.
 
 use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text};
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::write::AttributeValue as Out;
 use pulsetrain_semconv::{attribute, event};
 
 use super::tables;

@@ -1,11 +1,11 @@
 //! Records events: the command of the run, its options, its messages, and statistics of tensors and memory.
 
 use pulsetrain_mapping::record_option;
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::write::{Attribute, AttributeValue as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    super::record::{self, Record, Value},
+    super::record::{self, Record, RecordValue},
     plan::Plan,
     unmapped_fields::UnmappedFields,
 };
@@ -13,11 +13,13 @@ use pulsetrain_record::Recorder;
 
 /// Records the bytes of every segment of the allocator, by kind of memory.
 pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
-    let mut unmapped = UnmappedFields::of(record);
+    let mut unmapped = UnmappedFields::new(record);
     let stats = unmapped.take("stats");
     let (metric, time) = (&metric::MEMORY_SEGMENT_SIZE, record.time_unix_nanos);
     for segment in stats.iter().flat_map(|stats| list(stats)) {
-        let Value::Map(fields) = segment else { continue };
+        let RecordValue::Map(fields) = segment else {
+            continue;
+        };
         let name = record::text(fields, "name").unwrap_or_default();
         for (kind, bytes) in fields
             .iter()
@@ -35,7 +37,7 @@ pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
 
 /// The largest absolute value of every tensor: names of a model's own, so an event and not a metric.
 pub(super) fn abs_maxes(record: &Record<'_>, recorder: &mut Recorder<'_>) {
-    let mut unmapped = UnmappedFields::of(record);
+    let mut unmapped = UnmappedFields::new(record);
     let maxes = unmapped.take("abs_maxes");
     let entries: Vec<(&str, Out<'_>)> = maxes
         .iter()
@@ -48,14 +50,16 @@ pub(super) fn abs_maxes(record: &Record<'_>, recorder: &mut Recorder<'_>) {
 }
 
 /// Converts `{"name": "x", "value": 1.5}` to an entry of a map.
-fn named_value<'a>(entry: &Value<'a>) -> Option<(&'a str, Out<'a>)> {
-    let Value::Map(fields) = entry else { return None };
+fn named_value<'a>(entry: &RecordValue<'a>) -> Option<(&'a str, Out<'a>)> {
+    let RecordValue::Map(fields) = entry else {
+        return None;
+    };
     let value = record::field(fields, "value")?.as_f64()?;
     Some((record::text(fields, "name")?, Out::Double(value)))
 }
 
 pub(super) fn command(record: &Record<'_>, recorder: &mut Recorder<'_>) {
-    let mut unmapped = UnmappedFields::of(record);
+    let mut unmapped = UnmappedFields::new(record);
     let command = unmapped.take("cmd");
     let words: Vec<Out<'_>> = command
         .iter()
@@ -68,18 +72,18 @@ pub(super) fn command(record: &Record<'_>, recorder: &mut Recorder<'_>) {
 }
 
 pub(super) fn option(record: &Record<'_>, plan: &mut Plan, recorder: &mut Recorder<'_>) {
-    let mut unmapped = UnmappedFields::of(record);
+    let mut unmapped = UnmappedFields::new(record);
     let name = unmapped.take_text("name").unwrap_or_default();
     let value = unmapped.take("value");
     plan.option(name, value);
-    let nested = value.and_then(Value::nested_text);
+    let nested = value.and_then(RecordValue::nested_text);
     let value = value.map_or(Out::Text(""), |value| value.as_out(nested.as_deref()));
     record_option(name, value, record.time_unix_nanos, recorder);
     unmapped.record(recorder);
 }
 
 pub(super) fn message(record: &Record<'_>, recorder: &mut Recorder<'_>) {
-    let mut unmapped = UnmappedFields::of(record);
+    let mut unmapped = UnmappedFields::new(record);
     let body = unmapped.take_text("message").map(Out::Text);
     let duration = unmapped
         .take("duration_ms")
@@ -95,8 +99,8 @@ fn step_of(record: &Record<'_>) -> Attribute<'static> {
 }
 
 /// Returns the elements of a list, or nothing for any other value.
-fn list<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
-    if let Value::List(values) = value {
+fn list<'v, 'a>(value: &'v RecordValue<'a>) -> &'v [RecordValue<'a>] {
+    if let RecordValue::List(values) = value {
         values
     } else {
         &[]

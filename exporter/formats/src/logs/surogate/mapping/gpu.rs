@@ -2,12 +2,12 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, Value as Out},
+    write::{Attribute, AttributeValue as Out},
 };
 use pulsetrain_semconv::{self as semconv, attribute, event, metric};
 
 use super::{
-    super::record::{self, Record, Value},
+    super::record::{self, Record, RecordValue},
     unmapped_fields::UnmappedFields,
 };
 use pulsetrain_record::Recorder;
@@ -50,7 +50,7 @@ pub(super) struct GpuNames {
 impl GpuNames {
     /// Records the model of a GPU.
     pub(super) fn model(&mut self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
-        let mut unmapped = UnmappedFields::of(record);
+        let mut unmapped = UnmappedFields::new(record);
         let raw_uuid = unmapped.take_text("uuid");
         let uuid = raw_uuid.map(nvml_uuid);
         let mut attributes: Vec<Attribute<'_>> = Vec::with_capacity(MODEL.len() + 1);
@@ -65,7 +65,7 @@ impl GpuNames {
         attributes.extend(uuid.as_deref().map(|uuid| (&attribute::GPU_ID, Out::Text(uuid))));
         recorder.record_event(&event::RUN_GPU_MODEL, record.time_unix_nanos, None, &attributes);
         unmapped.record(recorder);
-        let index = record::field(&record.fields, "id").and_then(Value::as_f64);
+        let index = record::field(&record.fields, "id").and_then(RecordValue::as_f64);
         self.uuids.extend(index.map(|index| index as i64).zip(uuid));
     }
 
@@ -101,9 +101,9 @@ pub(in crate::logs::surogate) fn record_throttle(
 }
 
 /// Converts a value to the type of the attribute in the registry.
-fn typed<'v>(attribute: &semconv::Attribute, value: &'v Value<'_>) -> Out<'v> {
+fn typed<'v>(attribute: &semconv::Attribute, value: &'v RecordValue<'_>) -> Out<'v> {
     match (attribute.kind, value) {
-        (semconv::AttributeKind::Boolean, Value::Int(number)) => Out::Bool(*number != 0),
+        (semconv::AttributeKind::Boolean, RecordValue::Int(number)) => Out::Bool(*number != 0),
         (_, value) => value.as_out(None),
     }
 }

@@ -1,7 +1,7 @@
 //! The planned length of a run, computed from its options and data like Surogate's trainer (`surogate/train/trainer.py`:
 //! `max_steps`, else the steps of an epoch times `num_epochs`).
 
-use super::super::record::Value;
+use super::super::record::RecordValue;
 
 /// The known parameters of the plan.
 #[derive(Debug, Default)]
@@ -13,8 +13,8 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Sets an option.
-    pub(super) fn option(&mut self, name: &str, value: Option<&Value<'_>>) {
-        let value = value.and_then(Value::as_f64).filter(|value| *value > 0.0);
+    pub(super) fn option(&mut self, name: &str, value: Option<&RecordValue<'_>>) {
+        let value = value.and_then(RecordValue::as_f64).filter(|value| *value > 0.0);
         match name {
             "max_steps" => self.max_steps = value,
             "num_epochs" => self.epochs = value,

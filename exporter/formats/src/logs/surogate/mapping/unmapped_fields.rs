@@ -1,21 +1,21 @@
 //! Records the fields of a record that have no row.
 
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::write::AttributeValue as Out;
 use pulsetrain_semconv::{attribute, event};
 
-use super::super::record::{Record, Value};
+use super::super::record::{Record, RecordValue};
 use pulsetrain_record::Recorder;
 
 /// The fields of a record that were not used yet.
 #[derive(Debug)]
 pub(super) struct UnmappedFields<'r, 'a> {
     record: &'r Record<'a>,
-    fields: Vec<&'r (&'a str, Value<'a>)>,
+    fields: Vec<&'r (&'a str, RecordValue<'a>)>,
 }
 
 impl<'r, 'a> UnmappedFields<'r, 'a> {
     /// Returns all fields of a record.
-    pub(super) fn of(record: &'r Record<'a>) -> Self {
+    pub(super) fn new(record: &'r Record<'a>) -> Self {
         Self {
             record,
             fields: record.fields.iter().collect(),
@@ -23,7 +23,7 @@ impl<'r, 'a> UnmappedFields<'r, 'a> {
     }
 
     /// Takes the field `key` with any value.
-    pub(super) fn take(&mut self, key: &str) -> Option<&'r Value<'a>> {
+    pub(super) fn take(&mut self, key: &str) -> Option<&'r RecordValue<'a>> {
         let position = self.fields.iter().position(|(name, _)| *name == key)?;
         Some(&self.fields.remove(position).1)
     }
@@ -58,7 +58,11 @@ impl<'r, 'a> UnmappedFields<'r, 'a> {
 }
 
 /// Records fields that are not numbers in one event.
-pub(super) fn record_others(record: &Record<'_>, others: &[&(&str, Value<'_>)], recorder: &mut Recorder<'_>) {
+pub(super) fn record_others(
+    record: &Record<'_>,
+    others: &[&(&str, RecordValue<'_>)],
+    recorder: &mut Recorder<'_>,
+) {
     if others.is_empty() {
         return;
     }

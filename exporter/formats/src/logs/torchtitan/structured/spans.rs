@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, SpanParts, Value as Out},
+    write::{Attribute, AttributeValue as Out, SpanParts},
 };
 use pulsetrain_semconv::{self as semconv, attribute, span};
 
@@ -80,7 +80,7 @@ impl OpenSpans {
         let open = self.of_tasks.entry(key).or_default();
         if open.len() < MAX_DEPTH {
             let enclosing = open.last().map(|open| open.span);
-            open.push(Open::of(mark, enclosing, recorder));
+            open.push(Open::new(mark, enclosing, recorder));
         }
     }
 
@@ -108,7 +108,7 @@ impl OpenSpans {
                 time_unix_nanos: start_unix_nanos,
                 ..mark
             };
-            Open::of(started, outer.as_ref().map(|outer| outer.span), recorder)
+            Open::new(started, outer.as_ref().map(|outer| outer.span), recorder)
         });
         let parent = outer.filter(|outer| outer.trace_id == ended.trace_id);
         let timeline = match mark.task {
@@ -129,7 +129,7 @@ impl OpenSpans {
 }
 
 impl Open {
-    fn of(mark: Mark<'_>, enclosing: Option<&'static semconv::Span>, recorder: &mut Recorder<'_>) -> Self {
+    fn new(mark: Mark<'_>, enclosing: Option<&'static semconv::Span>, recorder: &mut Recorder<'_>) -> Self {
         recorder.of_rank(mark.rank.map(Rank::OfJob));
         let run = recorder.run();
         let known = SPANS.iter().find(|(theirs, _)| *theirs == mark.name);
