@@ -14,7 +14,7 @@ use std::{
 
 use pulsetrain_gpu::{GpuConfig, GpuSource, NoAttribution};
 use pulsetrain_pipeline::{CancellationToken, Pipeline, run_sources};
-use pulsetrain_sinks::{PrometheusConfig, PrometheusSink};
+use pulsetrain_prometheus::{PrometheusConfig, PrometheusSink};
 use pulsetrain_tests::{FakeNvml, free_port, http::metrics, wait_until};
 
 const EVERY: Duration = Duration::from_millis(50);

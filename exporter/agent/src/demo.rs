@@ -20,8 +20,9 @@ use pulsetrain_pipeline::{
     clock::{self, Instant},
     run_sources,
 };
+use pulsetrain_prometheus::PrometheusStore;
 use pulsetrain_semconv::{metric, prometheus_name};
-use pulsetrain_sinks::{ConsoleSink, ConsoleStyle, PrometheusStore};
+use pulsetrain_sinks::{ConsoleSink, ConsoleStyle};
 use pulsetrain_tail::Checkpointer;
 use tokio::{sync::watch, time::sleep};
 

@@ -25,7 +25,8 @@ use pulsetrain_pipeline::{
     CancellationToken, GiveUp, Pipeline, QueueConfig, RetryConfig, SinkReport, SinkTaskConfig, Source,
     run_sources,
 };
-use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, SinkError, UnfinishedFile};
+use pulsetrain_prometheus::{PrometheusConfig, PrometheusSink};
+use pulsetrain_sinks::{SinkError, UnfinishedFile};
 use pulsetrain_tail::{ImportReport, LogInput, LogSource, RunOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -262,7 +263,7 @@ async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure
     let store = PrometheusSink::new(&config).store();
     let server = config
         .bind(store, Vec::new())
-        .map_err(|error| cannot_listen(&error))?
+        .map_err(|error| cannot_listen(&error.into()))?
         .with_routes(page);
     let address = server.local_addr().unwrap_or(arguments.listen);
     let stop = CancellationToken::new();

@@ -19,10 +19,11 @@ use pulsetrain_page::PageStore;
 use pulsetrain_pipeline::{
     Batch, BoxFuture, CancellationToken, PipelineBuilder, Problem, Sink, Source, ThrottledLog,
 };
+use pulsetrain_prometheus::{PrometheusConfig, PrometheusStore};
 use pulsetrain_receiver::ReceiverSource;
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileConfig, FileControl, FileSink, FlightRecorder, OpenMetricsSink,
-    OtlpConfig, PerfettoFilesSink, PrometheusConfig, PrometheusStore, RemoteWriteSink, SinkError,
+    OtlpConfig, PerfettoFilesSink, RemoteWriteSink, SinkError,
 };
 use pulsetrain_tail::{
     AtStop, Checkpointer, Claims, LogInput, PollReport, RunOptions, TailConfig, TailError, TailEvent,
@@ -132,7 +133,10 @@ fn parsed(targets: &[String]) -> Result<Vec<SinkTarget>, Failure> {
 /// Returns the place and the fault.
 pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, Problem)> {
     let (location, outcome) = match sink {
-        SinkConfig::Prometheus(page) => (page.listen.location, page.settings().check()),
+        SinkConfig::Prometheus(page) => (
+            page.listen.location,
+            page.settings().check().map_err(SinkError::from),
+        ),
         SinkConfig::Otlp(otlp) => (otlp.location, otlp::check(otlp)?),
         SinkConfig::File(file) => {
             file.settings()?;

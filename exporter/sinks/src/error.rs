@@ -6,6 +6,7 @@ use std::{borrow::Cow, fmt, io, path::PathBuf};
 
 use pulsetrain_net::{NetError, client::ClientTlsFile};
 use pulsetrain_pipeline::Problem;
+use pulsetrain_prometheus::PrometheusError;
 
 /// The reason why a sink cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -250,5 +251,22 @@ impl fmt::Display for HeaderFault {
             Self::Value => "has a value with a line break or another control character",
             Self::Credentials => "has a user or a password that no header can have",
         })
+    }
+}
+
+impl From<PrometheusError> for SinkError {
+    fn from(error: PrometheusError) -> Self {
+        match error {
+            PrometheusError::Setting {
+                name,
+                value,
+                expected,
+            } => Self::Setting {
+                name: name.to_owned(),
+                value,
+                expected,
+            },
+            PrometheusError::Net(error) => Self::Net(error),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Sinks: files, OTLP endpoints, a Prometheus endpoint, Perfetto traces, and the console.
+//! Sinks: files, OTLP and remote-write endpoints, OpenMetrics histories, Perfetto traces, and the console.
 //!
 //! A sink receives batches of encoded OTLP and returns the result of each delivery. The pipeline retries and
 //! counts. Only the console selects metrics, by the constants of the registry.
@@ -10,17 +10,11 @@ mod error;
 mod file;
 mod file_series;
 mod live;
+mod openmetrics;
 mod otlp;
-mod prometheus;
+mod remote_write;
 mod unfinished_file;
 
-#[cfg(feature = "prometheus-bridge")]
-pub use self::prometheus::RegistryBridge;
-pub use self::prometheus::{
-    ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, HistoryError, HistorySummary,
-    OpenMetricsHistory, OpenMetricsSink, PrometheusConfig, PrometheusCounts, PrometheusSink, PrometheusStore,
-    Rejection, RemoteWriteSink, Translation,
-};
 pub use attributes::{AttributesSink, sha256_hex};
 pub use blocking::{WriterStopped, blocking};
 pub use console::{ConsoleSink, ConsoleStyle};
@@ -33,5 +27,7 @@ pub use live::{
     FlightRecorder, FlightRecorderConfig, FlightRecorderSink, PerfettoFiles, PerfettoFilesConfig,
     PerfettoFilesSink, TraceSnapshot,
 };
+pub use openmetrics::OpenMetricsSink;
 pub use otlp::{HostAnswer, OtlpConfig, OtlpSettings, OtlpSink, Protocol, SignalConfig, ask_host};
+pub use remote_write::RemoteWriteSink;
 pub use unfinished_file::UnfinishedFile;

@@ -21,7 +21,7 @@ use odd_metrics::Bytes;
 use prost::Message;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Sink};
-use pulsetrain_sinks::PrometheusSink;
+use pulsetrain_prometheus::PrometheusSink;
 
 fuzz_target!(|input: &[u8]| {
     let mut bytes = Bytes(input);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// The allowed imports of each crate; every other import inside the workspace is forbidden.
 const MAY_IMPORT: &str = "\
-agent: launcher conformance demo tail formats mapping receiver translate gpu backends derive to-perfetto trace-inputs sinks page record run net pipeline otlp semconv
+agent: launcher conformance demo tail formats mapping receiver translate gpu backends derive to-perfetto trace-inputs sinks prometheus page record run net pipeline otlp semconv
 demo: gpu record run pipeline otlp semconv
 tail: formats record run pipeline otlp semconv
 formats: mapping record run perfetto otlp semconv
@@ -25,7 +25,8 @@ derive: record run pipeline otlp semconv
 to-perfetto: perfetto run pipeline otlp semconv
 trace-inputs: to-perfetto tail formats perfetto backends record run net pipeline otlp semconv
 page: run net pipeline otlp semconv
-sinks: to-perfetto run net pipeline otlp semconv
+prometheus: run net pipeline otlp semconv
+sinks: to-perfetto prometheus run net pipeline otlp semconv
 record: run otlp semconv
 run: otlp semconv
 pipeline: otlp
@@ -37,7 +38,7 @@ semconv:
 codegen: semconv
 grafana: semconv
 fake-nvml:
-tests: demo tail formats mapping receiver translate gpu backends conformance record run derive to-perfetto trace-inputs sinks page launcher net pipeline otlp perfetto semconv codegen grafana";
+tests: demo tail formats mapping receiver translate gpu backends conformance record run derive to-perfetto trace-inputs sinks prometheus page launcher net pipeline otlp perfetto semconv codegen grafana";
 
 const BANNED_FILES: [&str; 7] = [
     "mod.rs",

@@ -28,8 +28,8 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use pulsetrain_pipeline::{Batch, Ingress, Ledger, Sink, clock};
+use pulsetrain_prometheus::PrometheusStore;
 use pulsetrain_semconv::{attribute, instruments};
-use pulsetrain_sinks::PrometheusStore;
 use pulsetrain_tail::PollReport;
 use tokio::task::JoinHandle;
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use pulsetrain_pipeline::{Requirement, SinkTaskConfig, SourceSet};
-use pulsetrain_sinks::{PrometheusConfig, Translation};
+use pulsetrain_prometheus::{PrometheusConfig, Translation};
 use serde::Deserialize;
 
 use super::{

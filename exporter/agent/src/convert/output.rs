@@ -14,7 +14,8 @@ use pulsetrain_otlp::{
     walk,
 };
 use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::MemoryBudget};
-use pulsetrain_sinks::{FileFormat, OpenMetricsHistory, PrometheusConfig, UnfinishedFile};
+use pulsetrain_prometheus::{OpenMetricsHistory, PrometheusConfig};
+use pulsetrain_sinks::{FileFormat, UnfinishedFile};
 use pulsetrain_to_perfetto::{AttributePolicy, PerfettoConfig, PerfettoMapper, PerfettoSummary};
 
 use super::trace::{self, TraceFiles};

@@ -10,7 +10,7 @@ use std::{
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_page::PageStore;
 use pulsetrain_pipeline::{CancellationToken, Requirement, Sink, SinkTaskConfig};
-use pulsetrain_sinks::PrometheusStore;
+use pulsetrain_prometheus::PrometheusStore;
 use pulsetrain_tail::Checkpointer;
 
 use tokio::{task::JoinHandle, time::timeout};

@@ -4,7 +4,8 @@ use std::{fmt::Display, sync::Arc};
 
 use pulsetrain_page::{PageConfig, PageSink, PageStore};
 use pulsetrain_pipeline::{CancellationToken, Sink, ThrottledLog};
-use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, SinkError};
+use pulsetrain_prometheus::{PrometheusConfig, PrometheusSink};
+use pulsetrain_sinks::SinkError;
 
 use super::{BuiltSink, RetainedStores};
 use crate::log::{self, Subject};

@@ -17,7 +17,7 @@ use pulsetrain_pipeline::{
     clock::{self, Instant},
     spill::MemoryBudget,
 };
-use pulsetrain_sinks::{OpenMetricsHistory, PrometheusConfig};
+use pulsetrain_prometheus::{OpenMetricsHistory, PrometheusConfig};
 use pulsetrain_tests::{Folder, Prometheus, promtool};
 
 /// The memory limit of a job's samples, beyond which they are in temporary files.

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::Path};
 use pulsetrain_net::ListenAddress;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
-use pulsetrain_sinks::{PrometheusConfig, PrometheusSink};
+use pulsetrain_prometheus::{PrometheusConfig, PrometheusSink};
 use pulsetrain_tests::http::request;
 use tokio::runtime::Runtime;
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pulsetrain_sinks::{PrometheusConfig, Translation};
+use pulsetrain_prometheus::{PrometheusConfig, Translation};
 use pulsetrain_tests::{
     Finished, Folder, Judge, Process, Prometheus, command, corpus, free_port, http::metrics, promtool_check,
     some_or_return, wait_until,

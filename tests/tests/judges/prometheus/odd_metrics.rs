@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::{
     },
     resource::v1::Resource,
 };
-use pulsetrain_sinks::{PrometheusConfig, Translation};
+use pulsetrain_prometheus::{PrometheusConfig, Translation};
 
 /// Names of metrics and attributes.
 const NAMES: [&str; 48] = [

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use prost::Message;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
-use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, PrometheusStore, Translation};
+use pulsetrain_prometheus::{PrometheusConfig, PrometheusSink, PrometheusStore, Translation};
 use pulsetrain_tests::{
     Exposition, Judge, Prometheus, promtool_check, read_page, some_or_return, wait_until,
 };

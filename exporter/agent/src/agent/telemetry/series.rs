@@ -7,8 +7,8 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Meter, UpDownCounter},
 };
+use pulsetrain_prometheus::{PrometheusCounts, PrometheusStore};
 use pulsetrain_semconv::{attribute, instruments};
-use pulsetrain_sinks::{PrometheusCounts, PrometheusStore};
 
 /// The instruments, and the stores by the name of their sink.
 pub(super) struct SeriesMetrics {

@@ -1,12 +1,5 @@
-//! The remote-write sink: every point with its time, for stores that accept Prometheus' protocol and not
-//! OTLP.
-//!
-//! Names and labels are those of the page (`ingest`). `samples` groups the points of a batch by series.
-//! `request` encodes them in the protocol (<https://prometheus.io/docs/specs/prw/remote_write_spec/>, version
-//! 1.0: protobuf in a snappy block).
-
-mod request;
-mod samples;
+//! The remote-write sink: posts the bodies of `RemoteWriteEncoder`, for stores that accept Prometheus' protocol and not
+//! OTLP (<https://prometheus.io/docs/specs/prw/remote_write_spec/>, version 1.0).
 
 use bytes::Bytes;
 use http::{
@@ -17,9 +10,8 @@ use http_body_util::Full;
 use pulsetrain_net::client::Client;
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
+use pulsetrain_prometheus::{PrometheusConfig, RemoteWriteEncoder};
 
-use self::samples::Samples;
-use super::{PrometheusConfig, PrometheusStore, ingest::Ingest, sink::delivery};
 use crate::{
     OtlpConfig, SignalConfig, SinkError,
     otlp::{Peer, Protocol, advice, origin, plain},
@@ -33,7 +25,7 @@ const NO_RECEIVER: &str =
 /// Sends every point of its batches to a remote-write 1.0 endpoint.
 pub struct RemoteWriteSink {
     name: String,
-    ingest: Ingest<Samples>,
+    encoder: RemoteWriteEncoder,
     client: Client,
     peer: Peer,
     url: Uri,
@@ -64,7 +56,7 @@ impl RemoteWriteSink {
         let shown = format!("{}{}", origin(&address), address.path());
         Ok(Self {
             name: format!("remote-write {shown}"),
-            ingest: Ingest::into_receiver(PrometheusStore::new(config), Samples::default()),
+            encoder: RemoteWriteEncoder::new(config),
             client: settings.client()?,
             peer: Peer::new(shown, &settings),
             url: address,
@@ -73,16 +65,14 @@ impl RemoteWriteSink {
     }
 
     async fn write(&mut self, batch: &Batch) -> Delivery {
-        self.ingest.receiver().clear();
-        let accepted = match self.ingest.batch(batch.bytes()) {
-            Ok(refused) => delivery(&refused),
+        let (accepted, requests) = match self.encoder.encode(batch.bytes()) {
+            Ok(encoded) => encoded,
             Err(error) => {
                 return self
                     .peer
                     .refused(format_args!("the batch is not OTLP: {error}"), None);
             }
         };
-        let requests = self.ingest.receiver().requests();
         let (count, mut refused, mut points) = (requests.len(), Vec::new(), 0);
         for request in requests {
             match self.attempt(request.bytes).await {
@@ -98,7 +88,7 @@ impl RemoteWriteSink {
         }
         let refusals = refused.len();
         let Some(first) = refused.into_iter().next() else {
-            self.ingest.receiver().record_delivered();
+            self.encoder.record_delivered();
             return accepted;
         };
         if refusals == count {

@@ -53,10 +53,11 @@ struct SeriesSamples {
 }
 
 /// The body of one request.
-pub(super) struct Body {
-    pub(super) bytes: Bytes,
+pub struct RemoteWriteBody {
+    /// A `WriteRequest` in a snappy block.
+    pub bytes: Bytes,
     /// The number of points in it.
-    pub(super) points: u64,
+    pub points: u64,
 }
 
 /// The name of a sample, its labels as text, and the additional label `le` or `quantile`.
@@ -75,10 +76,10 @@ impl Samples {
     }
 
     /// Encodes the samples as request bodies.
-    pub(super) fn requests(&mut self) -> Vec<Body> {
+    pub(super) fn requests(&mut self) -> Vec<RemoteWriteBody> {
         let mut requests = Vec::new();
         let (mut request, mut count, mut points) = (Buffer::default(), 0, 0);
-        let body = |request: &Buffer, points| Body {
+        let body = |request: &Buffer, points| RemoteWriteBody {
             bytes: request::snappy_block(request.as_slice()),
             points,
         };

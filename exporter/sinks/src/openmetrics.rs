@@ -8,9 +8,9 @@ use std::{
 
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink, spill::MemoryBudget};
+use pulsetrain_prometheus::{HistorySummary, OpenMetricsHistory, PrometheusConfig};
 
-use super::{HistorySummary, OpenMetricsHistory};
-use crate::{PrometheusConfig, SinkError, UnfinishedFile, blocking, file::cannot_open};
+use crate::{SinkError, UnfinishedFile, blocking, file::cannot_open};
 
 /// The memory budget for samples that are not spilled.
 const MEMORY_BYTES: usize = 64 << 20;
@@ -99,22 +99,5 @@ impl Parts {
         let summary = self.history.write(&mut self.file)?;
         self.file.finish()?;
         Ok(summary)
-    }
-}
-
-impl HistorySummary {
-    /// Describes the points that are not in the file, for a message.
-    pub fn problem(&self) -> Option<String> {
-        if self.points == 0 {
-            return Some("there is no file, because no metrics arrived".to_owned());
-        }
-        (self.replaced > 0).then(|| {
-            format!(
-                "{} of {} points are left out, because Prometheus resolves milliseconds and a later point of their series \
-                 has the same one",
-                self.replaced,
-                self.points + self.replaced
-            )
-        })
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use pulsetrain_net::{Exposure, ListenAddress};
 
-use crate::SinkError;
+use super::PrometheusError;
 
 /// The settings of the Prometheus endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,17 +119,17 @@ impl PrometheusConfig {
     ///
     /// # Errors
     /// The first invalid setting.
-    pub fn check(&self) -> Result<(), SinkError> {
+    pub fn check(&self) -> Result<(), PrometheusError> {
         if !self.path.starts_with('/') || self.path.contains(['?', '#', ' ']) {
-            return Err(SinkError::Setting {
-                name: "path".to_owned(),
+            return Err(PrometheusError::Setting {
+                name: "path",
                 value: self.path.clone(),
                 expected: "give a path that starts with a slash, such as /metrics",
             });
         }
         if self.idle_timeout < Duration::from_secs(1) {
-            return Err(SinkError::Setting {
-                name: "idle_timeout".to_owned(),
+            return Err(PrometheusError::Setting {
+                name: "idle_timeout",
                 value: format!("{:?}", self.idle_timeout),
                 expected: "no scraper is as fast as that: give 1s or more",
             });

@@ -19,7 +19,7 @@ use prometheus_client::metrics::{family::Family, gauge};
 use prost::Message;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
-use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, PrometheusStore};
+use pulsetrain_prometheus::{PrometheusConfig, PrometheusSink, PrometheusStore};
 
 use crate::{SERIES, load::BATCH, thread_nanos};
 

@@ -3,14 +3,13 @@
 //!
 //! Names and labels are those of the page and of Prometheus' own OTLP receiver (`ingest`). OpenMetrics 1.0
 //! requires the samples of a family together, and those of a series in order of time. `samples` sorts them
-//! with an external merge sort; `sink` is the sink.
+//! with an external merge sort.
 //!
 //! Prometheus has millisecond timestamps. Of several points of a series in one millisecond the last is
 //! written, and [`HistorySummary::replaced`] counts the others. Exemplars and the ends of series are not
 //! written: `promtool` ignores exemplars, and the format has no staleness markers.
 
 mod samples;
-mod sink;
 
 use std::io::{self, Write};
 
@@ -18,7 +17,6 @@ use pulsetrain_otlp::WireError;
 use pulsetrain_pipeline::{Delivery, spill::MemoryBudget};
 
 use self::samples::Samples;
-pub use self::sink::OpenMetricsSink;
 use super::{PrometheusConfig, PrometheusStore, ingest::Ingest, sink::delivery};
 
 /// Collects OTLP metrics and writes them as OpenMetrics text.
@@ -64,7 +62,7 @@ impl OpenMetricsHistory {
     }
 
     /// Returns whether no point was added.
-    pub(crate) fn is_empty(&mut self) -> bool {
+    pub fn is_empty(&mut self) -> bool {
         self.ingest.receiver().is_empty()
     }
 
@@ -74,6 +72,23 @@ impl OpenMetricsHistory {
     /// An output that cannot be written, or a temporary file that cannot be read.
     pub fn write(self, out: &mut impl Write) -> io::Result<HistorySummary> {
         self.ingest.into_inner().write(out)
+    }
+}
+
+impl HistorySummary {
+    /// Describes the points that are not in the file, for a message.
+    pub fn problem(&self) -> Option<String> {
+        if self.points == 0 {
+            return Some("there is no file, because no metrics arrived".to_owned());
+        }
+        (self.replaced > 0).then(|| {
+            format!(
+                "{} of {} points are left out, because Prometheus resolves milliseconds and a later point of their series \
+                 has the same one",
+                self.replaced,
+                self.points + self.replaced
+            )
+        })
     }
 }
 

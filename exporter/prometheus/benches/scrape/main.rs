@@ -34,7 +34,7 @@ struct Measured {
 }
 
 fn main() {
-    println!("cargo bench -p pulsetrain-sinks --bench scrape");
+    println!("cargo bench -p pulsetrain-prometheus --bench scrape");
     println!(
         "{SERIES} series with 4 labels, text 0.0.4 (prometheus-client: OpenMetrics); CPU time of the scraping thread,"
     );

@@ -12,12 +12,11 @@ use http::{
 use pulsetrain_net::server::{HttpServer, ResponseBody, Routes};
 
 use super::{
-    ExtraFamilies, ExtraFamily, PrometheusConfig, PrometheusStore,
+    ExtraFamilies, ExtraFamily, PrometheusConfig, PrometheusError, PrometheusStore,
     accept::{Coding, ResponseFormat},
     compress::Compressor,
     render::Page,
 };
-use crate::SinkError;
 
 /// The header with Prometheus' scrape timeout.
 const SCRAPE_TIMEOUT: HeaderName = HeaderName::from_static("x-prometheus-scrape-timeout-seconds");
@@ -51,7 +50,7 @@ impl PrometheusConfig {
         &self,
         store: PrometheusStore,
         extra: Vec<Box<dyn ExtraFamilies>>,
-    ) -> Result<HttpServer, SinkError> {
+    ) -> Result<HttpServer, PrometheusError> {
         self.check()?;
         let path = self.path.clone();
         let server = HttpServer::bind(&self.listen, self.socket_mode, &self.exposure, self.idle_timeout)?;

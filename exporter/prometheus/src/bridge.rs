@@ -10,7 +10,7 @@ use super::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
 /// The families of a registry of the `prometheus` crate.
 ///
 /// ```
-/// # use pulsetrain_sinks::{ExtraFamilies, RegistryBridge};
+/// # use pulsetrain_prometheus::{ExtraFamilies, RegistryBridge};
 /// let registry = prometheus::Registry::new();
 /// let requests = prometheus::IntCounter::new("requests_total", "Requests so far.")?;
 /// registry.register(Box::new(requests.clone()))?;

@@ -1,6 +1,6 @@
 //! Families of other origin on the page.
 
-use pulsetrain_sinks::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
+use pulsetrain_prometheus::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
 
 use crate::site::Site;
 
@@ -58,7 +58,7 @@ async fn registry_is_encoded_as_by_its_own_encoder() -> Result<(), Box<dyn std::
         .iter()
         .for_each(|value| durations.with_label_values(&["/"]).observe(*value));
 
-    let mut site = Site::open(vec![Box::new(pulsetrain_sinks::RegistryBridge::new(
+    let mut site = Site::open(vec![Box::new(pulsetrain_prometheus::RegistryBridge::new(
         registry.clone(),
     ))])
     .await;

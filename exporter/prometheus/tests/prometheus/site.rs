@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
-use pulsetrain_sinks::{ExtraFamilies, PrometheusConfig, PrometheusSink};
+use pulsetrain_prometheus::{ExtraFamilies, PrometheusConfig, PrometheusSink};
 use tokio::task::JoinHandle;
 
 /// A server on a free port, with its sink.

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use pulsetrain_sinks::{PrometheusConfig, PrometheusSink, SinkError};
+use pulsetrain_prometheus::{PrometheusConfig, PrometheusError, PrometheusSink};
 
 use crate::site::{Site, free_port};
 
@@ -74,7 +74,7 @@ async fn head_requests_unknown_paths_and_post_requests_are_answered() {
 async fn port_in_use_open_address_and_bad_path_are_reported() {
     let message = |config: PrometheusConfig| async move {
         let store = PrometheusSink::new(&config).store();
-        let error: SinkError = config.bind(store, Vec::new()).err().expect("an error");
+        let error: PrometheusError = config.bind(store, Vec::new()).err().expect("an error");
         error.to_string()
     };
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
