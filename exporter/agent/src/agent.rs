@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         Ok(config) => config,
         Err(faults) => return Ok(refuse(&faults)),
     };
-    log::configure(&config.log);
+    log::configure(config.log.level, config.log.format);
     let warnings = warn(file.as_deref(), &config);
     if arguments.check {
         let looked_at = file
@@ -117,7 +117,7 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
     running.reopen_files().await;
     match read(file, Some(running.config())) {
         Ok(config) => {
-            log::configure(&config.log);
+            log::configure(config.log.level, config.log.format);
             warn(file, &config);
             running.change(config).await;
             running.record_reload(true);

@@ -9,7 +9,7 @@ use pulsetrain_pipeline::Problem;
 use pulsetrain_record::Timezone;
 use pulsetrain_tail::RankSource;
 
-use crate::log::LogArguments;
+use crate::{log::LogArguments, seconds::seconds};
 
 /// OpenTelemetry-native telemetry for model training.
 #[derive(Debug, Parser)]
@@ -327,13 +327,6 @@ fn start_time(text: &str) -> Result<UnixNanos, Problem> {
     })?;
     let nanos = u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())?;
     Ok(UnixNanos(nanos))
-}
-
-pub(crate) fn seconds(text: &str) -> Result<Duration, Problem> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "is not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| Problem::new(error.to_string()))
 }
 
 #[cfg(test)]

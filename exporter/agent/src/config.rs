@@ -1,7 +1,7 @@
 //! The configuration file of the agent: one YAML file of sources, sinks and limits.
 //!
-//! `section` defines the types, whose doc comments `--print-config` prints; `read` deserializes them, with the
-//! environment expanded; `check` validates them against the system; `fault` is an error with its place and its remedy.
+//! `section` defines the types, whose doc comments `--print-config` prints; `load` loads a file and those that it includes; `read`
+//! deserializes one, with the environment expanded; `check` validates them against the system; `fault` is an error with its place and its remedy.
 
 mod attribute_rules;
 mod check;
@@ -16,6 +16,7 @@ mod file_values;
 mod gpu;
 mod include;
 mod limits;
+mod load;
 mod log;
 mod mapping;
 mod named;
@@ -48,6 +49,7 @@ pub(crate) use self::{
     file::FileSection,
     gpu::{GPUS, GpuSection},
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
+    load::{load, load_with_faults},
     log::LogSection,
     mapping::load_mapping,
     named::Named,
@@ -56,7 +58,6 @@ pub(crate) use self::{
     port_owner::port_owner,
     print::print,
     quantity::{Size, parsed_time},
-    read::{load, load_with_faults},
     sinks::{PrometheusSection, SinkConfig, TranslationName},
     source_list::{AGENT_SOURCE, warnings},
     sources::{LogsSection, ReceiverSection, SourceConfig},

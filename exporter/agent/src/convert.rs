@@ -25,7 +25,7 @@ use self::{
     open::TraceServer,
     output::Output,
 };
-use crate::{failure::Failure, topology};
+use crate::{failure::Failure, input_guard, topology};
 
 /// The note that each trace has its own row, because the traces are few.
 const BY_TRACE: &str =
@@ -39,7 +39,7 @@ const REPEATED: &str =
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     let file = topology::open_metrics_path(&arguments.output.to_string_lossy());
     let file = file.as_deref().unwrap_or(&arguments.output);
-    topology::refuse_input(file, arguments.inputs.iter().map(PathBuf::as_path))?;
+    input_guard::refuse_input(file, arguments.inputs.iter().map(PathBuf::as_path))?;
     arguments.check_drawing(trace::is_name(file))?;
     let server = match arguments.open {
         true => Some(TraceServer::bind(arguments.open_port)?),

@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
         Some(path) => config::load(path, &config::environment()).map_err(Failure::usage)?,
         None => Config::default(),
     };
-    log::configure(&config.log);
+    log::configure(config.log.level, config.log.format);
     let job = job(arguments);
     job.check().map_err(Failure::usage)?;
     runtime::run_on(2, |runtime| {

@@ -32,10 +32,10 @@ use self::{
     variables::Variables,
 };
 use crate::{
-    cli::seconds,
     config::{self, Config, Fault},
     failure::{Failure, INCOMPLETE},
     runtime,
+    seconds::seconds,
 };
 
 /// The arguments of `doctor`.

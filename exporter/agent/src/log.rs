@@ -17,8 +17,6 @@ use clap::{Args, ValueEnum};
 use pulsetrain_pipeline::clock;
 use serde::{Deserialize, Serialize};
 
-use crate::config::LogSection;
-
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 static ARGUMENTS: OnceLock<LogArguments> = OnceLock::new();
@@ -89,7 +87,7 @@ struct Record<'a> {
 pub(crate) fn start(arguments: LogArguments) {
     // A process has one command line.
     let _ = ARGUMENTS.set(arguments);
-    configure(&LogSection::default());
+    configure(Level::Info, Format::Text);
     let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
         if is_json() {
@@ -101,10 +99,10 @@ pub(crate) fn start(arguments: LogArguments) {
 }
 
 /// Sets level and format from the configuration, unless a flag sets them.
-pub(crate) fn configure(section: &LogSection) {
+pub(crate) fn configure(level: Level, format: Format) {
     let arguments = ARGUMENTS.get().copied().unwrap_or_default();
-    let level = arguments.log_level.unwrap_or(section.level);
-    let format = arguments.log_format.unwrap_or(section.format);
+    let level = arguments.log_level.unwrap_or(level);
+    let format = arguments.log_format.unwrap_or(format);
     LEVEL.store(level as u8, Ordering::Relaxed);
     IS_JSON.store(format == Format::Json, Ordering::Relaxed);
 }

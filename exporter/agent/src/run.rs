@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 
 fn supervise(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let config = load(arguments)?;
-    log::configure(&config.log);
+    log::configure(config.log.level, config.log.format);
     let options = options(arguments)?;
     let mut identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
     identity.member = options.rank.member("", identity.member);

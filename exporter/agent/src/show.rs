@@ -41,6 +41,7 @@ use self::{
 use crate::{
     failure::{Failure, INCOMPLETE},
     import::summary::Summary,
+    input_guard,
     log::{self, Subject},
     runtime, topology,
 };
@@ -76,7 +77,7 @@ async fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     let notice = found.notice();
     let inputs = found.inputs;
     if let Some(path) = &arguments.html {
-        topology::refuse_input(path, inputs.iter().map(|input| input.path.as_path()))?;
+        input_guard::refuse_input(path, inputs.iter().map(|input| input.path.as_path()))?;
     }
     let page = PageStore::recorded(PageConfig {
         series_per_run: arguments.series_limit,

@@ -43,6 +43,7 @@ use crate::{
     convert::trace,
     failure::{Failure, net_problem},
     import::resource::Resource,
+    input_guard::refuse_input,
     log::{self, Level, Subject},
     signal_selection::{self, SelectedSink},
     trace_sink::TraceSink,
@@ -536,24 +537,6 @@ pub(crate) fn open_metrics_path(target: &str) -> Option<PathBuf> {
 
 fn remote_write(url: &str) -> Result<RemoteWriteSink, Failure> {
     RemoteWriteSink::new(url, &PrometheusConfig::default(), variable).map_err(client_failure)
-}
-
-/// Rejects an output that is also an input: it would be truncated before it is read.
-pub(crate) fn refuse_input<'a>(
-    output: &Path,
-    inputs: impl IntoIterator<Item = &'a Path>,
-) -> Result<(), Failure> {
-    let Ok(output) = output.canonicalize() else {
-        return Ok(());
-    };
-    let is_output = |input: &&Path| input.canonicalize().is_ok_and(|input| input == output);
-    match inputs.into_iter().find(is_output) {
-        Some(input) => Err(Failure::usage(format!(
-            "{} is both input and output; name another output",
-            input.display()
-        ))),
-        None => Ok(()),
-    }
 }
 
 fn path_of(input: &LogInput) -> Option<&Path> {

@@ -14,6 +14,7 @@ mod error;
 mod escape;
 mod extra;
 mod family_names;
+mod go_float;
 mod history;
 mod ingest;
 mod labels;

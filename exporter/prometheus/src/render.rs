@@ -4,7 +4,6 @@
 //! between chunks, so neither a slow reader nor a large page delays new points.
 
 mod classic;
-pub(super) mod go_float;
 mod number;
 mod page;
 mod protobuf;

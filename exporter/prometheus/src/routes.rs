@@ -6,8 +6,8 @@ use std::io;
 
 use bytes::Bytes;
 use http::{
-    HeaderName, HeaderValue, Request, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY},
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
+    header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY},
 };
 use pulsetrain_net::server::{HttpServer, ResponseBody, Routes};
 
@@ -15,7 +15,8 @@ use super::{
     ExtraFamilies, ExtraFamily, PrometheusConfig, PrometheusError, PrometheusStore,
     accept::{Coding, ResponseFormat},
     compress::Compressor,
-    render::Page,
+    escape::Escaping,
+    render::{Format, Page},
 };
 
 /// The header with Prometheus' scrape timeout.
@@ -57,6 +58,26 @@ impl PrometheusConfig {
         Ok(server
             .with_not_found(format!("nothing here; the metrics are at {path}\n"))
             .with_routes(PrometheusRoutes { path, store, extra }))
+    }
+}
+
+impl PrometheusStore {
+    /// Writes the page for a client without `Accept`: text 0.0.4.
+    pub fn write_text(&self, out: &mut Vec<u8>) {
+        let mut page = Page::new(self, Vec::new(), Format::Text, Escaping::Underscores);
+        while page.push_piece(out) {}
+    }
+
+    /// Writes the page for a client with this `Accept` header. Returns its content type.
+    pub fn write_page(&self, accept: &str, out: &mut Vec<u8>) -> String {
+        let mut headers = HeaderMap::new();
+        if let Ok(accept) = accept.parse() {
+            headers.insert(ACCEPT, accept);
+        }
+        let served = ResponseFormat::to(&headers);
+        let mut page = Page::new(self, Vec::new(), served.format, served.escaping);
+        while page.push_piece(out) {}
+        served.content_type()
     }
 }
 

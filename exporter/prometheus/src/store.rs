@@ -20,7 +20,6 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, header::ACCEPT};
 use pulsetrain_pipeline::clock::{self, Instant};
 
 pub use self::rejection::{PrometheusCounts, Rejection};
@@ -29,14 +28,7 @@ use self::{
     family::{Family, FamilyKind, Head},
     target::Targets,
 };
-use super::{
-    PrometheusConfig,
-    accept::ResponseFormat,
-    escape::Escaping,
-    family_names,
-    render::{Format, Page},
-    scrapes::Scrapes,
-};
+use super::{PrometheusConfig, family_names, scrapes::Scrapes};
 
 /// The minimum staleness of an evicted series: Prometheus' own lookback.
 const EVICTED_AFTER_SECONDS: u32 = 300;
@@ -202,24 +194,6 @@ impl PrometheusStore {
     /// Counts points with a time in the future.
     pub(super) fn report_ahead(&self, points: u64) {
         self.shared.ahead.fetch_add(points, Ordering::Relaxed);
-    }
-
-    /// Writes the page for a client without `Accept`: text 0.0.4.
-    pub fn write_text(&self, out: &mut Vec<u8>) {
-        let mut page = Page::new(self, Vec::new(), Format::Text, Escaping::Underscores);
-        while page.push_piece(out) {}
-    }
-
-    /// Writes the page for a client with this `Accept` header. Returns its content type.
-    pub fn write_page(&self, accept: &str, out: &mut Vec<u8>) -> String {
-        let mut headers = HeaderMap::new();
-        if let Ok(accept) = accept.parse() {
-            headers.insert(ACCEPT, accept);
-        }
-        let served = ResponseFormat::to(&headers);
-        let mut page = Page::new(self, Vec::new(), served.format, served.escaping);
-        while page.push_piece(out) {}
-        served.content_type()
     }
 
     /// Waits for a scrape of the current values, if there is a periodic scraper. Waits for three of its

@@ -1,4 +1,4 @@
-//! Reads a configuration file, and expands environment variables and references to files.
+//! Reads one file of a configuration, and expands environment variables and references to files.
 
 use std::{collections::HashMap, fs, io::Read, path::Path};
 
@@ -6,36 +6,10 @@ use pulsetrain_pipeline::Problem;
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Options, PropertySyntax};
 
-use super::{Config, Fault, faults, file_values, include, variables::unset_variable};
+use super::{Fault, file_values, variables::unset_variable};
 
 /// The limit on the size of a configuration file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
-
-/// Reads the configuration at `path`, with the files that it includes.
-///
-/// # Errors
-/// Returns the first fault, with its place.
-pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<Config, Fault> {
-    let mut config = load_part(path, variables)?;
-    include::add(&mut config, path, variables)?;
-    Ok(config)
-}
-
-/// Reads the configuration at `path`.
-///
-/// # Errors
-/// Returns all faults that could be found.
-pub(crate) fn load_with_faults(
-    path: &Path,
-    variables: &HashMap<String, String>,
-) -> Result<Config, Vec<Fault>> {
-    load(path, variables).map_err(|first| {
-        let text = fs::read_to_string(path).unwrap_or_default();
-        let mut all = faults::all(&path.display().to_string(), &text, variables);
-        all.extend(include::all_faults(path, variables));
-        if all.is_empty() { vec![first] } else { all }
-    })
-}
 
 /// Reads the file at `path`, which holds a configuration or a part of one.
 ///

@@ -10,7 +10,7 @@ use flate2::{Compression, write::GzEncoder};
 use pulsetrain_sinks::UnfinishedFile;
 use pulsetrain_to_perfetto::PerfettoParts;
 
-use crate::topology;
+use crate::input_guard;
 
 /// The suffixes of a trace's name.
 const ENDINGS: [&str; 2] = [".pftrace", ".perfetto-trace"];
@@ -103,7 +103,7 @@ impl<'a> TraceFiles<'a> {
         let is_removable = |path: &PathBuf| {
             let inputs = self.inputs.iter().map(PathBuf::as_path);
             fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
-                && topology::refuse_input(path, inputs).is_ok()
+                && input_guard::refuse_input(path, inputs).is_ok()
         };
         let later = (self.paths.len() as u32..).map(|number| self.name(number));
         let later: Vec<PathBuf> = later.take_while(is_removable).collect();
@@ -131,7 +131,7 @@ impl PerfettoParts for TraceFiles<'_> {
 
     fn open(&mut self, number: u32) -> io::Result<TraceFile> {
         let path = self.name(number);
-        topology::refuse_input(&path, self.inputs.iter().map(PathBuf::as_path))
+        input_guard::refuse_input(&path, self.inputs.iter().map(PathBuf::as_path))
             .map_err(|failure| io::Error::other(failure.to_string()))?;
         let file = TraceFile::create(&path).map_err(|error| named(&path, &error))?;
         self.paths.push(path);

@@ -12,9 +12,10 @@ use super::{
     super::{
         Rejection,
         escape::{self, NAME_LABEL},
+        go_float,
         ingest::{PointContext, PointReceiver},
         labels,
-        render::{classic_buckets, go_float},
+        render::classic_buckets,
         store::{
             TARGET_INFO,
             family::{Change, FamilyKind, Head, Point},

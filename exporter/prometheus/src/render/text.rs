@@ -6,12 +6,14 @@
 use std::io::Write;
 
 use super::{
-    super::store::{
-        family::{FamilyKind, Head},
-        value::{Exemplar, Histogram, Native, SampleValue, Summary},
+    super::{
+        go_float,
+        store::{
+            family::{FamilyKind, Head},
+            value::{Exemplar, Histogram, Native, SampleValue, Summary},
+        },
     },
     classic::{self, Bucket},
-    go_float,
     number::{push, push_count},
     sample_name::{self, SampleName},
 };

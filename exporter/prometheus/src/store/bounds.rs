@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    super::render::go_float,
+    super::go_float,
     Rejection,
     budget::{Budget, Charge},
 };

@@ -13,13 +13,13 @@ use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::spill::MemoryBudget;
 use rusqlite::{Connection, OpenFlags, Row, limits::Limit, types::ValueRef};
 
-use super::{nvtx, samples, tables::TABLES};
+use super::tables::{NVTX_TABLE, SAMPLES_TABLE, TABLES};
 
 /// The table of texts that most other tables refer to.
 const STRINGS: &str = "StringIds";
 
 /// The tables without events, and those that are read by other modules.
-const KNOWN: [&str; 2] = [nvtx::TABLE, samples::TABLE];
+const KNOWN: [&str; 2] = [NVTX_TABLE, SAMPLES_TABLE];
 
 /// The columns for the time of an event.
 const TIMES: [&str; 3] = ["start", "timestamp", "rawTimestamp"];

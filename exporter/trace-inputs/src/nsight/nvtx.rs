@@ -11,10 +11,9 @@ use super::{
     names::{NameLimit, Owner, ProcessId, ThreadId},
     rows::{Record, RowKind, Rows, Track},
     spans::EVENT_ATTRIBUTES,
+    tables::NVTX_TABLE,
 };
 use crate::from_perfetto::values;
-
-pub(super) const TABLE: &str = "NVTX_EVENTS";
 
 /// The scope of the default domain.
 const SCOPE: &str = "nvtx";
@@ -68,7 +67,7 @@ pub(super) fn read(
 ) -> io::Result<()> {
     let mut named = Named::default();
     let mut errors = Vec::new();
-    export.each(TABLE, &COLUMNS, &mut errors, |cells| {
+    export.each(NVTX_TABLE, &COLUMNS, &mut errors, |cells| {
         named.keep(cells);
         io::Result::Ok(())
     })?;
@@ -78,7 +77,7 @@ pub(super) fn read(
     // The second pass over the table reports damage.
     let mut others = 0;
     let mut unfinished = 0;
-    export.each(TABLE, &COLUMNS, &mut conversion.errors, |cells| {
+    export.each(NVTX_TABLE, &COLUMNS, &mut conversion.errors, |cells| {
         let (Some(start), Some(kind)) = (cells.int(0), kind(cells)) else {
             others += u64::from(!is_name(cells));
             return Ok(());
@@ -90,7 +89,7 @@ pub(super) fn read(
     if others > 0 {
         conversion
             .left_out
-            .push((format!("{TABLE} (other event types)"), others));
+            .push((format!("{NVTX_TABLE} (other event types)"), others));
     }
     Ok(())
 }

@@ -9,10 +9,9 @@ use super::{
     batches::Batches,
     database::{Column, NsightExport},
     names::Owner,
+    tables::SAMPLES_TABLE,
 };
 use crate::from_perfetto::resource_batches::MESSAGE_BYTES;
-
-pub(super) const TABLE: &str = "GPU_METRICS";
 
 /// The scope of the gauges.
 const SCOPE: &str = "gpu_metrics";
@@ -42,7 +41,7 @@ pub(super) fn send<E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
     let mut bytes = 0;
     let mut undated = 0;
     let columns = ["timestamp", "typeId", "metricId", "value"].map(Column::Plain);
-    export.each(TABLE, &columns, &mut conversion.errors, |cells| {
+    export.each(SAMPLES_TABLE, &columns, &mut conversion.errors, |cells| {
         let (Some(time), Some(value)) = (cells.int(0), cells.real(3)) else {
             undated += 1;
             return Ok(());
@@ -61,7 +60,7 @@ pub(super) fn send<E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         Ok(())
     })?;
     if undated > 0 {
-        let problem = format!("{undated} rows of {TABLE} have no time or no value");
+        let problem = format!("{undated} rows of {SAMPLES_TABLE} have no time or no value");
         conversion.errors.push(problem);
     }
     send_points(waiting, &names, batches)

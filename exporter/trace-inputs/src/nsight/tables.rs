@@ -3,6 +3,11 @@
 //!
 //! Scopes and attributes have the same names as in Kineto, so that one query covers the traces of both.
 
+/// The table of NVTX ranges and marks, which `nvtx` reads.
+pub(super) const NVTX_TABLE: &str = "NVTX_EVENTS";
+/// The table of sampled GPU metrics, which `samples` reads.
+pub(super) const SAMPLES_TABLE: &str = "GPU_METRICS";
+
 /// A table of spans.
 #[derive(Debug)]
 pub(super) struct Table {
