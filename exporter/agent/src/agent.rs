@@ -30,6 +30,7 @@ use self::{running::Running, systemd::Systemd};
 use crate::{
     cli::AgentArguments,
     config::{self, Config, Fault},
+    descriptors,
     failure::{Failure, INCOMPLETE},
     log::{self, Subject},
     runtime,
@@ -65,6 +66,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         };
         return print(&format!("{looked_at}: {verdict}\n"));
     }
+    descriptors::raise_limit();
     runtime::run_on(2, |runtime| runtime.block_on(live(file.as_deref(), config)))
 }
 
