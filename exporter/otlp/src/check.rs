@@ -4,7 +4,7 @@
 
 use crate::{
     Signal,
-    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor, Role},
+    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
     limits::{Counts, Exceeded, Limit, LimitError, Limits},
     lookup, place,
     wire::{Reader, WireError, WireValue},
@@ -48,18 +48,35 @@ impl<'a> Walk<'a> {
         self.counts
             .enter(table.role, depth, self.limits)
             .map_err(|exceeded| self.exceeded(exceeded, bytes))?;
-        let mut reader = Reader::new(bytes);
-        let mut attributes = 0;
-        while !reader.is_at_end() {
-            let tag = reader.tag().map_err(|error| self.wire(error, bytes))?;
-            let value = reader.value(tag).map_err(|error| self.wire(error, bytes))?;
-            if let WireValue::Bytes(inner) = value
+        let (mut rest, mut attributes) = (bytes, 0);
+        loop {
+            let skipped;
+            (rest, skipped) = table.skips.skip(rest, self.skippable(depth, attributes));
+            attributes += skipped;
+            self.counts.attributes += skipped;
+            self.counts.messages += 2 * skipped;
+            if rest.is_empty() {
+                return Ok(());
+            }
+            let mut reader = Reader::new(rest);
+            let tag = reader.tag().map_err(|error| self.wire(error, rest))?;
+            let value = reader.value(tag).map_err(|error| self.wire(error, rest))?;
+            if let Value::Bytes(inner) = value
                 && let Some((_, field)) = table.by_tag(tag)
             {
                 self.field(field, inner, depth, &mut attributes)?;
             }
+            rest = &rest[reader.position()..];
         }
-        Ok(())
+    }
+
+    /// Returns how many more attributes of a message at this depth are within the limits.
+    #[inline]
+    fn skippable(&self, depth: usize, attributes: u64) -> u64 {
+        match self.limits.admit(Limit::Depth, depth as u64 + 2) {
+            Ok(()) => (self.limits.attributes as u64).saturating_sub(attributes),
+            Err(_) => 0,
+        }
     }
 
     #[inline]
@@ -71,23 +88,18 @@ impl<'a> Walk<'a> {
         attributes: &mut u64,
     ) -> Result<(), Box<LimitError>> {
         match field.kind {
-            FieldKind::One(inner) => self.message(inner(), bytes, depth + 1),
-            FieldKind::Many(inner) => {
-                let inner = inner();
-                if inner.role == Role::Attribute {
+            Kind::One(inner) => self.message(inner(), bytes, depth + 1),
+            Kind::Many(inner) => {
+                if field.is_attribute {
                     *attributes += 1;
                     self.limits
                         .admit(Limit::Attributes, *attributes)
                         .map_err(|exceeded| self.exceeded(exceeded, bytes))?;
-                    if is_short_text(bytes) && self.limits.admit(Limit::Depth, depth as u64 + 2).is_ok() {
-                        self.counts.attributes += 1;
-                        self.counts.messages += 2;
-                        return Ok(());
-                    }
                 }
-                self.message(inner, bytes, depth + 1)
+                self.message(inner(), bytes, depth + 1)
             }
-            FieldKind::PackedFixed64 | FieldKind::PackedUint64 | FieldKind::PackedDouble => self
+            Kind::PackedFixed64 | Kind::PackedDouble if bytes.len().is_multiple_of(8) => Ok(()),
+            Kind::PackedFixed64 | Kind::PackedUint64 | Kind::PackedDouble => self
                 .packed(field.kind, bytes)
                 .map_err(|error| self.wire(error, bytes)),
             _ => Ok(()),
@@ -117,20 +129,6 @@ impl<'a> Walk<'a> {
             offset: place::of_part(self.whole, bytes),
         })
     }
-}
-
-/// Returns whether an attribute has only a key and a string, each shorter than 128 bytes. Most attributes are short, and the
-/// check takes half the time if it does not enter their two messages (benches/results/codec.txt).
-#[inline]
-fn is_short_text(attribute: &[u8]) -> bool {
-    let [0x0a, key @ ..0x80, rest @ ..] = attribute else {
-        return false;
-    };
-    matches!(
-        rest.get(usize::from(*key)..),
-        Some([0x12, value, 0x0a, length @ ..0x7e, text @ ..])
-            if usize::from(*length) == text.len() && *value == *length + 2
-    )
 }
 
 #[cfg(test)]

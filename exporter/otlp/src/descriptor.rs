@@ -2,6 +2,8 @@
 //!
 //! The `messages!` macro generates the tables and the views from one list of fields.
 
+use crate::skip::SkipTable;
+
 /// A message type of OTLP.
 #[derive(Debug)]
 pub struct MessageDescriptor {
@@ -15,6 +17,8 @@ pub struct MessageDescriptor {
     places_by_tag: [u8; TAGS],
     /// The indices in `fields` by a hash of the JSON name.
     places_by_name: [u8; NAMES],
+    /// How the check skips the fields.
+    pub(crate) skips: SkipTable,
 }
 
 /// More than the largest tag: OTLP's field numbers end at 16.
@@ -50,7 +54,9 @@ pub struct FieldDescriptor {
     /// The JSON name with comma, quotes and colon: `,"traceId":`.
     pub(crate) json_key: &'static str,
     /// The type of the value.
-    pub kind: FieldKind,
+    pub kind: Kind,
+    /// Whether the values are attributes.
+    pub(crate) is_attribute: bool,
     /// Whether the field is sent even if it has its default value: an `optional` field or a member of a `oneof`.
     pub explicit: bool,
 }
@@ -146,6 +152,7 @@ impl MessageDescriptor {
             role,
             places_by_tag,
             places_by_name,
+            skips: SkipTable::new(fields),
         }
     }
 
@@ -299,6 +306,9 @@ mod tests {
                     field.json_name
                 );
                 assert_eq!(field.json_key, format!(",\"{}\":", field.json_name));
+                let holds_attributes =
+                    matches!(field.kind, Kind::Many(inner) if inner().role == Role::Attribute);
+                assert_eq!(field.is_attribute, holds_attributes);
                 for name in [field.json_name, &proto_name(field.json_name)] {
                     let named = table.by_name(name.as_bytes());
                     assert_eq!(named.unwrap().0, index, "{} {name}", table.name);

@@ -18,6 +18,7 @@ mod lookup;
 mod place;
 mod signal;
 mod signals;
+mod skip;
 mod unix_nanos;
 
 pub use signal::Signal;

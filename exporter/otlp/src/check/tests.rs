@@ -1,5 +1,5 @@
 use super::*;
-use crate::{limits::MAX_DEPTH, wire::WireErrorKind, write::Buffer};
+use crate::{limits::MAX_DEPTH, skip::is_simple, wire::WireErrorKind, write::Buffer};
 
 /// Returns a message with `bytes` as field `number`, `times` times.
 fn repeated(number: u32, bytes: &[u8], times: usize) -> Vec<u8> {
@@ -44,8 +44,7 @@ fn items_attributes_and_messages_are_counted() {
 }
 
 #[test]
-fn short_text_fast_path_accepts_and_rejects_the_same_attributes_as_the_full_check() {
-    let attribute = [repeated(1, b"key", 1), repeated(2, &repeated(1, b"text", 1), 1)].concat();
+fn skipping_accepts_and_rejects_the_same_attributes_as_the_full_check() {
     let checked = |attribute: &[u8], depth| {
         let bytes = batch(&repeated(2, &repeated(9, attribute, 1), 1));
         let limits = Limits {
@@ -57,17 +56,30 @@ fn short_text_fast_path_accepts_and_rejects_the_same_attributes_as_the_full_chec
             LimitError::Exceeded { exceeded, .. } => exceeded.to_string(),
         })
     };
-    assert!(is_short_text(&attribute) && checked(&attribute, 6).is_ok() && checked(&attribute, 5).is_err());
-    for (place, byte) in (0..attribute.len()).flat_map(|place| (0..=u8::MAX).map(move |byte| (place, byte))) {
-        let mut changed = attribute.clone();
-        changed[place] = byte;
-        // The check enters the messages, because the attribute begins with an unknown field.
-        let entered = [&[0x78, 0], changed.as_slice()].concat();
-        for depth in [4, 5, 6] {
-            assert_eq!(checked(&changed, depth), checked(&entered, depth), "{changed:?}");
+    let values: [&[u8]; 4] = [
+        b"\x0a\x04text",
+        b"\x10\x01",
+        b"\x18\x96\x01",
+        b"\x21\0\0\0\0\0\0\xf0\x3f",
+    ];
+    for value in values {
+        let attribute = [repeated(1, b"key", 1), repeated(2, value, 1)].concat();
+        assert!(is_simple(&attribute) && checked(&attribute, 6).is_ok() && checked(&attribute, 5).is_err());
+        for (place, byte) in
+            (0..attribute.len()).flat_map(|place| (0..=u8::MAX).map(move |byte| (place, byte)))
+        {
+            let mut changed = attribute.clone();
+            changed[place] = byte;
+            // The check enters the messages, because the attribute begins with an unknown field.
+            let entered = [&[0x78, 0], changed.as_slice()].concat();
+            for depth in [4, 5, 6] {
+                assert_eq!(checked(&changed, depth), checked(&entered, depth), "{changed:?}");
+            }
         }
+        assert!((0..attribute.len()).all(|end| !is_simple(&attribute[..end])));
     }
-    assert!((0..attribute.len()).all(|end| !is_short_text(&attribute[..end])));
+    let bits65 = [b"\x0a\x00\x12\x0b\x18".as_slice(), &[0xff; 9], &[2]].concat();
+    assert!(!is_simple(&bits65) && checked(&bits65, 6).is_err());
 }
 
 #[test]

@@ -71,6 +71,16 @@ macro_rules! kind {
     };
 }
 
+/// Returns whether the values of a field are attributes.
+macro_rules! is_attribute {
+    (many KeyValue) => {
+        true
+    };
+    ($kind:ident $($message:ident)?) => {
+        false
+    };
+}
+
 /// Returns whether a field of a kind is sent even if it has its default value.
 macro_rules! explicit {
     (one) => {
@@ -178,6 +188,7 @@ macro_rules! messages {
                     json_name: $crate::view::message::json_name!($field),
                     json_key: $crate::view::message::json_key!($crate::view::message::json_name!($field)),
                     kind: $crate::view::message::kind!($kind $($message)?),
+                    is_attribute: $crate::view::message::is_attribute!($kind $($message)?),
                     explicit: $crate::view::message::explicit!($kind),
                 }),*];
                 static TABLE: $crate::descriptor::MessageDescriptor = $crate::descriptor::MessageDescriptor::new(
@@ -280,5 +291,6 @@ macro_rules! json_key {
 }
 
 pub(crate) use {
-    explicit, field_type, json_key, json_name, kind, messages, next_tag, read_field, tag, unpacked,
+    explicit, field_type, is_attribute, json_key, json_name, kind, messages, next_tag, read_field, tag,
+    unpacked,
 };

@@ -83,6 +83,7 @@ macro_rules! any {
             json_name: $json_name,
             json_key: json_key!($json_name),
             kind: $kind,
+            is_attribute: false,
             explicit: true,
         }
     };

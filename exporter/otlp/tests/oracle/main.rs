@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+mod check;
 mod from_view;
 mod generate;
 mod json;
