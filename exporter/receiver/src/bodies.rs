@@ -66,7 +66,9 @@ impl Bodies {
                 return Err(Rejection::TooLarge { allowed: limit });
             }
             if length > bytes.capacity() {
-                let capacity = length.max(limit.min(2 * bytes.capacity()));
+                // A client that announces a long body and sends little of it must not use up the budget.
+                let announced = length.saturating_add(body.size_hint().lower() as usize);
+                let capacity = length.max(limit.min((2 * bytes.capacity()).max(announced.min(4 * length))));
                 permit.merge(self.permit(capacity - bytes.capacity())?);
                 bytes.reserve_exact(capacity - bytes.len());
             }
@@ -98,9 +100,62 @@ pub(super) fn discard(mut body: Incoming) {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
     use http_body_util::Full;
+    use hyper::body::{Frame, SizeHint};
 
     use super::*;
+
+    /// A body that announces more bytes than the frames that have arrived.
+    struct Announced {
+        left: u64,
+        frames: &'static [&'static [u8]],
+    }
+
+    impl Body for Announced {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let Some((frame, rest)) = self.frames.split_first() else {
+                return match self.left {
+                    0 => Poll::Ready(None),
+                    _ => Poll::Pending,
+                };
+            };
+            (self.left, self.frames) = (self.left - frame.len() as u64, rest);
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(frame)))))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.left)
+        }
+    }
+
+    #[tokio::test]
+    async fn announced_length_is_allocated_once_but_at_most_four_times_what_has_arrived() {
+        let bodies = Bodies::new(40);
+        let frames: &[&[u8]] = &[b"1234567890123456789012345", b"67890"];
+        let complete = bodies.collect(&mut Announced { left: 30, frames }, 100).await;
+        assert_eq!(complete.ok().map(|body| body.bytes.len()), Some(30));
+        let frames: &[&[u8]] = &[b"12345"];
+        let mut partial = Announced { left: 100, frames };
+        let mut reading = std::pin::pin!(bodies.read(&mut partial, 100));
+        assert!(is_pending(reading.as_mut()).await);
+        assert_eq!(bodies.budget.available_permits(), 40 - 4 * 5);
+    }
+
+    async fn is_pending<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
+        std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
+    }
 
     #[tokio::test]
     async fn body_over_the_budget_is_rejected_until_earlier_bodies_are_released() {
