@@ -115,6 +115,7 @@ impl Limits {
         Err(Exceeded { limit, allowed })
     }
 
+    #[inline]
     fn value(&self, limit: Limit) -> usize {
         match limit {
             Limit::Bytes => self.bytes,

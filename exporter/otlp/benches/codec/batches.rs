@@ -15,7 +15,10 @@ use opentelemetry_proto::tonic::{
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{Attribute, AttributeValue, Envelope, MetricsWriter, PointParts, SpanParts, SpansWriter},
+    write::{
+        Attribute, Envelope, LogRecordParts, LogsWriter, MetricsWriter, PointParts, SpanParts, SpansWriter,
+        Value,
+    },
 };
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
@@ -83,6 +86,44 @@ pub(crate) fn spans_by_writer() -> Vec<u8> {
             start_unix_nanos: UnixNanos(START + index * 1_000_003),
             end_unix_nanos: UnixNanos(START + index * 1_000_003 + 917_113),
             attributes: &attributes,
+        });
+    }
+    writer.finish(&ENVELOPE).unwrap().bytes
+}
+
+/// Returns spans of 134 bytes, whose attributes are text, as SDKs send them.
+pub(crate) fn short_spans() -> Vec<u8> {
+    let mut writer = SpansWriter::default();
+    for index in 0..SPANS {
+        writer.span(&SpanParts {
+            span: &span::PERF_FORWARD,
+            trace_id: trace_id(index),
+            span_id: span_id(index),
+            parent_span_id: None,
+            start_unix_nanos: UnixNanos(START + index * 1_000_003),
+            end_unix_nanos: UnixNanos(START + index * 1_000_003 + 917_113),
+            attributes: &[
+                (&attribute::TRAIN_RUN_ID, Value::Text("10d62377")),
+                (&attribute::DEVICE_ID, Value::Text(device(index))),
+                (&attribute::PERF_CLOCK, Value::Text("host")),
+            ],
+        });
+    }
+    writer.finish(&ENVELOPE).unwrap().bytes
+}
+
+pub(crate) fn records() -> Vec<u8> {
+    let mut writer = LogsWriter::default();
+    for index in 0..SPANS {
+        let body = format!("step {index}: loss {:.3}", loss(index));
+        writer.record(&LogRecordParts {
+            time_unix_nanos: UnixNanos(START + index * 1_000_003),
+            body: Some(Value::Text(&body)),
+            attributes: &[
+                (&attribute::TRAIN_RUN_ID, Value::Text("10d62377")),
+                (&attribute::TRAIN_STEP, Value::Int(index as i64)),
+            ],
+            ..LogRecordParts::default()
         });
     }
     writer.finish(&ENVELOPE).unwrap().bytes
