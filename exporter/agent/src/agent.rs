@@ -34,6 +34,7 @@ use crate::{
     failure::{Failure, INCOMPLETE},
     log::{self, Subject},
     runtime,
+    topology::state_folder,
 };
 
 /// The configuration file that is used by default if it exists.
@@ -119,7 +120,12 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
     running.reopen_files().await;
     match read(file, Some(running.config())) {
         Ok(config) => {
-            log::configure(config.log.level, config.log.format);
+            if let Err(failure) = state_folder::check(&config) {
+                log::error(Subject::Program, failure.into_problem());
+                running.note_reload(false);
+                return log::warn(Subject::Program, "continues with the old configuration");
+            }
+            log::configure(&config.log);
             warn(file, &config);
             running.change(config).await;
             running.record_reload(true);

@@ -86,8 +86,9 @@ section::section! {
         perfetto: DrawingSection = DrawingSection::default(),
         /// Limits of queues, retries and shutdown.
         limits: LimitsConfig = LimitsConfig::default(),
-        /// The folder for the checkpoints of logs, so that a restart neither repeats nor loses anything. Default:
-        /// pulsetrain in $XDG_STATE_HOME, or in .local/state of the home folder.
+        /// The folder for the checkpoints of logs and the disk queues, so that a restart neither repeats nor loses anything.
+        /// Default: $STATE_DIRECTORY of systemd; or pulsetrain in $XDG_STATE_HOME, in .local/state of the home folder or in
+        /// /var/lib. Without any of them the agent starts only if no required sink has a disk queue.
         state_folder: Option<Spanned<String>> = None,
         /// The messages of the agent on standard error.
         log: LogSection = LogSection::default(),

@@ -2,6 +2,7 @@
 
 mod files;
 mod prometheus;
+pub(crate) mod state_folder;
 
 use std::{
     fmt::Display,
@@ -26,8 +27,8 @@ use pulsetrain_sinks::{
     OtlpConfig, PerfettoFilesSink, RemoteWriteSink, SinkError,
 };
 use pulsetrain_tail::{
-    AtStop, Checkpointer, Claims, LogInput, PollReport, RunOptions, TailConfig, TailError, TailEvent,
-    TailSource, logs_in, options_of_file,
+    AtStop, Checkpointer, Claims, LogInput, PollReport, RunOptions, TailConfig, TailEvent, TailSource,
+    logs_in, options_of_file,
 };
 use pulsetrain_translate::TunixTranslation;
 
@@ -37,7 +38,7 @@ use self::otlp::{client_failure, otlp};
 pub(crate) use self::otlp::{otlp_config, otlp_target, report_notices};
 use crate::{
     config::{
-        Config, DeriveConfig, DrawingSection, GpuSection, Location, LogsSection, ReceiverSection, SinkConfig,
+        DeriveConfig, DrawingSection, GpuSection, Location, LogsSection, ReceiverSection, SinkConfig,
         SourceConfig,
     },
     convert::trace,
@@ -410,28 +411,6 @@ pub(crate) fn gpus(
         };
         report(level, &notice);
     })
-}
-
-/// Opens the checkpoints in the state folder, or in memory without one.
-///
-/// # Errors
-/// Returns an error if the folder cannot be used, or another agent uses it.
-pub(crate) fn checkpointer(config: &Config) -> Result<Checkpointer, TailError> {
-    match state_folder(config) {
-        Some(folder) => Checkpointer::open(&folder),
-        None => Ok(Checkpointer::in_memory()),
-    }
-}
-
-/// Returns the state folder of the configuration, or else of the user, or `None` if the user has no home.
-pub(crate) fn state_folder(config: &Config) -> Option<PathBuf> {
-    let folder = config
-        .state_folder
-        .as_ref()
-        .map(|folder| PathBuf::from(&folder.value));
-    let in_home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
-    let of_user = || variable("XDG_STATE_HOME").map(PathBuf::from).or_else(in_home);
-    folder.or_else(|| of_user().map(|folder| folder.join("pulsetrain")))
 }
 
 /// Returns the source of the logs that a trainer writes in addition to its output, which are read to their end after it

@@ -51,12 +51,18 @@
 //! - **Merging comes before parallel requests.** The first request of a signal starts at once, with the queued batches.
 //!   While it is in flight, batches gather; another request starts only when it is full.
 //! - **A rejected request** that carries several batches is divided in two and sent again, down to the batch at fault:
-//!   log2(n) + 1 rounds, and no other batch is lost. [`Delivery::Denied`] and [`Delivery::Unsupported`] concern every
-//!   request, and divide none. The items that a partial success rejects are counted once; the receiver does not identify
-//!   their batches.
+//!   log2(n) + 1 rounds, and no other batch is lost. The items that a partial success rejects are counted once; the
+//!   receiver does not identify their batches.
+//! - **A refusal that does not blame the contents** ([`Delivery::Denied`], [`Delivery::Unsupported`]) divides no request. The
+//!   batches wait, and probes carry one batch each. If the receiver accepts a request that was started after the refusal,
+//!   the refused one is sent again, and is then divided like a rejected one. If the receiver accepts other signals only, it is
+//!   dropped. With [`GiveUp::AfterOutage`] no batch waits.
 //! - **A batch over [`Sink::max_request_bytes`]** is split before it is sent ([`pulsetrain_otlp::split`]), and a request
 //!   that the receiver finds too large is divided, down to one item. Each part is settled separately; the ack and the
-//!   room in the queue wait for the last part.
+//!   room in the queue wait for the last part. The size that the receiver accepted limits later requests of the signal,
+//!   and grows by a quarter every 64 requests. After two failures of a merged request half its size is tried.
+//! - **A receiver that limits its rate**, which accepts a request after a wait and fails the next one, gets its requests at
+//!   the interval of the accepted ones.
 //!
 //! # The state of a sink
 //!
@@ -95,6 +101,7 @@ mod ingress;
 mod ledger;
 mod panic;
 mod pipeline;
+pub mod private;
 mod problem;
 mod queue;
 mod reservation;

@@ -30,6 +30,7 @@ mod run;
 mod settings;
 mod signals;
 mod speed;
+mod state_folder;
 mod step_energy;
 mod tail;
 mod telemetry;

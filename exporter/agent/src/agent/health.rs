@@ -56,6 +56,8 @@ struct HealthState {
     reason: Option<Problem>,
     /// The failing sinks, each with its problem. They do not affect readiness while the queues have room.
     failing: Vec<(String, Problem)>,
+    /// The problems that last until a restart and do not affect readiness.
+    warnings: Vec<Problem>,
 }
 
 impl Readiness {
@@ -87,7 +89,17 @@ impl Readiness {
         self.state().failing = failing;
     }
 
-    fn state(&self) -> MutexGuard<'_, HealthState> {
+    /// Adds a problem that lasts until a restart.
+    pub(super) fn warn(&self, problem: Problem) {
+        self.state().warnings.push(problem);
+    }
+
+    /// Returns the problems that last until a restart.
+    fn warnings(&self) -> Vec<Problem> {
+        self.state().warnings.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -281,6 +293,11 @@ impl HealthState {
                     failing
                         .map(|(sink, problem)| ReportedProblem::new(format!("sink {sink} fails"), problem)),
                 )
+                .chain(
+                    self.warnings
+                        .iter()
+                        .map(|problem| ReportedProblem::new("warning", problem)),
+                )
                 .collect(),
         };
         json(&serde_json::json!(report))
@@ -291,6 +308,11 @@ impl HealthState {
             .failing
             .iter()
             .map(|(sink, problem)| format!("sink {sink} fails: {problem}\n"))
+            .chain(
+                self.warnings
+                    .iter()
+                    .map(|problem| format!("warning: {problem}\n")),
+            )
             .collect();
         match &self.reason {
             None => plain(StatusCode::OK, format!("ready\n{failing}")),

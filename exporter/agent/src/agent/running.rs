@@ -32,7 +32,7 @@ use crate::{
     import::resource::{self, Resource},
     log::{self, Subject},
     losses,
-    topology::{self, RetainedStores},
+    topology::{self, RetainedStores, state_folder},
 };
 
 /// The interval at which the state of the sinks is read.
@@ -77,7 +77,8 @@ impl Running {
     /// # Errors
     /// Returns an error if a part cannot be opened or cannot listen.
     pub(super) async fn start(config: Config) -> Result<Self, Failure> {
-        let checkpointer = topology::checkpointer(&config).map_err(Failure::failed)?;
+        state_folder::check(&config)?;
+        let checkpointer = state_folder::checkpointer(&config)?;
         if let Some(notice) = checkpointer.notice() {
             log::warn(Subject::Program, notice);
         }
@@ -99,6 +100,11 @@ impl Running {
             derived.count_by(telemetry.watch_derived("derive"));
         }
         let ready = Readiness::starting();
+        if state_folder::state_folder(&config).is_none() {
+            let missing = state_folder::missing();
+            log::warn(Subject::Program, &missing);
+            ready.warn(missing);
+        }
         let lags = telemetry.as_ref().map(Telemetry::source_lags);
         let status = Status::new(pipeline.ledger().clone(), move || {
             lags.as_ref().map(|lags| lags()).unwrap_or_default()

@@ -122,6 +122,11 @@ impl SinkConfig {
     }
 
     /// Returns whether the sink may block the sources.
+    pub(crate) fn is_required(&self) -> bool {
+        self.requirement() == Requirement::Required
+    }
+
+    /// Returns the requirement.
     pub(crate) fn requirement(&self) -> Requirement {
         let is_required = match self {
             Self::Otlp(otlp) => otlp.required,

@@ -11,7 +11,7 @@ use std::{
 use super::finding::{Findings, Subject};
 use crate::{
     config::{Config, SinkConfig},
-    topology,
+    topology::state_folder,
 };
 
 /// The free space below which a warning is reported: the disk queue of one sink can have this size.
@@ -23,7 +23,13 @@ const MAKE_ROOM: &str = "make room, or name a folder on another disk";
 /// Checks the state folder, and the files that sinks write with their folders.
 pub(super) fn check(config: Option<&Config>, findings: &mut Findings) {
     let Some(config) = config else { return };
-    let state = topology::state_folder(config).and_then(|folder| absolute(folder).ok());
+    let state = state_folder::state_folder(config);
+    if state.is_none() {
+        let missing = state_folder::missing();
+        let fix = missing.remedy.unwrap_or_default();
+        findings.wrong(Subject::Config("state_folder".to_owned()), missing.what, fix);
+    }
+    let state = state.and_then(|folder| absolute(folder).ok());
     let mut folders: Vec<PathBuf> = state.into_iter().collect();
     for (_, sink) in config.sinks.iter() {
         let path = match sink {

@@ -5,12 +5,14 @@
 //! previous one, so that the last minutes are always on disk.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, SyncSender, sync_channel},
     thread,
 };
+
+use pulsetrain_pipeline::private;
 
 /// The size at which a file replaces the previous one.
 const FULL_BYTES: u64 = 4 << 20;
@@ -55,7 +57,7 @@ struct LogFile {
 
 impl LogFile {
     fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let file = private::file_options().create(true).append(true).open(path)?;
         Ok(Self {
             path: path.to_owned(),
             bytes: file.metadata()?.len(),

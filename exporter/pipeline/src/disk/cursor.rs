@@ -3,11 +3,12 @@
 
 use std::{
     fs,
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
 };
 
 use super::record::Position;
+use crate::private;
 
 const NAME: &str = "cursor";
 const NEW_NAME: &str = "cursor.new";
@@ -32,7 +33,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Result<Option<Position>, String>
 /// Replaces the cursor.
 pub(super) fn write(folder: &Path, position: Position) -> io::Result<()> {
     let new = folder.join(NEW_NAME);
-    fs::write(&new, encode(position))?;
+    private::create_file(&new)?.write_all(encode(position).as_bytes())?;
     fs::rename(new, path(folder))
 }
 

@@ -11,7 +11,7 @@ mod tests;
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
     time::Duration,
@@ -23,6 +23,7 @@ use super::{
     record::{HEADER_BYTES, Header},
     segment::{self, RecordCounts, Segment},
 };
+use crate::private;
 
 /// The segments of one folder, which store batches.
 ///
@@ -353,7 +354,10 @@ impl SegmentLog {
         let path = segment::path(&self.folder, number);
         // If a foreign file has this name, the next attempt uses another one.
         self.next_number += 1;
-        let mut file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        let mut file = private::file_options()
+            .append(true)
+            .create_new(true)
+            .open(&path)?;
         if let Err(error) = file.write_all(&segment::file_header()) {
             // If the removal fails, a restart removes the file.
             let _ = fs::remove_file(&path);

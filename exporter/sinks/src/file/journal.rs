@@ -14,13 +14,13 @@ mod previous;
 mod recovery;
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use pulsetrain_pipeline::Batch;
+use pulsetrain_pipeline::{Batch, private};
 
 use self::previous::PreviousJournal;
 use super::identity::FileIdentity;
@@ -94,7 +94,7 @@ impl FileJournal {
 
     /// Opens the journal and keeps its content.
     pub(super) fn open(&self) -> io::Result<OpenJournal> {
-        let mut options = OpenOptions::new();
+        let mut options = private::file_options();
         let file = options.append(true).create(true).open(&self.path)?;
         Ok(OpenJournal {
             bytes: file.metadata()?.len(),
@@ -142,7 +142,7 @@ impl FileJournal {
     /// Replaces the content of the journal.
     fn write(&self, notes: &JournalContent) -> io::Result<()> {
         let path = self.path.with_extension("new");
-        let mut new = File::create(&path)?;
+        let mut new = private::create_file(&path)?;
         new.write_all(notes.text().as_bytes())?;
         // After a power failure, the name must not belong to an empty journal.
         new.sync_data()?;

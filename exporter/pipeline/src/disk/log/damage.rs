@@ -2,14 +2,18 @@
 //! ones aside.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use super::SegmentLog;
-use crate::disk::{
-    Notice, Position,
-    segment::{self, Scan},
+use crate::{
+    disk::{
+        Notice, Position,
+        segment::{self, Scan},
+    },
+    private,
 };
 
 /// The limit in bytes on the `*.corrupt` files of a folder; corrupt parts over the limit are not copied.
@@ -105,5 +109,6 @@ pub(super) fn set_aside(folder: &Path, position: Position, bytes: &[u8]) -> Opti
         return None;
     }
     let path = segment::path_aside(folder, position);
-    fs::write(&path, bytes).ok().map(|()| path)
+    let written = private::create_file(&path).and_then(|mut file| file.write_all(bytes));
+    written.ok().map(|()| path)
 }

@@ -16,6 +16,7 @@ use super::{
     damage::set_aside,
     first_of,
 };
+use crate::private;
 
 const LOCK: &str = "lock";
 
@@ -35,7 +36,7 @@ impl SegmentLog {
     /// Returns an error if the folder cannot be used, another process uses it, or another version of this program wrote
     /// it.
     pub fn open(folder: &Path, segment_bytes: u64) -> Result<(Self, Vec<Notice>), DiskQueueError> {
-        fs::create_dir_all(folder).map_err(cannot("create", folder))?;
+        private::create_own_folder(folder).map_err(cannot("create", folder))?;
         let lock = lock(folder)?;
         let numbers = segment::list(folder).map_err(cannot("list", folder))?;
         for &number in &numbers {
@@ -236,7 +237,7 @@ fn truncate(path: &Path, length: u64) -> io::Result<()> {
 
 fn lock(folder: &Path) -> Result<File, DiskQueueError> {
     let path = folder.join(LOCK);
-    let file = File::create(&path).map_err(cannot("create", &path))?;
+    let file = private::create_file(&path).map_err(cannot("create", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(DiskQueueError::InUse {

@@ -331,7 +331,7 @@ fn full_disk_fails_the_append_and_leaves_the_log_unchanged() {
     let (mut log, _) = open(&folder);
     log.append(&record(1)).unwrap();
     let before = log.contents();
-    log.writer = Some(OpenOptions::new().append(true).open("/dev/full").unwrap());
+    log.writer = Some(fs::OpenOptions::new().append(true).open("/dev/full").unwrap());
     let error = log.append(&record(2)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert_eq!(log.contents(), before);
