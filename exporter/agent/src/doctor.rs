@@ -2,7 +2,7 @@
 //!
 //! `agent` finds the agent that runs with the configuration, `gpus` queries the driver, `endpoint` the receivers and their
 //! clocks, `names` the translation of names by receivers, `prometheus` a Prometheus for Pulsetrain's series; `logs` reads the
-//! heads of logs, `folders` tests writes; `environment` and `launcher` check for variables that contradict each other. Each
+//! heads of logs, `folders` tests writes, `step_traces` compares the trace of a step with the limit of a store; `environment` and `launcher` check for variables that contradict each other. Each
 //! `finding` is independent.
 
 mod agent;
@@ -15,6 +15,7 @@ mod launcher;
 mod logs;
 mod names;
 mod prometheus;
+mod step_traces;
 mod variables;
 
 use std::{
@@ -25,6 +26,7 @@ use std::{
 };
 
 use clap::Args;
+use pulsetrain_otlp::Signal;
 
 use self::{
     agent::RunningAgent,
@@ -110,7 +112,14 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     environment::check(Variables(&variables), &mut findings);
     environment::check_names(variables::names(), &mut findings);
     launcher::check(Variables(&variables), &inventory.gpus, &mut findings);
-    for target in endpoint::targets(arguments, config.as_ref(), &mut findings)? {
+    let targets = endpoint::targets(arguments, config.as_ref(), &mut findings)?;
+    if targets
+        .iter()
+        .any(|target| target.config.signals().contains(Signal::Traces))
+    {
+        step_traces::check(Variables(&variables), &mut findings);
+    }
+    for target in targets {
         endpoint::check(&target, timeout, &mut findings).await;
         names::of_receiver(&target, timeout, &mut findings).await;
     }
