@@ -5,8 +5,11 @@
 //! batch is ever dropped. With [`GiveUp::AfterOutage`] a long streak opens the circuit: batches are then dropped at once,
 //! except for one probe per backoff interval. Any answer closes it.
 
+mod pace;
+
 use std::time::Duration;
 
+use self::pace::Pace;
 use crate::{
     DropReason,
     clock::{self, Instant},
@@ -78,6 +81,7 @@ pub(crate) struct Retry {
     config: RetryConfig,
     chance: fastrand::Rng,
     streak: Option<Streak>,
+    pace: Pace,
 }
 
 /// Consecutive failures without an answer between them.
@@ -97,13 +101,14 @@ impl Retry {
             config,
             chance: fastrand::Rng::new(),
             streak: None,
+            pace: Pace::default(),
         }
     }
 
     /// Returns the decision for the next batch.
     pub(crate) fn next_batch(&self, now: Instant) -> Step {
         match self.streak {
-            None => Step::TryAt(now),
+            None => Step::TryAt(self.pace.next().map_or(now, |at| at.max(now))),
             Some(streak) if streak.open && now < streak.next_try => Step::GiveUp(DropReason::Unreachable),
             Some(streak) => Step::TryAt(streak.next_try.max(now)),
         }
@@ -114,9 +119,20 @@ impl Retry {
         self.streak.is_some()
     }
 
+    /// Records the start of a request.
+    pub(crate) fn record_start(&mut self, now: Instant) {
+        self.pace.record_start(now);
+    }
+
     /// Ends the streak, because the receiver answered, whether it accepted the batch or not.
     pub(crate) fn answered(&mut self) {
+        self.pace.record_accepted(self.streak.is_some());
         self.streak = None;
+    }
+
+    /// Returns whether batches wait while the receiver refuses every request. A job that has to end loses them at once.
+    pub(crate) fn holds_refused(&self) -> bool {
+        !matches!(self.config.give_up, GiveUp::AfterOutage(_))
     }
 
     /// Returns the age from which a batch may be dropped to make room, or `None` if batches are never dropped for that.
@@ -139,6 +155,9 @@ impl Retry {
     /// Records a failed delivery that may succeed later; `after` is the wait that the receiver requested.
     pub(crate) fn failed(&mut self, now: Instant, after: Option<Duration>) -> Step {
         let before = self.streak;
+        if before.is_none() {
+            self.pace.record_failure();
+        }
         let since = before.map_or(now, |streak| streak.since);
         let interval = before.map_or(self.config.initial.min(self.config.max), |streak| {
             self.longer(streak.interval)

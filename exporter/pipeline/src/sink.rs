@@ -28,13 +28,15 @@ pub enum Delivery {
     /// The receiver will never accept this batch because of its contents; it is lost. A merged request is divided and
     /// sent again, so that the other batches in it are not lost too.
     Refused(Problem),
-    /// The receiver accepts no batch from this sink: the credentials, the path or the method are wrong. The batch is lost,
-    /// and so is every batch that was merged with it.
+    /// The receiver refuses the request, and its answer does not blame the contents: the credentials or the path are wrong,
+    /// or the receiver fails. The batch waits like after [`Retry`](Self::Retry) while the receiver accepts no other request.
+    /// Once it does, the batch is sent again, and lost if it is refused again.
     Denied(Problem),
-    /// The request is larger than the receiver accepts. It is divided and sent again, down to a single item, which is
-    /// rejected.
+    /// The request is larger than the receiver accepts. It is sent again in smaller requests, down to a single item, which
+    /// is rejected; later requests are smaller, too.
     TooLarge(Problem),
-    /// The receiver does not support the batch's signal. It is lost, unless the receiver supports another signal
+    /// The receiver does not support the batch's signal. The batch waits like after [`Denied`](Self::Denied) while the
+    /// receiver accepts no request of another signal; then it is dropped, which is not a loss
     /// ([`SinkCounts::unsupported`](crate::SinkCounts::unsupported)).
     Unsupported(Problem),
     /// The receiver may accept the batch later.

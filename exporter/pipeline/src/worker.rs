@@ -2,22 +2,27 @@
 //! batch.
 //!
 //! [`staging`] decides what is sent next, [`requests`] holds the requests in flight, [`group`] is the content of one
-//! request and settles its batches one by one. This file has the loop that connects them. The states of a sink are in the
+//! request and settles its batches one by one. [`request_limit`] learns the size that the receiver accepts, [`refusals`] whether
+//! it refuses one request or all. This file has the loop that connects them. The states of a sink are in the
 //! docs of the crate.
 //!
 //! A panic of the sink, a hanging delivery, a batch that is too old in a full queue and the deadline of the drain are
 //! each settled in the ledger, and the worker continues with the next batch.
 
 mod group;
+mod refusals;
+mod request_limit;
 mod requests;
 mod staging;
 
 use std::{sync::Arc, time::Duration};
 
+use pulsetrain_otlp::Signal;
 use tokio::time::{sleep_until, timeout_at};
 
 use self::{
     group::Group,
+    refusals::{RefusalCause, Refusals},
     requests::{Outcome, Requests},
     staging::{Rules, Staging},
 };
@@ -35,6 +40,9 @@ use crate::{
 /// The message of a request that the deadline of the drain cancelled.
 const CUT_OFF: &str = "still in delivery at the deadline";
 
+/// The remedy of a receiver that refuses every request.
+const HELD: &str = "the data is held while there is room";
+
 /// The state of the task of one sink.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -43,6 +51,7 @@ pub(crate) struct Worker {
     requests: Requests,
     account: Arc<Account>,
     retry: Retry,
+    refusals: Refusals,
     drain: Drain,
     is_draining: bool,
     successor: Successor,
@@ -80,6 +89,7 @@ impl Worker {
             requests: Requests::new(sink, forks.unwrap_or_default()),
             account,
             retry: Retry::new(config.retry),
+            refusals: Refusals::default(),
             drain,
             is_draining: false,
             successor,
@@ -127,15 +137,26 @@ impl Worker {
                 Ok(at) if self.is_too_late(at) => return self.leave_rest(),
                 Ok(at) if at > now => return,
                 Ok(_) => {
-                    let in_flight = self.requests.by_signal();
-                    let group = self.staging.next_group(&in_flight, self.is_draining, now);
+                    let group = self.next_group(now);
                     let started = group.map(|group| self.requests.start(group, self.retry.is_failing()));
                     if !matches!(started, Some(Ok(()))) {
                         return;
                     }
+                    self.retry.record_start(now);
                     self.staging.read();
                 }
             }
+        }
+    }
+
+    /// Returns the batches of the next request: one batch if the receiver refuses every request.
+    fn next_group(&mut self, now: Instant) -> Option<Group> {
+        let in_flight = self.requests.by_signal();
+        if self.retry.is_failing() && self.refusals.is_refusing() {
+            self.staging
+                .next_probe(&in_flight, self.is_draining, now, &self.refusals)
+        } else {
+            self.staging.next_group(&in_flight, self.is_draining, now)
         }
     }
 
@@ -244,38 +265,89 @@ impl Worker {
     fn settle(&mut self, outcome: Outcome) {
         let Outcome {
             group,
+            number,
             is_probe,
             delivery,
         } = outcome;
-        if matches!(&delivery, Ok(delivery) if !matches!(delivery, Delivery::Retry { .. } | Delivery::Unreachable(_)))
-        {
-            self.retry.answered();
-            self.last_failure = Problem::default();
-        }
         match delivery {
-            Ok(Delivery::Delivered) => group.delivered_except(0, &Problem::default()),
+            Ok(Delivery::Denied(problem)) => self.denied(group, is_probe, DropReason::Refused, problem),
+            Ok(Delivery::Unsupported(problem)) => {
+                self.denied(group, is_probe, DropReason::UnsupportedSignal, problem);
+            }
+            Ok(Delivery::Retry { after, problem }) => self.failed(group, is_probe, after, problem),
+            Ok(Delivery::Unreachable(problem)) => self.failed(group, is_probe, None, problem),
+            Ok(Delivery::Delivered) => self.accepted(group, number, 0, &Problem::default()),
             Ok(Delivery::Partial { rejected, problem }) => {
                 if rejected == 0 && !problem.is_empty() {
                     self.account.report_warning(&problem);
                 }
-                group.delivered_except(rejected, &problem);
+                self.accepted(group, number, rejected, &problem);
             }
             Ok(Delivery::Refused(problem)) => self.refused(group, DropReason::Refused, &problem),
-            Ok(Delivery::Denied(problem)) => group.lost(DropReason::Refused, &problem),
-            Ok(Delivery::Unsupported(problem)) => group.lost(DropReason::UnsupportedSignal, &problem),
             Ok(Delivery::TooLarge(problem)) => {
+                self.answered();
                 if let Err(group) = self.staging.put_back_smaller(group) {
                     group.lost(DropReason::Refused, &problem);
                 }
             }
-            Ok(Delivery::Retry { after, problem }) => self.failed(group, is_probe, after, problem),
-            Ok(Delivery::Unreachable(problem)) => self.failed(group, is_probe, None, problem),
             Err(panic) => self.refused(group, DropReason::SinkPanicked, &panic),
+        }
+    }
+
+    /// Ends the failure of the sink.
+    fn answered(&mut self) {
+        self.retry.answered();
+        self.last_failure = Problem::default();
+    }
+
+    /// Settles a request that the receiver accepted, except for `rejected` items.
+    fn accepted(&mut self, group: Group, number: u64, rejected: u64, problem: &Problem) {
+        let (signal, place) = (group.signal(), group.place());
+        self.refusals.record_accepted(signal, number);
+        self.staging.record_accepted(signal, group.bytes());
+        group.delivered_except(rejected, problem);
+        if signal == Signal::Metrics {
+            while let Some(overtaken) = self.staging.pop_overtaken(signal, place) {
+                overtaken.lost(DropReason::Refused, &self.last_failure);
+            }
+        }
+        self.answered();
+    }
+
+    /// Puts back a request that the receiver refuses like all others, or drops it.
+    fn denied(&mut self, mut group: Group, is_probe: bool, reason: DropReason, problem: Problem) {
+        let is_of_signal = reason == DropReason::UnsupportedSignal;
+        let cause = if self.retry.holds_refused() {
+            let next = self.requests.next_number();
+            self.refusals.record_refused(&mut group, next, is_of_signal)
+        } else if self.refusals.has_accepted(group.signal()) && !is_of_signal {
+            RefusalCause::Contents
+        } else {
+            RefusalCause::Signal
+        };
+        match cause {
+            RefusalCause::Contents => self.refused(group, reason, &problem),
+            RefusalCause::Signal => {
+                self.answered();
+                group.lost(reason, &problem);
+            }
+            RefusalCause::Service => {
+                let remedy = match &problem.remedy {
+                    Some(remedy) => format!("{remedy}; {HELD}"),
+                    None => HELD.to_owned(),
+                };
+                let at = self.record_failure(is_probe, None, problem.with_remedy(remedy));
+                match at {
+                    Step::TryAt(at) => self.staging.put_back_apart(group, at),
+                    Step::GiveUp(reason) => group.lost(reason, &self.last_failure),
+                }
+            }
         }
     }
 
     /// Drops a rejected batch. Several batches are sent again in two parts, so that only the batch at fault is dropped.
     fn refused(&mut self, group: Group, reason: DropReason, problem: &Problem) {
+        self.answered();
         if group.is_merged() {
             self.staging.put_back_divided(group);
         } else {
@@ -283,22 +355,28 @@ impl Worker {
         }
     }
 
-    /// Puts a failed request back, or gives it up. Requests that fail together lengthen the backoff once.
+    /// Puts a failed request back, or gives it up.
     fn failed(&mut self, group: Group, is_probe: bool, after: Option<Duration>, problem: Problem) {
-        self.account.report_retry(&problem);
+        let after = after.filter(|after| !after.is_zero());
+        let is_first = is_probe || !self.retry.is_failing();
+        if is_first && after.is_none() && group.is_merged() {
+            self.staging.record_failure(group.signal(), group.bytes());
+        }
+        match self.record_failure(is_probe, after, problem) {
+            Step::TryAt(at) => self.staging.put_back(group, at, after.is_some()),
+            Step::GiveUp(reason) => group.lost(reason, &self.last_failure),
+        }
+    }
+
+    /// Records a failed request. Requests that fail together lengthen the backoff once.
+    fn record_failure(&mut self, is_probe: bool, after: Option<Duration>, problem: Problem) -> Step {
+        self.account.note_retry(&problem);
         self.last_failure = problem;
         let now = clock::now();
-        let step = if is_probe || !self.retry.is_failing() {
+        if is_probe || !self.retry.is_failing() {
             self.retry.failed(now, after)
         } else {
             self.retry.failed_together(now, after)
-        };
-        match step {
-            Step::TryAt(at) => {
-                let is_requested = after.is_some_and(|after| !after.is_zero());
-                self.staging.put_back(group, at, is_requested);
-            }
-            Step::GiveUp(reason) => group.lost(reason, &self.last_failure),
         }
     }
 

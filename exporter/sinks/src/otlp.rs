@@ -1,7 +1,7 @@
 //! The OTLP sink: sends batches to a receiver over gRPC, HTTP/protobuf or HTTP/JSON.
 //!
 //! `config` resolves the endpoint and settings of each signal, and `client` opens its `net::client`. `http` and `grpc` make one
-//! attempt and classify its outcome by the OTLP specification. `answer` and `delay` decode the response, `peer` and `advice` word
+//! attempt, and `verdict` classifies its outcome. `answer` and `delay` decode the response, `peer` and `advice` word
 //! errors.
 
 pub(crate) mod advice;
@@ -13,13 +13,19 @@ mod grpc;
 mod host;
 mod http;
 mod peer;
+mod verdict;
 
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
 pub use self::config::{OtlpConfig, OtlpSettings, Protocol, SignalConfig};
 pub use self::host::{HostAnswer, ask_host};
-pub(crate) use self::{answer::plain, client::origin, peer::Peer};
+pub(crate) use self::{
+    answer::{is_web_page, plain},
+    client::origin,
+    peer::Peer,
+    verdict::Verdict,
+};
 use self::{grpc::GrpcExporter, http::HttpExporter};
 use crate::SinkError;
 
@@ -74,7 +80,7 @@ impl OtlpSink {
             return Delivery::Refused(Problem::new(format!("{} sends no {signal}", self.name)));
         };
         match exporter.export(batch).await {
-            Delivery::Unsupported(problem) if self.requested.contains(signal) => Delivery::Refused(problem),
+            Delivery::Unsupported(problem) if self.requested.contains(signal) => Delivery::Denied(problem),
             delivery => delivery,
         }
     }

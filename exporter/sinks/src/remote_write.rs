@@ -5,16 +5,17 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, StatusCode, Uri,
     header::{CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT},
+    response,
 };
 use http_body_util::Full;
-use pulsetrain_net::client::Client;
+use pulsetrain_net::client::{Client, retry_after};
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 use pulsetrain_prometheus::{PrometheusConfig, RemoteWriteEncoder};
 
 use crate::{
     OtlpConfig, SignalConfig, SinkError,
-    otlp::{Peer, Protocol, advice, origin, plain},
+    otlp::{Peer, Protocol, Verdict, advice, is_web_page, origin, plain},
 };
 
 const TOO_OLD: &str = "the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus, or \
@@ -117,28 +118,40 @@ impl RemoteWriteSink {
         request.uri_mut().clone_from(&self.url);
         request.headers_mut().clone_from(&self.headers);
         match self.client.exchange(request).await {
-            Ok(answer) => self.outcome(answer.status(), answer.body()),
+            Ok(answer) => {
+                let (head, body) = answer.into_parts();
+                self.outcome(&head, &body)
+            }
             Err(error) => self.peer.failed(&error),
         }
     }
 
-    /// Classifies a response: 5xx and 429 may be retried, every other status is final (specification,
-    /// "Retries & Backoff").
-    fn outcome(&self, status: StatusCode, body: &[u8]) -> Delivery {
-        let answer = plain(&String::from_utf8_lossy(body));
+    /// Classifies a response. Every 5xx may be retried (specification, "Retries & Backoff"). A web page instead of an answer is the
+    /// login page of a proxy: nothing was stored.
+    fn outcome(&self, head: &response::Parts, body: &[u8]) -> Delivery {
+        let (status, answer) = (head.status, plain(&String::from_utf8_lossy(body)));
+        if status.is_success() && is_web_page(body) {
+            let what = format_args!("HTTP status {status} with a web page: nothing was stored");
+            return self
+                .peer
+                .delivery(Verdict::Service, what, Some(NO_RECEIVER), None, &self.client);
+        }
+        if status.is_success() {
+            return Delivery::Delivered;
+        }
         let colon = if answer.is_empty() { "" } else { ": " };
         let what = format_args!("HTTP status {status}{colon}{answer}");
-        match status {
-            status if status.is_success() => Delivery::Delivered,
-            StatusCode::TOO_MANY_REQUESTS => self.peer.retry(None, what, None),
-            status if status.is_server_error() => self.peer.retry(None, what, None),
-            StatusCode::BAD_REQUEST if advice::is_too_old(&answer) => self.peer.refused(what, Some(TOO_OLD)),
-            StatusCode::NOT_FOUND => self.peer.refused(what, Some(NO_RECEIVER)),
+        let (verdict, advice) = match status {
+            status if status.is_server_error() => (Verdict::Later, None),
+            StatusCode::BAD_REQUEST if advice::is_too_old(&answer) => (Verdict::Contents, Some(TOO_OLD)),
+            StatusCode::NOT_FOUND => (Verdict::Service, Some(NO_RECEIVER)),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                self.peer.refused(what, Some(advice::CREDENTIALS))
+                (Verdict::from_http(status, &answer), Some(advice::CREDENTIALS))
             }
-            _ => self.peer.refused(what, None),
-        }
+            _ => (Verdict::from_http(status, &answer), None),
+        };
+        self.peer
+            .delivery(verdict, what, advice, retry_after(&head.headers), &self.client)
     }
 }
 

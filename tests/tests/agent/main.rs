@@ -32,6 +32,7 @@ mod signals;
 mod speed;
 mod state_folder;
 mod step_energy;
+mod stores;
 mod tail;
 mod telemetry;
 mod world;

@@ -3,7 +3,7 @@
 //! `PULSETRAIN_OUTAGES=exporter/DELIVERY.md` measures outages of 30 s and 10 min and writes the table into that file.
 
 mod downstream;
-mod load;
+pub(crate) mod load;
 
 use std::{
     env, fs,

@@ -12,6 +12,9 @@ pub(super) struct StagedBatch {
     pub(super) place: u64,
     /// The part of a divided request that the batch belongs to. Only batches of the same part are merged.
     pub(super) part: Option<u64>,
+    /// The number of the first request that started after a refusal of this batch, with or without others; `None` if it was not
+    /// refused.
+    pub(super) refused_at: Option<u64>,
 }
 
 /// The batches of one request, oldest first; never empty.
@@ -40,6 +43,24 @@ impl Group {
     pub(super) fn bytes(&self) -> usize {
         let lengths = self.0.iter().map(|staged| staged.queued.batch().bytes().len());
         lengths.sum()
+    }
+
+    /// Returns the place of the first batch.
+    pub(super) fn place(&self) -> u64 {
+        self.0.first().map_or(0, |first| first.place)
+    }
+
+    /// Returns the number of the first request that started after the refusal of every batch, or `None` if one was not refused.
+    pub(super) fn refused_at(&self) -> Option<u64> {
+        let refused = self.0.iter().map(|staged| staged.refused_at);
+        refused.reduce(|one, other| Some(one?.max(other?))).flatten()
+    }
+
+    /// Marks the batches that were not refused before as refused.
+    pub(super) fn mark_refused(&mut self, next_request: u64) {
+        for staged in &mut self.0 {
+            staged.refused_at.get_or_insert(next_request);
+        }
     }
 
     pub(super) fn into_batches(self) -> Vec<StagedBatch> {
@@ -115,6 +136,7 @@ mod tests {
                 queued,
                 place,
                 part: None,
+                refused_at: None,
             }
         });
         (Group::new(batches.collect()), move || account.counts())

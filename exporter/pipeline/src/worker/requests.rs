@@ -21,12 +21,15 @@ pub(super) struct Requests {
     original: Handle,
     idle: Vec<Handle>,
     in_flight: Vec<Request>,
+    /// The number of the next request.
+    next_number: u64,
 }
 
 /// One attempt to deliver a group.
 struct Request {
     group: Group,
     handle: Handle,
+    number: u64,
     is_probe: bool,
     attempt: BoxFuture<'static, Result<Delivery, Problem>>,
 }
@@ -34,6 +37,8 @@ struct Request {
 /// An attempt that has ended.
 pub(super) struct Outcome {
     pub(super) group: Group,
+    /// The number of the request, in the order of their starts.
+    pub(super) number: u64,
     /// Whether it was the only request that a failing sink was sent.
     pub(super) is_probe: bool,
     /// The outcome, or the problem of a panic.
@@ -51,7 +56,13 @@ impl Requests {
             original,
             idle,
             in_flight: Vec::new(),
+            next_number: 0,
         }
+    }
+
+    /// Returns the number of the next request.
+    pub(super) fn next_number(&self) -> u64 {
+        self.next_number
     }
 
     /// Returns whether a request can start.
@@ -90,9 +101,12 @@ impl Requests {
             let mut sink = sink.lock_owned().await;
             caught(|| sink.deliver(&payload)).await
         };
+        let number = self.next_number;
+        self.next_number += 1;
         self.in_flight.push(Request {
             group,
             handle,
+            number,
             is_probe,
             attempt: Box::pin(attempt),
         });
@@ -135,6 +149,7 @@ impl Requests {
                 let Request {
                     group,
                     handle,
+                    number,
                     is_probe,
                     attempt,
                 } = self.in_flight.remove(place);
@@ -143,6 +158,7 @@ impl Requests {
                 self.idle.push(handle);
                 return Poll::Ready(Outcome {
                     group,
+                    number,
                     is_probe,
                     delivery,
                 });

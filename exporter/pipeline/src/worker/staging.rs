@@ -9,15 +9,16 @@ use std::collections::VecDeque;
 
 use pulsetrain_otlp::{Signal, split};
 
-use super::group::{Group, StagedBatch, is_complete};
+use super::{
+    group::{Group, StagedBatch, is_complete},
+    refusals::Refusals,
+    request_limit::RequestLimit,
+};
 use crate::{
     MergeConfig, Sink,
     clock::{self, Instant},
     queue::{QueueReceiver, Queued},
 };
-
-/// The lower limit in bytes on the request size, whatever a receiver answers.
-const MIN_REQUEST_BYTES: usize = 64 << 10;
 
 /// The rules by which the batches of one sink task become requests.
 #[derive(Clone, Debug)]
@@ -41,6 +42,7 @@ pub(super) struct Staging {
     /// Whether the queue is closed and empty.
     is_over: bool,
     rules: Rules,
+    limits: [RequestLimit; Signal::ALL.len()],
     fifos: [Fifo; Signal::ALL.len()],
     next_place: u64,
     next_part: u64,
@@ -82,6 +84,7 @@ impl Staging {
         Self {
             queue,
             is_over: false,
+            limits: rules.max_request_bytes.map(RequestLimit::new),
             rules,
             fifos: Default::default(),
             next_place: 0,
@@ -167,6 +170,73 @@ impl Staging {
         Some(self.form(signal))
     }
 
+    /// Returns one batch for a probe of a receiver that refuses every request.
+    pub(super) fn next_probe(
+        &mut self,
+        in_flight: &InFlight,
+        is_draining: bool,
+        now: Instant,
+        refusals: &Refusals,
+    ) -> Option<Group> {
+        let is_ready = |signal: &Signal| self.ready_at(*signal, is_draining).is_none_or(|at| at <= now);
+        let mut signals: Vec<Signal> = self.startable(in_flight).filter(is_ready).collect();
+        signals.sort_by_key(|signal| self.fifo(*signal).place());
+        let signal = refusals.signal_of_probe(&signals)?;
+        let has_second = self.fifo(signal).batches.len() > 1;
+        let index = usize::from(has_second && !self.rules.is_ordered && refusals.overtakes(signal));
+        self.fifo_mut(signal).hold = None;
+        let batch = self.fifo_mut(signal).remove(index)?;
+        let max_bytes = self.limits[signal as usize].split_bytes();
+        let first = if batch.queued.batch().bytes().len() > max_bytes {
+            let mut parts = self.split(batch, max_bytes);
+            let first = parts.remove(0);
+            self.fifo_mut(signal).put_back(parts);
+            first
+        } else {
+            batch
+        };
+        Some(Group::new(vec![first]))
+    }
+
+    /// Records that the receiver accepted a request of this size.
+    pub(super) fn record_accepted(&mut self, signal: Signal, bytes: usize) {
+        self.limits[signal as usize].record_accepted(bytes);
+    }
+
+    /// Records the failure of a merged request, whose size may be the reason.
+    pub(super) fn record_failure(&mut self, signal: Signal, bytes: usize) {
+        self.limits[signal as usize].record_failure(bytes);
+    }
+
+    /// Removes the batches of a signal that an accepted request has overtaken.
+    pub(super) fn pop_overtaken(&mut self, signal: Signal, place: u64) -> Option<Queued> {
+        let fifo = self.fifo_mut(signal);
+        if fifo.place() < place {
+            fifo.pop().map(|staged| staged.queued)
+        } else {
+            None
+        }
+    }
+
+    /// Puts the batches of a refused request back, to be sent before all others of their signal, not before `until`, and not merged
+    /// with others.
+    pub(super) fn put_back_apart(&mut self, group: Group, until: Instant) {
+        let fifo = &mut self.fifos[group.signal() as usize];
+        fifo.hold = Some(Backoff {
+            until,
+            is_requested: false,
+        });
+        let mut batches = group.into_batches();
+        let is_apart = batches.iter().any(|staged| staged.part.is_some());
+        if batches.len() > 1 && !is_apart {
+            for staged in &mut batches {
+                staged.part = Some(self.next_part);
+            }
+            self.next_part += 1;
+        }
+        fifo.put_back(batches);
+    }
+
     /// Puts the batches of a failed request back, to be sent before all others of their signal, and not before `until`.
     pub(super) fn put_back(&mut self, group: Group, until: Instant, is_requested: bool) {
         let fifo = self.fifo_mut(group.signal());
@@ -187,15 +257,19 @@ impl Staging {
         self.fifo_mut(signal).put_back(batches);
     }
 
-    /// Puts a request back that is too large for the receiver, in at least two parts; later requests stay smaller, too.
+    /// Puts a request back that is too large for the receiver, to be sent in smaller requests like all later ones.
     ///
     /// # Errors
     /// Returns the request if it cannot be divided.
     pub(super) fn put_back_smaller(&mut self, group: Group) -> Result<(), Group> {
-        let signal = group.signal();
-        let limit = group.bytes() / 2;
-        let known = &mut self.rules.max_request_bytes[signal as usize];
-        *known = limit.max(MIN_REQUEST_BYTES).min(*known);
+        let (signal, bytes) = (group.signal(), group.bytes());
+        let limit = &mut self.limits[signal as usize];
+        limit.record_too_large(bytes);
+        let is_below = limit.merged_bytes() < bytes;
+        if group.is_merged() && is_below {
+            self.fifo_mut(signal).put_back(group.into_batches());
+            return Ok(());
+        }
         if group.is_merged() {
             self.put_back_divided(group);
             return Ok(());
@@ -203,7 +277,7 @@ impl Staging {
         let Some(only) = group.into_batches().pop() else {
             return Ok(());
         };
-        let parts = self.split(only, limit);
+        let parts = self.split(only, bytes / 2);
         if parts.len() == 1 {
             return Err(Group::new(parts));
         }
@@ -246,6 +320,7 @@ impl Staging {
             queued,
             place,
             part: None,
+            refused_at: None,
         });
     }
 
@@ -266,6 +341,7 @@ impl Staging {
                 _ if fifo.batches.is_empty() => false,
                 Some(only) => only == Some(*signal),
                 None if in_flight[*signal as usize] == 0 => true,
+                None if self.is_searching(*signal) => false,
                 None => *signal != Signal::Metrics && self.is_full(*signal),
             }
         })
@@ -290,9 +366,15 @@ impl Staging {
         is_part || fifo.bytes >= self.max_bytes(signal)
     }
 
+    /// Returns whether the limit of a merged request is being searched, one request at a time.
+    fn is_searching(&self, signal: Signal) -> bool {
+        let limit = &self.limits[signal as usize];
+        limit.is_searching() && limit.merged_bytes() < self.rules.merge.max_bytes
+    }
+
     /// Returns the maximum size of a merged request in bytes.
     fn max_bytes(&self, signal: Signal) -> usize {
-        let limit = self.rules.max_request_bytes[signal as usize];
+        let limit = self.limits[signal as usize].merged_bytes();
         self.rules.merge.max_bytes.min(limit)
     }
 
@@ -303,7 +385,7 @@ impl Staging {
         } else {
             self.max_bytes(signal)
         };
-        let max_request_bytes = self.rules.max_request_bytes[signal as usize];
+        let max_request_bytes = self.limits[signal as usize].split_bytes();
         let first = self
             .fifo_mut(signal)
             .pop()
@@ -346,7 +428,7 @@ impl Staging {
             Ok(parts) if parts.len() > 1 => parts,
             _ => return vec![batch],
         };
-        let place = batch.place;
+        let (place, refused_at) = (batch.place, batch.refused_at);
         let parts = batch.queued.split(parts);
         parts
             .into_iter()
@@ -356,6 +438,7 @@ impl Staging {
                     queued,
                     place,
                     part: Some(self.next_part - 1),
+                    refused_at,
                 }
             })
             .collect()
@@ -390,11 +473,22 @@ impl Fifo {
         Some(first)
     }
 
-    /// Puts batches in front of the others.
+    fn remove(&mut self, index: usize) -> Option<StagedBatch> {
+        let removed = self.batches.remove(index)?;
+        self.bytes -= removed.queued.batch().bytes().len();
+        Some(removed)
+    }
+
+    /// Puts batches in front of the others, except for those of an earlier place, which a probe has overtaken.
     fn put_back(&mut self, batches: Vec<StagedBatch>) {
+        let Some(place) = batches.first().map(|first| first.place) else {
+            return;
+        };
+        let is_overtaken = |staged: &&StagedBatch| staged.place < place;
+        let at = self.batches.iter().take_while(is_overtaken).count();
         for staged in batches.into_iter().rev() {
             self.bytes += staged.queued.batch().bytes().len();
-            self.batches.push_front(staged);
+            self.batches.insert(at, staged);
         }
     }
 }

@@ -15,6 +15,7 @@ mod merging;
 mod merging_law;
 mod neighbours;
 mod receiver;
+mod refusing;
 mod reservation;
 mod retry;
 mod routing;

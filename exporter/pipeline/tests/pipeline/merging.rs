@@ -184,19 +184,6 @@ async fn panic_of_a_merged_request_loses_only_the_batch_that_caused_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn denial_of_every_request_does_not_split_a_merged_one() {
-    let receiver = Receiver::answering(Duration::ZERO, |_| Delivery::Denied("wrong token".into()));
-    let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
-    offer(&ingress, Signal::Logs, 0..8);
-    let counts = pipeline.drain(HOUR).await.remove(0).counts;
-    assert_eq!(
-        (counts.delivered, counts.dropped_for(DropReason::Refused)),
-        (0, 8)
-    );
-    assert_eq!(receiver.requests().len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn rejected_items_of_a_merged_request_are_counted_once_and_never_retried() {
     let receiver = Receiver::answering(Duration::ZERO, |_| Delivery::Partial {
         rejected: 3,

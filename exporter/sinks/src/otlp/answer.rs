@@ -14,6 +14,9 @@ use super::advice;
 /// The maximum length of a receiver's text in messages, in characters.
 const MAX_TEXT: usize = 300;
 
+/// The warning about a success whose body is of another protocol, such as the login page of a proxy.
+const NOT_OTLP: &str = "accepted, but the answer is not OTLP";
+
 /// The encoding of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFormat {
@@ -47,7 +50,7 @@ pub(super) fn success(format: BodyFormat, body: &[u8], signal: Signal, items: u3
     match partial {
         None => Delivery::Partial {
             rejected: 0,
-            problem: Problem::new("accepted, but the answer is not OTLP").with_remedy(advice::NOT_A_RECEIVER),
+            problem: Problem::new(NOT_OTLP).with_remedy(advice::NOT_A_RECEIVER),
         },
         Some((rejected, message)) if rejected <= 0 && message.is_empty() => Delivery::Delivered,
         Some((rejected, message)) => Delivery::Partial {
@@ -62,11 +65,16 @@ pub(super) fn refusal(format: BodyFormat, body: &[u8]) -> Option<String> {
     let text = match format {
         BodyFormat::Protobuf => bytes_field(body, 2).ok()?.map(lossy)?,
         BodyFormat::Json => json(body)?.get("message")?.as_str()?.to_owned(),
-        BodyFormat::Text if body.trim_ascii_start().starts_with(b"<") => return None,
+        BodyFormat::Text if is_web_page(body) => return None,
         BodyFormat::Text => lossy(body),
     };
     let text = plain(&text);
     (!text.is_empty()).then_some(text)
+}
+
+/// Returns whether a body is HTML.
+pub(crate) fn is_web_page(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"<")
 }
 
 /// Formats text as one short line without control characters. Repeated lines, such as Prometheus' one a

@@ -1,7 +1,6 @@
 //! One attempt over gRPC: tonic frames the bytes of a batch, and the status gives the outcome.
 //!
-//! Codes are classified by the OTLP specification, "OTLP/gRPC Response". An `Export…ServiceRequest` has the
-//! same encoding as the batch.
+//! An `Export…ServiceRequest` has the same encoding as the batch.
 
 use http::uri::PathAndQuery;
 use pulsetrain_net::{
@@ -10,7 +9,7 @@ use pulsetrain_net::{
 };
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery};
-use tonic::{Code, Status};
+use tonic::Status;
 
 use super::{
     advice,
@@ -19,11 +18,8 @@ use super::{
     config::SignalConfig,
     delay,
     peer::Peer,
+    verdict::Verdict,
 };
-
-/// The words of receivers about a request over their limit: "received message larger than max" in grpc-go,
-/// "too large" and "longer than" in OTLP receivers.
-const TOO_LARGE: [&str; 3] = ["larger than", "too large", "longer than"];
 
 /// Sends one signal over gRPC.
 #[derive(Clone)]
@@ -69,38 +65,17 @@ fn outcome(peer: &Peer, client: &Client, status: &Status) -> Delivery {
         answer::plain(status.message())
     );
     let info = delay::retry_info(status.details());
-    if is_message_limit(status) || is_too_large(status) && info.is_none() {
-        return peer.too_large(what, Some(advice::SMALLER));
-    }
-    let advice = advice::grpc_code(status.code(), status.message());
-    let retryable = match status.code() {
-        Code::Cancelled
-        | Code::DeadlineExceeded
-        | Code::Aborted
-        | Code::OutOfRange
-        | Code::Unavailable
-        | Code::DataLoss => true,
-        Code::ResourceExhausted => info.is_some(),
-        _ => false,
+    let verdict = if is_message_limit(status) {
+        Verdict::TooLarge
+    } else {
+        Verdict::from_grpc(status.code(), status.message(), info.is_some())
     };
-    match status.code() {
-        Code::Unavailable => peer.retry(info.and_then(|info| info.delay), what, advice),
-        _ if retryable => peer.retry(info.and_then(|info| info.delay), what, None),
-        Code::Unauthenticated => peer.unauthenticated(what, client.credentials_refused()),
-        Code::Unimplemented => peer.unsupported(what, advice),
-        // The result is the same for every request of this sink.
-        Code::PermissionDenied => peer.denied(what, advice),
-        _ => peer.refused(what, advice),
-    }
-}
-
-/// Returns whether a receiver rejects a request because of its size.
-fn is_too_large(status: &Status) -> bool {
-    let may_be = matches!(
-        status.code(),
-        Code::ResourceExhausted | Code::OutOfRange | Code::InvalidArgument
-    );
-    may_be && TOO_LARGE.iter().any(|words| status.message().contains(words))
+    let advice = match verdict {
+        Verdict::TooLarge => Some(advice::SMALLER),
+        _ => advice::grpc_code(status.code(), status.message()),
+    };
+    let after = info.and_then(|info| info.delay);
+    peer.delivery(verdict, what, advice, after, client)
 }
 
 fn method(signal: Signal) -> PathAndQuery {

@@ -1,10 +1,8 @@
 //! One attempt over HTTP: encodes the request body, and classifies the response.
-//!
-//! Status codes are classified by the OTLP specification, "OTLP/HTTP Response".
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, Request, StatusCode, Uri,
+    HeaderMap, HeaderValue, Method, Request, Uri,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
     response,
 };
@@ -19,6 +17,7 @@ use super::{
     client::origin,
     config::{Protocol, SignalConfig},
     peer::Peer,
+    verdict::Verdict,
 };
 
 /// Sends one signal over HTTP/protobuf or HTTP/JSON.
@@ -110,38 +109,11 @@ impl HttpExporter {
             .unwrap_or_default();
         let what = format_args!("HTTP status {}{message}", head.status);
         let text = String::from_utf8_lossy(body);
-        match head.status {
-            StatusCode::TOO_MANY_REQUESTS
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => {
-                let advice = advice::http_status(head.status, &text);
-                self.peer.retry(retry_after(&head.headers), what, advice)
-            }
-            StatusCode::NOT_FOUND => self
-                .peer
-                .unsupported(what, advice::http_status(head.status, &text)),
-            StatusCode::UNAUTHORIZED => self.peer.unauthenticated(what, self.client.credentials_refused()),
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                self.peer.too_large(what, advice::http_status(head.status, &text))
-            }
-            status if is_denial(status) => self.peer.denied(what, advice::http_status(status, &text)),
-            status => self.peer.refused(what, advice::http_status(status, &text)),
-        }
+        let advice = advice::http_status(head.status, &text);
+        let verdict = Verdict::from_http(head.status, &text);
+        self.peer
+            .delivery(verdict, what, advice, retry_after(&head.headers), &self.client)
     }
-}
-
-/// Returns whether a status is the same for every request of this sink, independent of its body.
-fn is_denial(status: StatusCode) -> bool {
-    status.is_redirection()
-        || matches!(
-            status,
-            StatusCode::UNAUTHORIZED
-                | StatusCode::FORBIDDEN
-                | StatusCode::METHOD_NOT_ALLOWED
-                | StatusCode::PROXY_AUTHENTICATION_REQUIRED
-                | StatusCode::UNSUPPORTED_MEDIA_TYPE
-        )
 }
 
 fn headers(config: &SignalConfig, format: BodyFormat) -> HeaderMap {

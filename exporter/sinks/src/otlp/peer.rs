@@ -2,12 +2,13 @@
 
 use std::{fmt::Display, time::Duration};
 
-use pulsetrain_net::client::{RefusedFile, RequestError};
+use pulsetrain_net::client::{Client, RefusedFile, RequestError};
 use pulsetrain_pipeline::{Delivery, Problem};
 
 use super::{
     advice::{self, Advice, Encryption},
     config::{Protocol, SignalConfig},
+    verdict::Verdict,
 };
 
 /// The maximum size of a request before compression (OTLP specification, "Message size").
@@ -30,8 +31,28 @@ impl Peer {
         }
     }
 
+    /// Returns the delivery of a response other than success. `after` is the wait that the receiver requested; `client` has the
+    /// credentials that were sent.
+    pub(crate) fn delivery(
+        &self,
+        verdict: Verdict,
+        what: impl Display,
+        advice: Advice,
+        after: Option<Duration>,
+        client: &Client,
+    ) -> Delivery {
+        match verdict {
+            Verdict::Credentials => self.unauthenticated(what, client.credentials_refused()),
+            Verdict::Later => self.retry(after, what, advice),
+            Verdict::TooLarge => self.too_large(what, advice),
+            Verdict::Contents => self.refused(what, advice),
+            Verdict::Service => Delivery::Denied(self.problem(what, advice)),
+            Verdict::Signal => Delivery::Unsupported(self.problem(what, advice)),
+        }
+    }
+
     /// Returns a delivery that may be retried.
-    pub(crate) fn retry(&self, after: Option<Duration>, what: impl Display, advice: Advice) -> Delivery {
+    fn retry(&self, after: Option<Duration>, what: impl Display, advice: Advice) -> Delivery {
         Delivery::Retry {
             after,
             problem: self.problem(what, advice),
@@ -43,19 +64,9 @@ impl Peer {
         Delivery::Refused(self.problem(what, advice))
     }
 
-    /// Returns a delivery that the receiver rejects for every batch of this sink.
-    pub(crate) fn denied(&self, what: impl Display, advice: Advice) -> Delivery {
-        Delivery::Denied(self.problem(what, advice))
-    }
-
     /// Returns a delivery that is larger than the receiver accepts.
-    pub(crate) fn too_large(&self, what: impl Display, advice: Advice) -> Delivery {
+    fn too_large(&self, what: impl Display, advice: Advice) -> Delivery {
         Delivery::TooLarge(self.problem(what, advice))
-    }
-
-    /// Returns a delivery whose signal the receiver does not support, or whose receiver does not speak OTLP.
-    pub(crate) fn unsupported(&self, what: impl Display, advice: Advice) -> Delivery {
-        Delivery::Unsupported(self.problem(what, advice))
     }
 
     /// Returns the delivery of a request without a complete response. If a connection broke during the request, the batch
@@ -82,9 +93,9 @@ impl Peer {
 
     /// Returns the delivery after rejected credentials, given their file. With a file, the batch waits for valid
     /// credentials.
-    pub(crate) fn unauthenticated(&self, what: impl Display, file: Option<RefusedFile>) -> Delivery {
+    fn unauthenticated(&self, what: impl Display, file: Option<RefusedFile>) -> Delivery {
         let Some(RefusedFile { path, read_error }) = file else {
-            return self.denied(what, Some(advice::CREDENTIALS));
+            return Delivery::Denied(self.problem(what, Some(advice::CREDENTIALS)));
         };
         let path = path.display();
         let remedy = match read_error {

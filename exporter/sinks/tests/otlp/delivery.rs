@@ -12,6 +12,14 @@ pub(crate) fn refusal(delivery: Delivery) -> String {
     }
 }
 
+/// Returns the message of a refusal that does not blame the contents.
+pub(crate) fn denial(delivery: Delivery) -> String {
+    match delivery {
+        Delivery::Denied(problem) => problem.to_string(),
+        other => panic!("not denied: {other:?}"),
+    }
+}
+
 /// Returns the message of a request that is larger than the receiver accepts.
 pub(crate) fn too_large(delivery: Delivery) -> String {
     match delivery {

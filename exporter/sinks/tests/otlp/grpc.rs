@@ -8,7 +8,7 @@ use pulsetrain_pipeline::{Delivery, Sink};
 
 use crate::{
     answers::{THREE_REJECTED, endless, grpc, grpc_gzip, grpc_refusal, grpc_status, http},
-    delivery::{refusal, retry, too_large, unsupported},
+    delivery::{denial, refusal, retry, too_large, unsupported},
     receiver::{Received, Receiver, batch},
 };
 
@@ -105,8 +105,9 @@ async fn compressed_response_is_read_up_to_four_mebibytes_after_decompression() 
 }
 
 #[tokio::test]
-async fn only_the_grpc_codes_of_the_specification_are_retryable() {
-    const RETRYABLE: [u8; 6] = [1, 4, 10, 11, 14, 15];
+async fn grpc_codes_of_the_specification_and_an_exhausted_resource_are_retryable() {
+    const RETRYABLE: [u8; 7] = [1, 4, 8, 10, 11, 14, 15];
+    const INVALID_ARGUMENT: u8 = 3;
     const UNIMPLEMENTED: u8 = 12;
     for code in 1..=16 {
         let receiver = Receiver::start(move || grpc_status(code, "no%20thanks")).await;
@@ -115,8 +116,9 @@ async fn only_the_grpc_codes_of_the_specification_are_retryable() {
             .await;
         let message = match code {
             UNIMPLEMENTED => unsupported(delivery),
+            INVALID_ARGUMENT => refusal(delivery),
             _ if RETRYABLE.contains(&code) => retry(delivery).1,
-            _ => refusal(delivery),
+            _ => denial(delivery),
         };
         let expected = format!("http://{} (gRPC): gRPC status ", receiver.address);
         assert!(
@@ -128,7 +130,7 @@ async fn only_the_grpc_codes_of_the_specification_are_retryable() {
 }
 
 #[tokio::test]
-async fn retry_info_gives_the_delay_and_makes_an_exhausted_resource_retryable() {
+async fn retry_info_gives_the_delay_of_an_exhausted_or_unavailable_receiver() {
     for code in ["8", "14"] {
         let trailers = [("grpc-status", code), ("grpc-status-details-bin", RETRY_INFO)];
         let receiver = Receiver::start(move || grpc_refusal(&trailers)).await;
@@ -167,7 +169,8 @@ async fn request_over_the_receiver_limit_is_reported_as_too_large() {
         );
     }
     let receiver = Receiver::start(|| grpc_status(8, "no quota left")).await;
-    let message = refusal(receiver.deliver("grpc", &[]).await);
+    let (after, message) = retry(receiver.deliver("grpc", &[]).await);
+    assert_eq!(after, None);
     assert!(message.ends_with("raise its limits, or send less"), "{message}");
 }
 
@@ -208,7 +211,7 @@ async fn html_response_of_a_proxy_is_classified_by_its_http_status() {
     }
     for status in [401, 403, 500] {
         let receiver = Receiver::start(move || http(status, "text/html", "<html>")).await;
-        refusal(receiver.deliver("grpc", &[]).await);
+        denial(receiver.deliver("grpc", &[]).await);
     }
     let receiver = Receiver::start(|| http(404, "text/html", "<html>")).await;
     unsupported(receiver.deliver("grpc", &[]).await);
@@ -217,10 +220,10 @@ async fn html_response_of_a_proxy_is_classified_by_its_http_status() {
 #[tokio::test]
 async fn html_page_instead_of_a_grpc_response_is_refused_with_a_hint() {
     let receiver = Receiver::start(|| http(200, "text/html", "<html></html>")).await;
-    let message = refusal(receiver.deliver("grpc", &[]).await);
+    let message = denial(receiver.deliver("grpc", &[]).await);
     assert!(message.contains("usually 4318"), "{message}");
     let receiver = Receiver::start(|| grpc_status(13, "disk is full")).await;
-    let message = refusal(receiver.deliver("grpc", &[]).await);
+    let message = denial(receiver.deliver("grpc", &[]).await);
     assert!(
         message.ends_with("disk is full; the receiver failed: look at its log for the error"),
         "{message}"

@@ -10,7 +10,7 @@ use pulsetrain_sinks::{OtlpConfig, OtlpSettings, OtlpSink};
 
 use crate::{
     answers::{JSON, PROTOBUF, THREE_REJECTED, endless, http, http_with},
-    delivery::{refusal, retry, too_large, unsupported},
+    delivery::{denial, refusal, retry, too_large, unsupported},
     receiver::{Receiver, batch, lookup},
 };
 
@@ -211,9 +211,11 @@ async fn request_over_the_receiver_limit_is_reported_as_too_large() {
 }
 
 #[tokio::test]
-async fn http_403_denies_every_request_and_http_400_refuses_one_batch() {
-    let receiver = Receiver::start(|| http(403, "text/plain", "")).await;
-    assert!(matches!(receiver.deliver("http", &[]).await, Delivery::Denied(_)));
+async fn only_an_http_status_about_the_contents_refuses_the_batch() {
+    for status in [301, 401, 403, 408, 500, 501] {
+        let receiver = Receiver::start(move || http(status, "text/plain", "")).await;
+        denial(receiver.deliver("http", &[]).await);
+    }
     let receiver = Receiver::start(|| http(400, "text/plain", "")).await;
     assert!(matches!(
         receiver.deliver("http", &[]).await,
@@ -279,20 +281,20 @@ async fn missing_path_means_an_unsupported_signal() {
 }
 
 #[tokio::test]
-async fn a_requested_signal_that_is_not_supported_is_refused() {
+async fn a_requested_signal_that_is_not_supported_is_denied() {
     let receiver = Receiver::start(|| http(404, "text/plain", "404 page not found\n")).await;
     let url = format!("http://{}", receiver.address);
     let config = OtlpConfig::from_url(&url, lookup(&[])).unwrap();
     let asked = config.with_signals([Signal::Traces].into_iter().collect());
     let mut sink = OtlpSink::new(&asked).unwrap();
     assert_eq!(sink.signals().to_string(), "traces");
-    let message = refusal(sink.deliver(&batch(Signal::Traces)).await);
+    let message = denial(sink.deliver(&batch(Signal::Traces)).await);
     assert!(message.contains("404"), "{message}");
 
     let own = format!("{url}/spans");
     let variables = [("TRACES_ENDPOINT", own.as_str()), ("ENDPOINT", url.as_str())];
     let mut sink = OtlpSink::new(&OtlpConfig::from_env(lookup(&variables)).unwrap()).unwrap();
-    refusal(sink.deliver(&batch(Signal::Traces)).await);
+    denial(sink.deliver(&batch(Signal::Traces)).await);
     unsupported(sink.deliver(&batch(Signal::Logs)).await);
 }
 

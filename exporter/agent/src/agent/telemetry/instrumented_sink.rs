@@ -91,11 +91,15 @@ impl InstrumentedSink {
 
     fn ended(&mut self, batch: &Batch, began: Instant, delivery: &Delivery) {
         let delivered = match delivery {
-            // The batch will be sent again.
-            Delivery::Retry { .. } | Delivery::Unreachable(_) | Delivery::TooLarge(_) => return,
+            // The batch is sent again, or dropped by the pipeline.
+            Delivery::Retry { .. }
+            | Delivery::Unreachable(_)
+            | Delivery::TooLarge(_)
+            | Delivery::Denied(_)
+            | Delivery::Unsupported(_) => return,
             Delivery::Delivered => u64::from(batch.items()),
             Delivery::Partial { rejected, .. } => u64::from(batch.items()).saturating_sub(*rejected),
-            Delivery::Refused(_) | Delivery::Denied(_) | Delivery::Unsupported(_) => 0,
+            Delivery::Refused(_) => 0,
         };
         self.trying = None;
         let attributes = [
