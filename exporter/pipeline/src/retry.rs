@@ -143,6 +143,13 @@ impl Retry {
         }
     }
 
+    /// Ends the current wait, so that two probes follow each other.
+    pub(crate) fn end_wait(&mut self, now: Instant) {
+        if let Some(streak) = &mut self.streak {
+            streak.next_try = now;
+        }
+    }
+
     /// Ends the current wait, because the drain begins, and resets the backoff. A wait that the receiver requested is
     /// kept.
     pub(crate) fn drain_begins(&mut self, now: Instant) {

@@ -336,8 +336,15 @@ impl Worker {
                     Some(remedy) => format!("{remedy}; {HELD}"),
                     None => HELD.to_owned(),
                 };
-                let at = self.record_failure(is_probe, None, problem.with_remedy(remedy));
-                match at {
+                let is_overtaken = group.signal() == Signal::Metrics
+                    && self.staging.overtakes(Signal::Metrics, &self.refusals);
+                match self.record_failure(is_probe, None, problem.with_remedy(remedy)) {
+                    // A receiver that relents between both probes would lose the overtaken batch.
+                    Step::TryAt(_) if is_overtaken => {
+                        let now = clock::now();
+                        self.retry.end_wait(now);
+                        self.staging.put_back_apart(group, now);
+                    }
                     Step::TryAt(at) => self.staging.put_back_apart(group, at),
                     Step::GiveUp(reason) => group.lost(reason, &self.last_failure),
                 }

@@ -221,6 +221,9 @@ fn refusing_store_is_named_once_with_the_data_that_is_held() {
     });
     assert_eq!(agent.sink()["dropped_items"], 0);
     wait_until("everything has arrived", || store.arrived() == 50);
+    wait_until("the recovery is in the log", || {
+        agent.process.log().contains("delivers again")
+    });
     let log = agent.process.stop_well();
     assert_eq!(log.matches("o: fails").count(), 1, "{log}");
     assert!(log.contains("0 items were dropped meanwhile"), "{log}");
@@ -241,7 +244,7 @@ fn memory_limiter_of_a_real_collector_gets_everything_once_it_has_memory() {
                     "extensions: {{health_check: {{endpoint: 127.0.0.1:{health}}}}}
 receivers: {{otlp: {{protocols: {{grpc: {{endpoint: 127.0.0.1:{grpc}}}, http: {{endpoint: 127.0.0.1:{http}}}}}}}}}
 processors: {{memory_limiter: {{check_interval: 100ms, limit_mib: {limit_mib}, spike_limit_mib: 1}}}}
-exporters: {{file: {{path: {output}, flush_interval: 100ms}}}}
+exporters: {{file: {{path: {output}, append: true}}}}
 service:
   extensions: [health_check]
   telemetry: {{metrics: {{level: none}}}}

@@ -25,12 +25,12 @@ pub(crate) fn state_folder(config: &Config) -> Option<PathBuf> {
     configured
         .filter(|folder| !folder.value.is_empty())
         .map(|folder| PathBuf::from(&folder.value))
-        .or_else(|| of_environment(super::variable))
+        .or_else(|| from_environment(super::variable))
         .or_else(|| is_writable(Path::new(OF_SERVICE)).then(|| OF_SERVICE.into()))
 }
 
 /// Returns the state folder that the environment names. A home that is empty or `/` is none.
-fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let absolute = |name: &str| {
         variable(name)
             .map(PathBuf::from)
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn state_folder_is_that_of_systemd_then_that_of_the_user() {
         let folder = |variables: &[(&str, &str)]| {
-            let found = of_environment(|name| {
+            let found = from_environment(|name| {
                 let found = variables.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| (*value).to_owned())
             });

@@ -9,8 +9,8 @@ use pulsetrain_otlp::Signal;
 
 use super::group::Group;
 
-/// The number of times that the oldest batch of metrics is refused before the next one is tried. The next one overtakes it, and the
-/// points of a series must stay in order, so the oldest batch is dropped if the next one is accepted.
+/// The number of times that the oldest batch of metrics is refused before the next one is tried, without a wait. The next one
+/// overtakes it, and the points of a series must stay in order, so the oldest batch is dropped if the next one is accepted.
 const METRICS_PATIENCE: usize = 10;
 
 /// The cause of a refusal.

@@ -183,7 +183,7 @@ impl Staging {
         signals.sort_by_key(|signal| self.fifo(*signal).place());
         let signal = refusals.signal_of_probe(&signals)?;
         let has_second = self.fifo(signal).batches.len() > 1;
-        let index = usize::from(has_second && !self.rules.is_ordered && refusals.overtakes(signal));
+        let index = usize::from(has_second && self.overtakes(signal, refusals));
         self.fifo_mut(signal).hold = None;
         let batch = self.fifo_mut(signal).remove(index)?;
         let max_bytes = self.limits[signal as usize].split_bytes();
@@ -196,6 +196,11 @@ impl Staging {
             batch
         };
         Some(Group::new(vec![first]))
+    }
+
+    /// Returns whether the next probe of a signal carries its second batch. Without forks, batches keep the order of the queue.
+    pub(super) fn overtakes(&self, signal: Signal, refusals: &Refusals) -> bool {
+        !self.rules.is_ordered && refusals.overtakes(signal)
     }
 
     /// Records that the receiver accepted a request of this size.
