@@ -53,7 +53,7 @@ pub use self::{
     tls::{ClientTls, ClientTlsFile, Identity},
 };
 pub use crate::host::is_loopback;
-use crate::watched_files::WatchedFiles;
+use crate::watched_files::{Described, WatchedFiles};
 
 /// The silence on an HTTP/2 connection with an open request after which a ping is sent. Otherwise each retry
 /// would use the same dead connection.
@@ -109,6 +109,8 @@ struct Shared {
     pool: WatchedFiles<HttpPool, ClientError>,
     /// The time of the last check of the files, or `None` after rejected credentials.
     looked_at: Mutex<Option<Instant>>,
+    /// The report of a changed file that cannot be used.
+    file_notice: Mutex<Option<String>>,
 }
 
 impl Client {
@@ -130,6 +132,7 @@ impl Client {
                 config,
                 authorization,
                 looked_at: Mutex::new(Some(Instant::now())),
+                file_notice: Mutex::default(),
             }),
         })
     }
@@ -160,6 +163,11 @@ impl Client {
             path: file.path.clone(),
             read_error: authorization.error(),
         })
+    }
+
+    /// Removes and returns the report of a changed file that cannot be used: its content before the change remains in use.
+    pub fn take_file_notice(&self) -> Option<String> {
+        self.shared.file_notice().take()
     }
 
     /// Sends one request and waits for the head of the response.
@@ -217,15 +225,37 @@ impl Client {
         }
         let shared = Arc::clone(shared);
         let look = move || {
-            shared.pool.refresh();
-            shared.authorization.as_ref().map(WatchedFiles::refresh);
+            let certificates = failed_refresh(&shared.pool);
+            let credentials = shared.authorization.as_ref().and_then(failed_refresh);
+            let authorization = shared.authorization.as_ref();
+            let is_sound = shared
+                .pool
+                .error()
+                .or(authorization.and_then(WatchedFiles::error))
+                .is_none();
+            let mut notice = shared.file_notice();
+            if is_sound {
+                *notice = None;
+            } else if let Some(failed) = certificates.or(credentials) {
+                *notice = Some(failed);
+            }
         };
         // A panic leaves the last content in use.
         let _ = tokio::task::spawn_blocking(look).await;
     }
 }
 
+/// Reloads changed files. Returns the report of a content that cannot be used, with the files.
+fn failed_refresh<T, E: Described>(files: &WatchedFiles<T, E>) -> Option<String> {
+    let notice = files.refresh()?;
+    files.error().map(|_| format!("{}: {notice}", files.names()))
+}
+
 impl Shared {
+    fn file_notice(&self) -> MutexGuard<'_, Option<String>> {
+        self.file_notice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn looked_at(&self) -> MutexGuard<'_, Option<Instant>> {
         self.looked_at.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -118,7 +118,8 @@ impl<T, E: Described> WatchedFiles<T, E> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn names(&self) -> String {
+    /// Returns the paths, for messages.
+    pub(crate) fn names(&self) -> String {
         let names = self.paths.iter().map(|path| path.display().to_string());
         names.collect::<Vec<_>>().join(", ")
     }

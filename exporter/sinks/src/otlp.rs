@@ -15,6 +15,7 @@ mod http;
 mod peer;
 mod verdict;
 
+use pulsetrain_net::client::Client;
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Problem, Sink};
 
@@ -80,6 +81,13 @@ impl OtlpSink {
             return Delivery::Refused(Problem::new(format!("{} sends no {signal}", self.name)));
         };
         match exporter.export(batch).await {
+            Delivery::Delivered => match exporter.client().take_file_notice() {
+                Some(notice) => Delivery::Partial {
+                    rejected: 0,
+                    problem: Problem::new(notice),
+                },
+                None => Delivery::Delivered,
+            },
             Delivery::Unsupported(problem) if self.requested.contains(signal) => Delivery::Denied(problem),
             delivery => delivery,
         }
@@ -117,6 +125,13 @@ impl Exporter {
                 Self::Http(HttpExporter::new(client, signal, config))
             }
         })
+    }
+
+    fn client(&self) -> &Client {
+        match self {
+            Self::Grpc(exporter) => exporter.client(),
+            Self::Http(exporter) => exporter.client(),
+        }
     }
 
     async fn export(&mut self, batch: &Batch) -> Delivery {

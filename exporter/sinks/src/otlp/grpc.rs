@@ -42,6 +42,10 @@ impl GrpcExporter {
         }
     }
 
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     pub(super) async fn export(&mut self, batch: &Batch) -> Delivery {
         let (signal, length) = (self.signal, batch.bytes().len());
         if let Err(refused) = self.peer.check_size(length) {

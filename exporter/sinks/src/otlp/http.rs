@@ -50,6 +50,10 @@ impl HttpExporter {
         }
     }
 
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     pub(super) async fn export(&self, batch: &Batch) -> Delivery {
         let body = match self.body(batch).await {
             Ok(body) => body,

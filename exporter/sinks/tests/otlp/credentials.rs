@@ -201,3 +201,28 @@ fn unusable_token_file_is_an_error_that_hides_its_content() {
         );
     }
 }
+
+#[tokio::test]
+async fn emptied_token_file_is_a_warning_while_the_old_token_is_accepted() {
+    for (scheme, accepted, _) in KINDS {
+        let receiver = Receiver::start(accepted).await;
+        let token = token_file("first");
+        let settings = settings(Credentials::Bearer(file("bearer_token_file", &token)));
+        let mut sink = sink(&format!("{scheme}://{}", receiver.address), &settings).unwrap();
+        assert_eq!(sink.deliver(&batch(Signal::Logs)).await, Delivery::Delivered);
+        fs::write(token.path(), "").unwrap();
+        let warning = loop {
+            match sink.deliver(&batch(Signal::Logs)).await {
+                Delivery::Delivered => {}
+                Delivery::Partial { rejected: 0, problem } => break problem.to_string(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(
+            warning.starts_with(&token.path().display().to_string())
+                && warning.ends_with("it is empty. The content before the change remains in use"),
+            "{warning}"
+        );
+        assert_eq!(sink.deliver(&batch(Signal::Logs)).await, Delivery::Delivered);
+    }
+}
