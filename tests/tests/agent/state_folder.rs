@@ -1,6 +1,11 @@
 //! The state folder: found without a home, private, and reported where there is none.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Command};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+    process::Command,
+};
 
 use pulsetrain_tests::{Answer, Finished, Process, as_unprivileged, wait_until};
 
@@ -31,7 +36,7 @@ fn service(outage: &Outage) -> Command {
 /// Returns the agent of a service without a home and without permission to create `/var/lib/pulsetrain`.
 fn unprivileged(outage: &Outage) -> Command {
     let folder = outage.world.path("");
-    let permissions = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    let permissions: fs::Permissions = PermissionsExt::from_mode(0o777);
     fs::set_permissions(&folder, permissions).expect("they can be set");
     let mut command = as_unprivileged(&service(outage), &folder);
     for name in ["HOME", "XDG_STATE_HOME", "STATE_DIRECTORY"] {

@@ -66,13 +66,13 @@ fn is_writable(folder: &Path) -> bool {
 /// Returns an error if the folder cannot be used, or another agent uses it.
 pub(crate) fn checkpointer(config: &Config) -> Result<Checkpointer, Failure> {
     match state_folder(config) {
-        Some(folder) => Checkpointer::open(&folder).map_err(unusable),
+        Some(folder) => Checkpointer::open(&folder).map_err(|error| unusable(&error)),
         None => Ok(Checkpointer::in_memory()),
     }
 }
 
 /// Returns the error of a state folder, with the key that names another one.
-fn unusable(error: TailError) -> Failure {
+fn unusable(error: &TailError) -> Failure {
     let problem = error.problem();
     Failure::Failed(match error {
         TailError::Checkpoints { .. } => problem.with_remedy(format!(
