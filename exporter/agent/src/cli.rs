@@ -29,6 +29,9 @@ pub(crate) enum Command {
     Agent(AgentArguments),
     /// Run an unmodified trainer and send its output and logs as OpenTelemetry
     Run(RunArguments),
+    /// Read the copy of the output of `run` and send its telemetry
+    #[command(hide = true)]
+    RunExporter(ExporterArguments),
     /// Simulate a training job with faults, and show its telemetry
     Demo(Box<crate::demo::DemoArguments>),
     /// Show finished runs in the browser, as an HTML file or on the terminal
@@ -236,6 +239,21 @@ pub(crate) struct RunArguments {
 
     #[command(flatten)]
     pub(crate) log: LogArguments,
+}
+
+/// The arguments of the exporter that `run` starts.
+#[derive(Args, Debug)]
+pub(crate) struct ExporterArguments {
+    /// The descriptors of the copy of the output
+    #[arg(long)]
+    pub(crate) pipes: String,
+
+    /// The id of the run if nothing else sets one
+    #[arg(long)]
+    pub(crate) new_id: String,
+
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
 }
 
 const RUN_HELP: &str = "\

@@ -33,13 +33,15 @@ use clap::Parser;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    pulsetrain_launcher::ignore_file_size_signal();
     let outcome = match Cli::parse().command {
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Import(arguments) => import::run(arguments),
-        Command::Run(arguments) => run::run(&arguments),
+        Command::Run(arguments) => Ok(run::run(&arguments)),
+        Command::RunExporter(arguments) => run::exporter::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Semconv(command) => semconv::run(command),
     };

@@ -101,28 +101,17 @@ pub(crate) fn sinks(
         .collect()
 }
 
-/// Like [`sinks`], for a trainer that must run in any case: a target that cannot be opened, such as a file that another
-/// rank writes, is left out and passed to `report`.
-///
-/// # Errors
-/// Returns an error for an invalid target or environment.
-pub(crate) fn sinks_of_trainer(
-    targets: &[String],
-    report: impl Fn(&str),
-) -> Result<Vec<Box<dyn Sink>>, Failure> {
-    let checkpointer = Checkpointer::in_memory();
+/// Like [`sinks`], for a trainer that must run in any case: a target that is invalid or cannot be opened, such as a file
+/// that another rank writes, is left out and passed to `report`.
+pub(crate) fn sinks_of_trainer(targets: &[String], report: impl Fn(&Problem)) -> Vec<Box<dyn Sink>> {
+    let left_out = |failure: Failure| report(&failure.into_problem());
     if targets.is_empty() {
-        return sinks(targets, &[], Some(&checkpointer));
+        return otlp::of_environment().map_err(left_out).unwrap_or_default();
     }
-    let mut opened = Vec::new();
-    for target in parsed(targets)? {
-        match target.open(&[], Some(&checkpointer)) {
-            Ok(sink) => opened.push(sink),
-            Err(Failure::Failed(problem)) => report(&problem.to_string()),
-            Err(usage) => return Err(usage),
-        }
-    }
-    Ok(opened)
+    let checkpointer = Checkpointer::in_memory();
+    let open = |target: &String| Target::parse(target)?.open(&[], Some(&checkpointer));
+    let opened = targets.iter().map(|target| open(target).map_err(left_out).ok());
+    opened.flatten().collect()
 }
 
 /// Parses every target before the first file is opened.

@@ -12,10 +12,7 @@ use rustix::{
     termios::{LocalModes, SpecialCodeIndex, tcgetattr, tcgetpgrp},
 };
 
-use super::{
-    signals::signal_sets,
-    terminal::{SavedSettings, is_in_foreground},
-};
+use crate::terminal::{SavedSettings, is_in_foreground};
 
 /// The trainer as a job of the parent shell.
 pub(crate) struct Job {
@@ -30,7 +27,7 @@ impl Job {
     }
 
     /// Suspends the job if the suspend key was typed.
-    pub(crate) fn notice(&self, typed: &[u8]) {
+    pub(crate) fn observe(&self, typed: &[u8]) {
         if self.is_suspended_by(typed) && self.stops_on_suspend_key() && has_shell() {
             // This process is in the group as well, and stops the trainer when it receives the signal.
             let _ = kill_current_process_group(Signal::TSTP);
@@ -77,21 +74,6 @@ pub(crate) fn suspend(trainer: Pid, settings: Option<&SavedSettings>) {
     }
 }
 
-/// Stops this process with the default action of the signal, until it is resumed.
-pub(crate) fn suspend_self() {
-    // SAFETY: all zeros are a valid `sigaction`, whose action is `SIG_DFL`, so the call installs no handler. The previous
-    // action is restored completely, by the only thread that changes it. `raise` signals this thread, so the signal has
-    // been handled when it returns.
-    unsafe {
-        let default: libc::sigaction = std::mem::zeroed();
-        let mut ours: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGTSTP, &default, &mut ours) == 0 {
-            libc::raise(libc::SIGTSTP);
-            libc::sigaction(libc::SIGTSTP, &ours, std::ptr::null_mut());
-        }
-    }
-}
-
 /// Resumes the trainer, and passes the keys to it again if this process is in the foreground.
 pub(crate) fn resume(trainer: Pid, settings: Option<&SavedSettings>) {
     if let Some(settings) = settings.filter(|_| is_in_foreground()) {
@@ -122,4 +104,26 @@ fn parent_of(process: Pid) -> Option<Pid> {
     let status = fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).ok()?;
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
     Pid::from_raw(parent.trim().parse().ok()?)
+}
+
+/// Returns the union of the signal sets of these names in `/proc/PID/status`; empty if they are missing.
+fn signal_sets(status: &str, names: &[&str]) -> u64 {
+    let set = |name: &&str| {
+        let set = status.lines().find_map(|line| line.strip_prefix(*name))?;
+        u64::from_str_radix(set.trim(), 16).ok()
+    };
+    names.iter().filter_map(set).fold(0, |all, set| all | set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signal_dispositions_are_read_from_the_process_status() {
+        let status = "Name:\tpulsetrain\nSigIgn:\t0000000000001001\nSigCgt:\t2\n";
+        assert_eq!(signal_sets(status, &["SigIgn:"]), 0x1001);
+        assert_eq!(signal_sets(status, &["SigIgn:", "SigCgt:"]), 0x1003);
+        assert_eq!(signal_sets("Name:\tpulsetrain\n", &["SigIgn:"]), 0);
+    }
 }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use rustix::termios::{
-    OptionalActions, OutputModes, Termios, Winsize, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
-    tcsetwinsize,
+    OptionalActions, OutputModes, SpecialCodeIndex, Termios, Winsize, tcgetattr, tcgetpgrp, tcgetwinsize,
+    tcsetattr, tcsetwinsize,
 };
 
 /// A terminal whose keys all go to the trainer; its settings are restored on drop.
@@ -39,10 +39,12 @@ impl RawTerminal {
 }
 
 impl SavedSettings {
-    /// Passes the keys to the trainer.
+    /// Passes the keys to the trainer. A read without a key returns at once.
     pub(crate) fn take_keys(&self) -> io::Result<()> {
         let mut raw = self.0.clone();
         raw.make_raw();
+        raw.special_codes[SpecialCodeIndex::VMIN] = 0;
+        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         Ok(tcsetattr(io::stdin(), OptionalActions::Now, &raw)?)
     }
 
@@ -84,4 +86,10 @@ pub(crate) fn prepare(trainers: impl AsFd, ours: Option<&RawTerminal>) -> io::Re
 pub(crate) fn copy_size(trainers: impl AsFd, ours: impl AsFd) -> io::Result<()> {
     let size: Winsize = tcgetwinsize(ours)?;
     Ok(tcsetwinsize(trainers, size)?)
+}
+
+/// Copies the size of the outer terminal, which is on one of the output streams; a terminal that is gone has no size.
+pub(crate) fn copy_window(trainers: impl AsFd) {
+    let sized = copy_size(&trainers, io::stdout()).or_else(|_| copy_size(&trainers, io::stderr()));
+    drop(sized);
 }

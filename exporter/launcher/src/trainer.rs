@@ -2,176 +2,216 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
     io::{self, IsTerminal},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::process::ExitStatusExt,
+        unix::process::CommandExt,
     },
-    process::{Child, ExitStatus, Stdio},
+    process::{Command, Stdio},
 };
 
+use pty_process::blocking::{self, Pts};
 use rustix::{
-    io::Errno,
-    process::{Pid, WaitId, WaitIdOptions, waitid},
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    process::Pid,
 };
 
-use super::{
-    copy::{RunningCopies, copy, pass_keys},
+use crate::{
+    copier::Stream,
     job::Job,
+    keys::Keys,
+    signals::OriginalSignals,
     terminal::{self, RawTerminal, SavedSettings},
 };
 
-/// A running trainer.
-pub struct Trainer {
-    child: Child,
-    /// The output streams, each with its destination.
-    streams: Vec<Stream>,
-    /// The controlling side of the trainer's terminal.
-    terminal: Option<OwnedFd>,
-    /// The outer terminal, while its keys go to the trainer.
-    keys: Option<RawTerminal>,
+/// The ends of the output of a trainer that has not been started.
+pub(crate) struct Outlets {
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+    terminal: Option<Terminal>,
 }
 
-/// An output stream of the trainer.
-pub(crate) struct Stream {
-    /// The end to read from.
-    pub(crate) from: File,
-    /// The destination.
-    pub(crate) to: File,
+/// A terminal for the trainer.
+struct Terminal {
+    controlling: OwnedFd,
+    trainers: Pts,
+    outer: Option<RawTerminal>,
+}
+
+/// A running trainer.
+pub(crate) struct Trainer {
+    pid: Pid,
+    /// The controlling side of its terminal.
+    terminal: Option<OwnedFd>,
+    /// The outer terminal, while its keys go to the trainer.
+    outer: Option<RawTerminal>,
+    keys: Option<Keys>,
+}
+
+impl Outlets {
+    /// Returns whether the trainer gets a terminal of its own.
+    pub(crate) fn have_terminal() -> bool {
+        io::stdout().is_terminal() || io::stderr().is_terminal()
+    }
+
+    /// Opens pipes or a terminal, and returns the streams to copy.
+    ///
+    /// # Errors
+    /// There is no room for another descriptor, or no terminal.
+    pub(crate) fn open() -> io::Result<(Self, Vec<Stream>)> {
+        let mut outlets = Self::inherited();
+        if Self::have_terminal() {
+            outlets.terminal = Some(Terminal::open()?);
+        }
+        let controlling = outlets
+            .terminal
+            .as_ref()
+            .map(|terminal| terminal.controlling.try_clone());
+        let mut controlling = controlling.transpose()?;
+        let stdout = stream(io::stdout(), &mut controlling, &mut outlets.stdout)?;
+        let stderr = stream(io::stderr(), &mut controlling, &mut outlets.stderr)?;
+        Ok((outlets, stdout.into_iter().chain(stderr).collect()))
+    }
+
+    /// Returns the outlets of a trainer that inherits its output.
+    pub(crate) fn inherited() -> Self {
+        Self {
+            stdout: None,
+            stderr: None,
+            terminal: None,
+        }
+    }
+}
+
+/// Returns the stream to `to`: from the terminal of the trainer, unless another stream has it, or from a new pipe, whose
+/// end for the trainer becomes `end`.
+fn stream(
+    to: impl AsFd + IsTerminal,
+    controlling: &mut Option<OwnedFd>,
+    end: &mut Option<OwnedFd>,
+) -> io::Result<Option<Stream>> {
+    let from = if to.is_terminal() {
+        let Some(controlling) = controlling.take() else {
+            return Ok(None);
+        };
+        controlling
+    } else {
+        let (from, write) = io::pipe()?;
+        *end = Some(write.into());
+        from.into()
+    };
+    Ok(Some(Stream {
+        from: from.into(),
+        to: to.as_fd().try_clone_to_owned()?.into(),
+    }))
+}
+
+impl Terminal {
+    fn open() -> io::Result<Self> {
+        let (pty, pts) = blocking::open().map_err(io_error)?;
+        let outer = RawTerminal::take()?;
+        terminal::prepare(&pts, outer.as_ref())?;
+        if io::stdout().is_terminal() {
+            terminal::copy_size(&pty, io::stdout())?;
+        } else {
+            terminal::copy_size(&pty, io::stderr())?;
+        }
+        let controlling = OwnedFd::from(pty);
+        // The keeper writes keys without waiting.
+        fcntl_setfl(&controlling, fcntl_getfl(&controlling)? | OFlags::NONBLOCK)?;
+        Ok(Self {
+            controlling,
+            trainers: pts,
+            outer,
+        })
+    }
 }
 
 impl Trainer {
-    /// Starts `command` with these variables added to its environment.
+    /// Starts `command` with these variables added to its environment, and with the signals that `run` was started with.
     ///
     /// # Errors
-    /// The program cannot be executed, or the terminal cannot be prepared.
-    pub fn start(command: &[OsString], variables: &[(&str, String)]) -> io::Result<Self> {
+    /// The program cannot be executed.
+    pub(crate) fn start(
+        command: &[OsString],
+        variables: &[(&str, String)],
+        outlets: Outlets,
+        signals: OriginalSignals,
+    ) -> io::Result<Self> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let variables = variables.iter().map(|(name, value)| (name, value));
-        if io::stdout().is_terminal() || io::stderr().is_terminal() {
-            let command = pty_process::blocking::Command::new(program)
-                .args(arguments)
-                .envs(variables);
-            Self::on_terminal(command)
-        } else {
-            let mut command = std::process::Command::new(program);
+        let prepare = move || signals.restore();
+        let Some(terminal) = outlets.terminal else {
+            let mut command = Command::new(program);
             command.args(arguments).envs(variables);
-            Self::behind_pipes(command)
-        }
-    }
-
-    fn behind_pipes(mut command: std::process::Command) -> io::Result<Self> {
-        let (out, out_end) = io::pipe()?;
-        let (err, err_end) = io::pipe()?;
-        let child = command.stdout(out_end).stderr(err_end).spawn()?;
-        // The command holds copies of the trainer's ends: the streams end only when these are closed.
-        drop(command);
-        Ok(Self {
-            child,
-            streams: vec![stdout(out.into())?, stderr(err.into())?],
-            terminal: None,
-            keys: None,
-        })
-    }
-
-    fn on_terminal(mut command: pty_process::blocking::Command) -> io::Result<Self> {
-        let (pty, pts) = pty_process::blocking::open().map_err(io_error)?;
-        let keys = RawTerminal::take()?;
-        terminal::prepare(&pts, keys.as_ref())?;
-        let both = io::stdout().is_terminal() && io::stderr().is_terminal();
-        let size = if io::stdout().is_terminal() {
-            terminal::copy_size(&pty, io::stdout())
-        } else {
-            terminal::copy_size(&pty, io::stderr())
+            command.stdout(outlets.stdout.map_or_else(Stdio::inherit, Stdio::from));
+            command.stderr(outlets.stderr.map_or_else(Stdio::inherit, Stdio::from));
+            // SAFETY: the calls set signal actions and the mask of the child only.
+            let child = unsafe { command.pre_exec(prepare) }.spawn()?;
+            return Ok(Self {
+                pid: Pid::from_child(&child),
+                terminal: None,
+                outer: None,
+                keys: None,
+            });
         };
-        size?;
-        if keys.is_none() {
+        let mut command = blocking::Command::new(program).args(arguments).envs(variables);
+        if terminal.outer.is_none() {
             command = command.stdin(Stdio::inherit());
         }
-        let mut streams = Vec::new();
-        let pty = OwnedFd::from(pty);
-        if !io::stdout().is_terminal() {
-            let (out, end) = io::pipe()?;
+        if let Some(end) = outlets.stdout {
             command = command.stdout(end);
-            streams.push(stdout(out.into())?);
-            streams.push(stderr(pty.try_clone()?)?);
-        } else if !both {
-            let (err, end) = io::pipe()?;
+        }
+        if let Some(end) = outlets.stderr {
             command = command.stderr(end);
-            streams.push(stderr(err.into())?);
-            streams.push(stdout(pty.try_clone()?)?);
-        } else {
-            streams.push(stdout(pty.try_clone()?)?);
         }
-        let child = command.spawn(pts).map_err(io_error)?;
-        if keys.is_some() {
-            let job = Job::new(Pid::from_child(&child), pty.try_clone()?);
-            pass_keys(pty.try_clone()?, job)?;
-        }
+        // SAFETY: as above.
+        let command = unsafe { command.pre_exec(prepare) };
+        let child = command.spawn(terminal.trainers).map_err(io_error)?;
+        Self::on_terminal(Pid::from_child(&child), terminal.controlling, terminal.outer)
+    }
+
+    fn on_terminal(pid: Pid, controlling: OwnedFd, outer: Option<RawTerminal>) -> io::Result<Self> {
+        let keys = match &outer {
+            Some(_) => {
+                let job = Job::new(pid, controlling.try_clone()?);
+                Some(Keys::new(controlling.try_clone()?, job)?)
+            }
+            None => None,
+        };
         Ok(Self {
-            child,
-            streams,
-            terminal: Some(pty),
+            pid,
+            terminal: Some(controlling),
+            outer,
             keys,
         })
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// Returns the controlling side of the trainer's terminal, if it has one.
-    pub(crate) fn terminal(&self) -> Option<OwnedFd> {
-        self.terminal.as_ref()?.try_clone().ok()
+    pub(crate) fn terminal(&self) -> Option<&OwnedFd> {
+        self.terminal.as_ref()
     }
 
     /// Returns the settings of the outer terminal, if its keys go to the trainer.
     pub(crate) fn saved_settings(&self) -> Option<SavedSettings> {
-        self.keys.as_ref().map(RawTerminal::settings)
+        self.outer.as_ref().map(RawTerminal::settings)
     }
 
-    /// Copies the output streams, each on a thread of its own. A second call copies nothing.
-    pub fn copy_output(&mut self) -> RunningCopies {
-        copy(std::mem::take(&mut self.streams))
+    /// Returns the keys of the outer terminal.
+    pub(crate) fn keys(&mut self) -> Option<&mut Keys> {
+        self.keys.as_mut()
     }
 
-    /// Returns the process id.
-    pub(crate) fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+    /// Restores the outer terminal.
+    pub(crate) fn give_back_terminal(&mut self) {
+        self.keys = None;
+        self.outer = None;
+        self.terminal = None;
     }
-
-    /// Waits until the trainer has ended, and calls `ended` while the process id is still reserved.
-    ///
-    /// # Errors
-    /// The system call fails.
-    pub fn wait(&mut self, ended: impl FnOnce()) -> io::Result<ExitStatus> {
-        while let Err(Errno::INTR) = waitid(
-            WaitId::Pid(self.pid()),
-            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-        ) {}
-        ended();
-        self.child.wait()
-    }
-}
-
-/// Returns the exit code that a shell reports for an exit status.
-pub fn exit_code(status: ExitStatus) -> u8 {
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
-}
-
-fn stdout(from: OwnedFd) -> io::Result<Stream> {
-    stream(from, io::stdout())
-}
-
-fn stderr(from: OwnedFd) -> io::Result<Stream> {
-    stream(from, io::stderr())
-}
-
-fn stream(from: OwnedFd, to: impl AsFd) -> io::Result<Stream> {
-    Ok(Stream {
-        from: from.into(),
-        to: to.as_fd().try_clone_to_owned()?.into(),
-    })
 }
 
 fn io_error(error: pty_process::Error) -> io::Error {

@@ -1,6 +1,5 @@
 //! The report at the end of a run: everything if asked for, otherwise only the losses.
 
-use pulsetrain_formats::format_names;
 use pulsetrain_pipeline::SinkReport;
 use pulsetrain_tail::ImportReport;
 
@@ -44,13 +43,9 @@ impl Outcome {
                 "the last output of the trainer is lost, because it was not read in time: raise --drain";
             log::error(Subject::Program, message);
         } else if !self.is_recognised {
-            log::warn(
-                Subject::Program,
-                format_args!(
-                    "the output is in no known format ({}); name one with --format, or a log with --follow",
-                    format_names()
-                ),
-            );
+            let message =
+                "no metrics were found in the output: name its format with --format, or a log with --follow";
+            log::warn(Subject::Program, message);
         }
         if self.unparsed > 0 {
             log::error(

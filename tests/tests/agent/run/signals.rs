@@ -7,10 +7,21 @@ use std::{
     process::{Command, Stdio},
 };
 
-use nix::sys::signal::{Signal, kill};
-use pulsetrain_tests::{Folder, command, wait_until};
+use nix::sys::signal::{Signal, kill, killpg};
+use pulsetrain_tests::{Folder, command, wait_until, with_default_signals};
 
-use crate::run::world::{line, pid, run, sent};
+use crate::run::{
+    processes::Processes,
+    world::{line, pid, run, sent},
+};
+
+/// Counts the signals of one kind, and needs a moment for the first one, as a trainer that saves a checkpoint.
+fn counter(name: &str) -> String {
+    format!(
+        "n=0; trap 'n=$((n+1)); sleep 0.2; sleep 0.2' {name}; echo ready; \
+         for i in $(seq 1200); do [ $n -gt 0 ] && break; sleep 0.05; done; sleep 0.2; echo $n times; exit 9"
+    )
+}
 
 #[test]
 fn signals_are_forwarded_to_the_trainer() {
@@ -33,6 +44,69 @@ fn signals_are_forwarded_to_the_trainer() {
         kill(pid(&child), signal).unwrap();
         assert_eq!(line(&mut out), format!("got {name}\n"));
         assert_eq!(child.wait().unwrap().code(), Some(9));
+    }
+}
+
+/// A way to send a signal to a trainer under `run`.
+type Sender = fn(&Processes, Signal);
+
+#[test]
+fn each_signal_reaches_the_trainer_once() {
+    let group = |processes: &Processes, signal| killpg(processes.keeper, signal).unwrap();
+    let to_all = |processes: &Processes, signal| {
+        for process in processes.all() {
+            kill(process, signal).unwrap();
+        }
+    };
+    let keeper = |processes: &Processes, signal| kill(processes.keeper, signal).unwrap();
+    let trainer = |processes: &Processes, signal| kill(processes.trainer, signal).unwrap();
+    let senders: [(&str, Sender); 4] = [
+        ("to the group", group),
+        ("to every process", to_all),
+        ("to run", keeper),
+        ("to the trainer", trainer),
+    ];
+    for (signal, name) in [
+        (Signal::SIGTERM, "TERM"),
+        (Signal::SIGINT, "INT"),
+        (Signal::SIGUSR2, "USR2"),
+    ] {
+        for (reach, send) in senders {
+            let folder = Folder::new();
+            let mut run = run(&folder, "sh", &["-c", &counter(name)]).arg_of_ours("--no-gpu");
+            run.ours.process_group(0);
+            let mut child = run.spawn();
+            let mut out = BufReader::new(child.stdout.take().unwrap());
+            assert_eq!(line(&mut out), "ready\n");
+            send(&Processes::started_by(pid(&child)), signal);
+            assert_eq!(line(&mut out), "1 times\n", "{name} {reach}");
+            assert_eq!(child.wait().unwrap().code(), Some(9), "{name} {reach}");
+        }
+    }
+}
+
+/// `timeout` signals its child, and then the group of both.
+#[test]
+fn signal_of_timeout_reaches_the_trainer_once() {
+    for (signal, name) in [(Signal::SIGTERM, "TERM"), (Signal::SIGINT, "INT")] {
+        let folder = Folder::new();
+        let ours = with_default_signals(&command(["run", "--no-gpu", "--to"]));
+        let mut timeout = Command::new("timeout");
+        timeout
+            .args(["-s", name, "600"])
+            .arg(ours.get_program())
+            .args(ours.get_args());
+        timeout
+            .arg(sent(&folder))
+            .args(["--", "sh", "-c", &counter(name)]);
+        timeout.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = timeout.spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        assert_eq!(line(&mut out), "ready\n");
+        // It forwards the signal in the way in which it sends its own.
+        kill(pid(&child), signal).unwrap();
+        assert_eq!(line(&mut out), "1 times\n", "{name}");
+        child.wait().unwrap();
     }
 }
 

@@ -38,6 +38,23 @@ fn interrupt_key_reaches_the_trainer_once() {
     assert!(printed.ends_with("1 times\r\n"), "{printed:?}");
 }
 
+/// A scheduler signals every process of a step, also of a trainer that has a terminal and a session of its own.
+#[test]
+fn signal_to_every_process_reaches_a_trainer_on_a_terminal_once() {
+    let script = "n=0; trap 'n=$((n+1)); sleep 0.2; sleep 0.2' TERM; kill -TERM $PPID $(cat /proc/$PPID/task/$PPID/children); \
+                  sleep 0.2; echo $n times; exit 5";
+    let (code, printed) = script_on_terminal(script, |_, _| {});
+    assert_eq!((code, printed.as_str()), (Some(5), "1 times\r\n"));
+}
+
+#[test]
+fn signal_to_run_reaches_a_trainer_on_a_terminal_once() {
+    let script = "n=0; trap 'n=$((n+1)); sleep 0.2; sleep 0.2' TERM; kill -TERM $PPID; \
+                  for i in $(seq 1200); do [ $n -gt 0 ] && break; sleep 0.05; done; sleep 0.2; echo $n times; exit 5";
+    let (code, printed) = script_on_terminal(script, |_, _| {});
+    assert_eq!((code, printed.as_str()), (Some(5), "1 times\r\n"));
+}
+
 /// A shell starts us, Ctrl-Z is typed, the shell checks the state, lets the trainer finish, and resumes us in the foreground.
 #[test]
 fn suspend_key_stops_the_trainer_until_it_is_foregrounded() {
