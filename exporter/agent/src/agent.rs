@@ -25,6 +25,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) use self::{
     health::{REPORT_PATH, Readiness, ReadinessReport, ReportedProblem, serve as serve_health},
     recorders::Recorders,
+    running::{open_disk_queue, queue_folder_name},
 };
 use self::{running::Running, systemd::Systemd};
 use crate::{

@@ -21,6 +21,16 @@ pub(crate) fn unsupported_signals(counts: &SinkCounts) -> impl Iterator<Item = S
     counts.unsupported().map(unsupported)
 }
 
+/// Returns a line about the items that stay in the disk queue, which are no loss, without the name of the sink.
+pub(crate) fn left_on_disk(counts: &SinkCounts) -> Option<String> {
+    let on_disk = counts.on_disk.as_ref().filter(|on_disk| on_disk.items > 0)?;
+    Some(format!(
+        "{} items stay on disk in {} and are sent at the next start",
+        on_disk.items,
+        on_disk.folder.display()
+    ))
+}
+
 /// Groups the losses by reason and cause: signals that fail for different causes have a line each.
 fn by_cause(counts: &SinkCounts) -> Vec<Vec<&Dropped>> {
     let mut groups: Vec<Vec<&Dropped>> = Vec::new();

@@ -4,6 +4,7 @@
 //! is a process of its own that gets a copy of the output; `identity` identifies the run for both. A failure of Pulsetrain
 //! does not stop the trainer.
 
+mod disk_queues;
 pub(crate) mod exporter;
 mod identity;
 mod lines;

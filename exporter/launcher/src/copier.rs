@@ -73,7 +73,7 @@ impl Copier {
             to_exporter,
             loss: loss.into(),
         };
-        copier.pid = copier.fork(loss_end)?;
+        copier.pid = copier.fork(&loss_end)?;
         Ok(copier)
     }
 
@@ -84,7 +84,7 @@ impl Copier {
     pub(crate) fn restart(&mut self) -> io::Result<()> {
         let (loss, loss_end) = pipe_with(PipeFlags::CLOEXEC)?;
         self.loss = loss.into();
-        self.pid = self.fork(loss_end)?;
+        self.pid = self.fork(&loss_end)?;
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Copier {
         }
     }
 
-    fn fork(&self, loss: OwnedFd) -> io::Result<Pid> {
+    fn fork(&self, loss: &OwnedFd) -> io::Result<Pid> {
         let (from, to) = (&self.stream.from, &self.stream.to);
         let mut kept = vec![from.as_fd(), to.as_fd(), loss.as_fd()];
         kept.extend(self.to_exporter.as_ref().map(AsFd::as_fd));
@@ -116,7 +116,7 @@ impl Copier {
             let lost = copy(from, to, FrameWriter::new(exporter.map(File::from)));
             let report = [&lost.error.to_ne_bytes()[..], &lost.bytes.to_ne_bytes()].concat();
             // Without a keeper, nobody reads the report.
-            let _ = rustix::io::write(&loss, &report);
+            let _ = rustix::io::write(loss, &report);
         })
     }
 }

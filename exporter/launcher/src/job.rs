@@ -6,13 +6,11 @@
 use std::{fs, os::fd::OwnedFd};
 
 use rustix::{
-    process::{
-        Pid, Signal, getpgid, getpgrp, getppid, getsid, kill_current_process_group, kill_process_group,
-    },
+    process::{Pid, Signal, getpgid, getppid, getsid, kill_current_process_group, kill_process_group},
     termios::{LocalModes, SpecialCodeIndex, tcgetattr, tcgetpgrp},
 };
 
-use crate::terminal::{SavedSettings, is_in_foreground};
+use crate::terminal::{SavedSettings, is_in_foreground, process_group};
 
 /// The trainer as a job of the parent shell.
 pub(crate) struct Job {
@@ -86,13 +84,16 @@ pub(crate) fn resume(trainer: Pid, settings: Option<&SavedSettings>) {
 /// Returns whether a shell of the same session would notice a stop, and could resume the process. Without one, the stop
 /// signal has no effect (POSIX: an orphaned process group).
 fn has_shell() -> bool {
-    let (group, session) = (getpgrp(), getsid(None));
     let mut parent = getppid();
+    if parent.is_none() {
+        return false;
+    }
+    let (group, session) = (process_group(), getsid(None));
     while let Some(pid) = parent {
         if getsid(Some(pid)) != session {
             return false;
         }
-        if getpgid(Some(pid)) != Ok(group) {
+        if getpgid(Some(pid)).ok() != group {
             return true;
         }
         parent = parent_of(pid);

@@ -6,9 +6,12 @@ use std::{
     os::fd::AsFd,
 };
 
-use rustix::termios::{
-    OptionalActions, OutputModes, SpecialCodeIndex, Termios, Winsize, tcgetattr, tcgetpgrp, tcgetwinsize,
-    tcsetattr, tcsetwinsize,
+use rustix::{
+    process::Pid,
+    termios::{
+        OptionalActions, OutputModes, SpecialCodeIndex, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr,
+        tcsetwinsize,
+    },
 };
 
 /// A terminal whose keys all go to the trainer; its settings are restored on drop.
@@ -65,7 +68,16 @@ impl Drop for RawTerminal {
 
 /// Returns whether this process is in the foreground of the terminal on the standard input.
 pub(crate) fn is_in_foreground() -> bool {
-    tcgetpgrp(io::stdin()).ok() == Some(rustix::process::getpgrp())
+    // SAFETY: the calls have no precondition. Linux returns 0 for a group whose leader is in another PID namespace, which
+    // `rustix` does not allow.
+    let (foreground, ours) = unsafe { (libc::tcgetpgrp(libc::STDIN_FILENO), libc::getpgrp()) };
+    foreground == ours
+}
+
+/// Returns the process group of this process, or `None` if its leader is in another PID namespace.
+pub(crate) fn process_group() -> Option<Pid> {
+    // SAFETY: as above.
+    Pid::from_raw(unsafe { libc::getpgrp() })
 }
 
 /// Copies the settings of the outer terminal to the trainer's terminal. If the outer terminal still processes its output,

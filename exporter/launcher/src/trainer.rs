@@ -68,8 +68,8 @@ impl Outlets {
             .as_ref()
             .map(|terminal| terminal.controlling.try_clone());
         let mut controlling = controlling.transpose()?;
-        let stdout = stream(io::stdout(), &mut controlling, &mut outlets.stdout)?;
-        let stderr = stream(io::stderr(), &mut controlling, &mut outlets.stderr)?;
+        let stdout = stream(&io::stdout(), &mut controlling, &mut outlets.stdout)?;
+        let stderr = stream(&io::stderr(), &mut controlling, &mut outlets.stderr)?;
         Ok((outlets, stdout.into_iter().chain(stderr).collect()))
     }
 
@@ -86,7 +86,7 @@ impl Outlets {
 /// Returns the stream to `to`: from the terminal of the trainer, unless another stream has it, or from a new pipe, whose
 /// end for the trainer becomes `end`.
 fn stream(
-    to: impl AsFd + IsTerminal,
+    to: &(impl AsFd + IsTerminal),
     controlling: &mut Option<OwnedFd>,
     end: &mut Option<OwnedFd>,
 ) -> io::Result<Option<Stream>> {

@@ -19,6 +19,7 @@ use pulsetrain_tail::{Checkpointer, Claims};
 
 use tokio::task::JoinHandle;
 
+pub(crate) use self::disk_queues::{open_disk_queue, queue_folder_name};
 use self::{derived::Derived, disk_queues::DiskQueues, draining::DrainingSinks, task::Task};
 use super::{
     health::{Readiness, Status},
@@ -243,15 +244,8 @@ fn report(ended: &SinkReport) -> bool {
     let sink = Subject::Sink(&ended.counts.name);
     losses::lost_by_cause(&ended.counts).for_each(|message| log::error(sink, message));
     losses::unsupported_signals(&ended.counts).for_each(|message| log::warn(sink, message));
-    if let Some(on_disk) = ended.counts.on_disk.as_ref().filter(|on_disk| on_disk.items > 0) {
-        log::info(
-            sink,
-            format_args!(
-                "{} items stay on disk in {} and are sent at the next start",
-                on_disk.items,
-                on_disk.folder.display()
-            ),
-        );
+    if let Some(message) = losses::left_on_disk(&ended.counts) {
+        log::info(sink, message);
     }
     if let Err(error) = &ended.finished {
         log::error(sink, error);

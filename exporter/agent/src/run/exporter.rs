@@ -22,7 +22,7 @@ use pulsetrain_tail::{Checkpointer, ImportReport, RankSource, RunOptions, TailEr
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use super::{
-    PROCESS_NAME,
+    PROCESS_NAME, disk_queues,
     identity::{self, Identity},
     outcome::{Inputs, Outcome},
     page, recording,
@@ -110,14 +110,13 @@ fn load(arguments: &RunArguments) -> Option<Config> {
     let Some(path) = &arguments.config else {
         return Some(Config::default());
     };
-    config::load(path, &config::environment())
-        .map_err(|error| {
-            log::warn(
-                Subject::Program,
-                format_args!("continues without the configuration: {error}"),
-            )
-        })
-        .ok()
+    let report = |error| {
+        log::warn(
+            Subject::Program,
+            format_args!("continues without the configuration: {error}"),
+        );
+    };
+    config::load(path, &config::environment()).map_err(report).ok()
 }
 
 /// Returns the source of the GPUs of this machine. One rank per machine watches them, and reports on the page, not on the
@@ -236,12 +235,15 @@ async fn configured_sinks(
                 ..
             }) => {
                 pages.extend(page);
-                let task_config = || section.task_config(&config.limits);
-                sinks.extend(
-                    built
-                        .into_iter()
-                        .map(|sink| (sink, section.requirement(), task_config())),
-                );
+                let mut disks = disk_queues::open(name, section, config).await.into_iter();
+                let with_task_config = |sink| {
+                    let task_config = SinkTaskConfig {
+                        disk: disks.next().flatten(),
+                        ..section.task_config(&config.limits)
+                    };
+                    (sink, section.requirement(), task_config)
+                };
+                sinks.extend(built.into_iter().map(with_task_config));
                 server.map(tokio::spawn);
                 if let Some(recorder) = recorder {
                     recorders.insert(name, recorder);

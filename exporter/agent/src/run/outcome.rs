@@ -6,6 +6,7 @@ use pulsetrain_tail::ImportReport;
 use crate::{
     import::summary::Summary,
     log::{self, Level, Subject},
+    losses,
 };
 
 /// The outcome of the telemetry of a run.
@@ -14,6 +15,8 @@ pub(super) struct Outcome {
     is_recognised: bool,
     is_whole: bool,
     unparsed: u64,
+    /// The batches that the next run sends, a line for each sink.
+    on_disk: Vec<String>,
 }
 
 /// The outcome of the trainer's output and logs.
@@ -28,7 +31,12 @@ impl Outcome {
     /// Creates the outcome from the reports of sources and sinks, and the number of bytes that were copied and not
     /// parsed.
     pub(super) fn new(inputs: Inputs, sinks: Vec<SinkReport>, unparsed: u64) -> Self {
+        let on_disk = sinks.iter().filter_map(|sink| {
+            let message = losses::left_on_disk(&sink.counts)?;
+            Some(format!("{}: {message}", sink.counts.name))
+        });
         Self {
+            on_disk: on_disk.collect(),
             is_recognised: inputs.reports.iter().any(|input| input.format.is_some()),
             is_whole: inputs.is_whole,
             summary: Summary::new(inputs.reports, sinks),
@@ -55,6 +63,9 @@ impl Outcome {
                     self.unparsed
                 ),
             );
+        }
+        for message in &self.on_disk {
+            log::warn(Subject::Program, message);
         }
         let mut text = Vec::new();
         let (level, written) = if !self.summary.is_complete() {

@@ -3,7 +3,7 @@
 use std::{fs, io::Write, net::TcpListener, process::Stdio};
 
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, Folder, Items, command, corpus, free_port, http::request, wait_until,
+    Answer, FakeEndpoint, Folder, Import, Items, command, corpus, free_port, http::request, wait_until,
 };
 
 use crate::run::world::{run, sent};
@@ -155,4 +155,34 @@ fn locked_output_file_is_skipped_and_the_trainer_runs() {
         stderr_text.contains("continues without a target: ") && stderr_text.contains(out.to_str().unwrap()),
         "{stderr_text}"
     );
+}
+
+/// The first run has a dead receiver; the next run has no metrics of its own.
+#[test]
+fn metrics_of_a_dead_receiver_are_sent_by_the_next_run() {
+    let folder = Folder::new();
+    let port = free_port();
+    let config = format!(
+        "state_folder: {}\nsinks:\n  o:\n    otlp:\n      endpoint: http://127.0.0.1:{port}\n",
+        folder.path("state").display()
+    );
+    let config = folder.file("run.yaml", config);
+    let ours = |drain: &str, trainer: &[&str]| {
+        let mut ours = command(["run", "--no-gpu", "--drain", drain, "--config"]);
+        ours.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
+        let output = ours.arg(&config).arg("--").args(trainer).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let log = corpus("maxtext/demo.stderr");
+    let printed = ours("5", &["cat", log.to_str().unwrap()]);
+    assert!(
+        printed.contains("stay on disk") && !printed.contains("lost"),
+        "{printed}"
+    );
+    let endpoint = FakeEndpoint::start_at(port, [], Answer::Accept);
+    ours("60", &["true"]);
+    let received = endpoint.items_answered(&Answer::Accept);
+    let imported = Import::of(&log).items();
+    assert_eq!(received.values("train.loss"), imported.values("train.loss"));
 }

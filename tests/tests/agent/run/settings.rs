@@ -9,7 +9,7 @@ fn outcome(ours: &mut Command) -> (Option<i32>, String) {
     let output = ours
         .args(["--", "sh", "-c", "echo hello; exit 3"])
         .output()
-        .unwrap();
+        .expect("pulsetrain can be started");
     assert_eq!(
         &output.stdout[..],
         b"hello\n",

@@ -31,9 +31,10 @@ impl Steps {
         let folder = Folder::new();
         let root = folder.root().to_str().expect("the path is text").to_owned();
         let mut run = run(&folder, "sh", &["-c", STEPS, &root]).arg_of_ours("--no-gpu");
-        run.ours.stderr(File::create(folder.path("stderr")).unwrap());
+        let stderr = File::create(folder.path("stderr"));
+        run.ours.stderr(stderr.expect("a file can be made"));
         let mut child = run.spawn();
-        let out = BufReader::new(child.stdout.take().unwrap());
+        let out = BufReader::new(child.stdout.take().expect("the output is a pipe"));
         let processes = Processes::started_by(pid(&child));
         let mut steps = Self {
             folder,
@@ -63,12 +64,12 @@ impl Steps {
             out,
             ..
         } = self;
-        fs::write(folder.path("go"), "").unwrap();
-        let last = out.lines().map(|line| line.unwrap()).last();
+        fs::write(folder.path("go"), "").expect("a file can be made");
+        let last = out.lines().map(|line| line.expect("the output is text")).last();
         assert_eq!(last.as_deref(), Some("end"));
-        let code = child.wait().unwrap().code();
+        let code = child.wait().expect("a child can be waited for").code();
         wait_until("the trainer has ended", || folder.path("done").exists());
-        let stderr = fs::read_to_string(folder.path("stderr")).unwrap();
+        let stderr = fs::read_to_string(folder.path("stderr")).expect("it was made");
         (code, stderr, folder)
     }
 }
@@ -230,9 +231,9 @@ fn limited(limit: &str, trainer: &[&str]) -> (Option<i32>, String, String) {
         .args(["run", "--no-gpu", "--to"])
         .arg(sent(&folder));
     shell.arg("--").args(trainer).stdin(Stdio::null());
-    shell.stdout(File::create(folder.path("out")).unwrap());
-    let output = shell.output().unwrap();
-    let out = fs::read_to_string(folder.path("out")).unwrap();
+    shell.stdout(File::create(folder.path("out")).expect("a file can be made"));
+    let output = shell.output().expect("there is a shell");
+    let out = fs::read_to_string(folder.path("out")).expect("it was made");
     (
         output.status.code(),
         out,

@@ -89,7 +89,7 @@ impl DiskQueues {
                 return Err(DiskQueueError::Closing { path: config.folder });
             }
         }
-        open_apart(name, config).await
+        open_disk_queue(name, config).await
     }
 
     /// Returns the disk queue of a sink.
@@ -138,7 +138,10 @@ fn configure(name: &str, queue: &DiskQueue, config: &DiskQueueConfig) {
 }
 
 /// Opens a queue on a blocking thread, because the stored records are read once.
-async fn open_apart(name: &str, config: DiskQueueConfig) -> Result<DiskQueue, DiskQueueError> {
+pub(crate) async fn open_disk_queue(
+    name: &str,
+    config: DiskQueueConfig,
+) -> Result<DiskQueue, DiskQueueError> {
     let (folder, sink) = (config.folder.clone(), name.to_owned());
     let report = move |notice: &pulsetrain_pipeline::disk::Notice| log::warn(Subject::Sink(&sink), notice);
     let opened = tokio::task::spawn_blocking(move || DiskQueue::open(config, report)).await;
@@ -162,14 +165,14 @@ fn wanted_by(name: &str, sink: &SinkConfig, root: Option<&Path>) -> Vec<(String,
     let queues = queues(name, sink);
     let is_alone = queues.len() == 1;
     let config = |(queue, _): (String, SinkRoute)| {
-        let folder = root.map(|root| root.join(file_name(&queue)));
+        let folder = root.map(|root| root.join(queue_folder_name(&queue)));
         let mut config = match (&section.folder, folder) {
             (_, Some(folder)) => section.settings(folder),
             (Some(_), None) => section.settings(PathBuf::new()),
             (None, None) => return None,
         };
         if section.folder.is_some() && !is_alone {
-            config.folder.push(file_name(&queue));
+            config.folder.push(queue_folder_name(&queue));
         }
         Some((queue, config))
     };
@@ -177,7 +180,7 @@ fn wanted_by(name: &str, sink: &SinkConfig, root: Option<&Path>) -> Vec<(String,
 }
 
 /// Encodes the name of a queue as the name of a folder, without collisions.
-fn file_name(queue: &str) -> String {
+pub(crate) fn queue_folder_name(queue: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let escaped = queue.bytes().map(|byte| match byte {
         byte if is_plain(byte) => char::from(byte).to_string(),
@@ -196,8 +199,11 @@ mod tests {
 
     #[test]
     fn each_disk_queue_has_a_distinct_folder_name() {
-        assert_eq!(file_name("tempo-1_a.b"), "tempo-1_a.b");
-        assert_eq!(file_name("o (http://h:1)"), "o%20%28http%3A%2F%2Fh%3A1%29");
-        assert_eq!(file_name(".."), "%..");
+        assert_eq!(queue_folder_name("tempo-1_a.b"), "tempo-1_a.b");
+        assert_eq!(
+            queue_folder_name("o (http://h:1)"),
+            "o%20%28http%3A%2F%2Fh%3A1%29"
+        );
+        assert_eq!(queue_folder_name(".."), "%..");
     }
 }
