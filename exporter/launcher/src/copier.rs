@@ -15,7 +15,7 @@ use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::Errno,
     pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
-    process::{Pid, setsid},
+    process::{Pid, setpgid},
 };
 
 use crate::{frames::FrameWriter, process::fork};
@@ -110,8 +110,9 @@ impl Copier {
         let mut kept = vec![from.as_fd(), to.as_fd(), loss.as_fd()];
         kept.extend(self.to_exporter.as_ref().map(AsFd::as_fd));
         fork(&kept, || {
-            // It fails only for the leader of a group, which a fork is not.
-            let _ = setsid();
+            // Not a session: Linux schedules each session apart (`sched_autogroup`), so that under load every line would wait
+            // for other programs. It fails only after an `exec`.
+            let _ = setpgid(None, None);
             let exporter = self.to_exporter.as_ref().and_then(|end| end.try_clone().ok());
             let lost = copy(from, to, FrameWriter::new(exporter.map(File::from)));
             let report = [&lost.error.to_ne_bytes()[..], &lost.bytes.to_ne_bytes()].concat();

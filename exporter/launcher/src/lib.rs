@@ -12,8 +12,8 @@
 //!
 //! Each process may be killed without harm to the trainer:
 //!
-//! - A *copier* is a fork of the keeper that reads, writes and does nothing else. It has a session of its own and blocks
-//!   all signals. The keeper holds both ends of its stream and starts another copier in its place.
+//! - A *copier* is a fork of the keeper that reads, writes and does nothing else. It has a process group of its own and
+//!   blocks all signals. The keeper holds both ends of its stream and starts another copier in its place.
 //! - The *keeper* does not copy: after its death, the copiers and the exporter continue until the trainer ends.
 //! - The *exporter* gets its copy through a pipe that is written without waiting. If it hangs, the copy is dropped and
 //!   counted; if it dies, the copy ends.

@@ -106,7 +106,7 @@ impl SignalReader {
         Ok(Self(File::from(unsafe { OwnedFd::from_raw_fd(fd) })))
     }
 
-    /// Returns the next signal, or `None` if there is none.
+    /// Returns the next signal, or `None` without one.
     pub(crate) fn next(&self) -> Option<Received> {
         let mut event = [0; EVENT_BYTES];
         let read = (&self.0).read(&mut event).ok()?;

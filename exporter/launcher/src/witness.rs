@@ -90,7 +90,7 @@ impl Witness {
         (&self.questions).write_all(&[question])
     }
 
-    /// Returns the next report, or `None` if there is none now.
+    /// Returns the next report, or `None` without one.
     pub(crate) fn next(&self) -> Option<Report> {
         let mut byte = [0];
         let read = (&self.reports).read(&mut byte).ok()?;

@@ -4,7 +4,7 @@ use std::fs;
 
 use nix::{
     sys::signal::{Signal, kill},
-    unistd::{Pid, getpgid, getsid},
+    unistd::{Pid, getpgid},
 };
 use pulsetrain_tests::wait_until;
 
@@ -18,7 +18,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// Waits until a keeper with a trainer behind pipes has started all of its processes.
+    /// Waits until a keeper with a trainer on pipes has started all of its processes.
     pub(crate) fn started_by(keeper: Pid) -> Self {
         let mut found = None;
         wait_until("all processes are started", || {
@@ -36,9 +36,9 @@ impl Processes {
         let (ours, others): (Vec<Pid>, Vec<Pid>) = children.into_iter().partition(is_ours);
         let (exporters, forks): (Vec<Pid>, Vec<Pid>) = ours.into_iter().partition(is_exporter);
         let (witnesses, copiers): (Vec<Pid>, Vec<Pid>) = forks.into_iter().partition(is_witness);
-        let has_sessions = copiers.iter().all(|pid| getsid(Some(*pid)) == Ok(*pid));
+        let has_groups = copiers.iter().all(|pid| getpgid(Some(*pid)) == Ok(*pid));
         match (&others[..], &exporters[..], &witnesses[..], copiers.len()) {
-            ([trainer], [exporter], [witness], 2) if has_sessions => Some(Self {
+            ([trainer], [exporter], [witness], 2) if has_groups => Some(Self {
                 keeper,
                 trainer: *trainer,
                 witness: *witness,

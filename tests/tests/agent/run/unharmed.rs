@@ -49,7 +49,7 @@ impl Steps {
     /// Reads until a line that the trainer has not printed yet.
     fn assert_prints_on(&mut self) {
         let mut printed = line(&mut self.out);
-        // What the pipe contains was printed before.
+        // The lines in the pipe may be older.
         for _ in 0..3 {
             printed = line(&mut self.out);
         }
