@@ -31,7 +31,6 @@ use self::{running::Running, systemd::Systemd};
 use crate::{
     cli::AgentArguments,
     config::{self, Config, Fault},
-    descriptors,
     failure::{Failure, INCOMPLETE},
     log::{self, Subject},
     runtime,
@@ -68,7 +67,6 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         };
         return print(&format!("{looked_at}: {verdict}\n"));
     }
-    descriptors::raise_limit();
     runtime::run_on(2, |runtime| runtime.block_on(live(file.as_deref(), config)))
 }
 
@@ -123,10 +121,10 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
         Ok(config) => {
             if let Err(failure) = state_folder::check(&config) {
                 log::error(Subject::Program, failure.into_problem());
-                running.note_reload(false);
+                running.record_reload(false);
                 return log::warn(Subject::Program, "continues with the old configuration");
             }
-            log::configure(&config.log);
+            log::configure(config.log.level, config.log.format);
             warn(file, &config);
             running.change(config).await;
             running.record_reload(true);

@@ -8,7 +8,6 @@ mod cli;
 mod config;
 mod convert;
 mod demo;
-mod descriptors;
 mod doctor;
 mod failure;
 mod import;

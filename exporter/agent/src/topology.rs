@@ -42,7 +42,6 @@ use crate::{
         SourceConfig,
     },
     convert::trace,
-    descriptors,
     failure::{Failure, net_problem},
     import::resource::Resource,
     input_guard::refuse_input,
@@ -109,7 +108,7 @@ pub(crate) fn sinks_of_trainer(targets: &[String], report: impl Fn(&Problem)) ->
         return otlp::of_environment().map_err(left_out).unwrap_or_default();
     }
     let checkpointer = Checkpointer::in_memory();
-    let open = |target: &String| Target::parse(target)?.open(&[], Some(&checkpointer));
+    let open = |target: &String| SinkTarget::parse(target)?.open(&[], Some(&checkpointer));
     let opened = targets.iter().map(|target| open(target).map_err(left_out).ok());
     opened.flatten().collect()
 }
@@ -320,8 +319,6 @@ pub(crate) fn build_source(
     };
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
     tail.poll_interval = logs.poll_interval.0;
-    tail.follow_links = logs.follow_links;
-    tail.open_files = descriptors::open_logs();
     tail.options = RunOptions {
         service,
         resource,
@@ -411,8 +408,6 @@ pub(crate) fn followed(
 ) -> Option<Box<dyn Source>> {
     let config = TailConfig {
         options,
-        // The user names the logs, and reads with his own rights.
-        follow_links: true,
         at_stop: AtStop::Finish,
         ..TailConfig::new(paths.iter().cloned())
     };

@@ -4,7 +4,7 @@
 
 use crate::{
     Signal,
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    descriptor::{FieldDescriptor, FieldKind, MessageDescriptor},
     limits::{Counts, Exceeded, Limit, LimitError, Limits},
     lookup, place,
     wire::{Reader, WireError, WireValue},
@@ -61,7 +61,7 @@ impl<'a> Walk<'a> {
             let mut reader = Reader::new(rest);
             let tag = reader.tag().map_err(|error| self.wire(error, rest))?;
             let value = reader.value(tag).map_err(|error| self.wire(error, rest))?;
-            if let Value::Bytes(inner) = value
+            if let WireValue::Bytes(inner) = value
                 && let Some((_, field)) = table.by_tag(tag)
             {
                 self.field(field, inner, depth, &mut attributes)?;
@@ -88,8 +88,8 @@ impl<'a> Walk<'a> {
         attributes: &mut u64,
     ) -> Result<(), Box<LimitError>> {
         match field.kind {
-            Kind::One(inner) => self.message(inner(), bytes, depth + 1),
-            Kind::Many(inner) => {
+            FieldKind::One(inner) => self.message(inner(), bytes, depth + 1),
+            FieldKind::Many(inner) => {
                 if field.is_attribute {
                     *attributes += 1;
                     self.limits
@@ -98,8 +98,8 @@ impl<'a> Walk<'a> {
                 }
                 self.message(inner(), bytes, depth + 1)
             }
-            Kind::PackedFixed64 | Kind::PackedDouble if bytes.len().is_multiple_of(8) => Ok(()),
-            Kind::PackedFixed64 | Kind::PackedUint64 | Kind::PackedDouble => self
+            FieldKind::PackedFixed64 | FieldKind::PackedDouble if bytes.len().is_multiple_of(8) => Ok(()),
+            FieldKind::PackedFixed64 | FieldKind::PackedUint64 | FieldKind::PackedDouble => self
                 .packed(field.kind, bytes)
                 .map_err(|error| self.wire(error, bytes)),
             _ => Ok(()),

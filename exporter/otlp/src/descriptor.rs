@@ -54,7 +54,7 @@ pub struct FieldDescriptor {
     /// The JSON name with comma, quotes and colon: `,"traceId":`.
     pub(crate) json_key: &'static str,
     /// The type of the value.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Whether the values are attributes.
     pub(crate) is_attribute: bool,
     /// Whether the field is sent even if it has its default value: an `optional` field or a member of a `oneof`.
@@ -307,7 +307,7 @@ mod tests {
                 );
                 assert_eq!(field.json_key, format!(",\"{}\":", field.json_name));
                 let holds_attributes =
-                    matches!(field.kind, Kind::Many(inner) if inner().role == Role::Attribute);
+                    matches!(field.kind, FieldKind::Many(inner) if inner().role == Role::Attribute);
                 assert_eq!(field.is_attribute, holds_attributes);
                 for name in [field.json_name, &proto_name(field.json_name)] {
                     let named = table.by_name(name.as_bytes());

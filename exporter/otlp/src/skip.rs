@@ -3,7 +3,7 @@
 //! A table by tag decides how a field is skipped, so that a field costs one lookup, one jump and one comparison with the end
 //! (benches/results/codec.txt).
 
-use crate::descriptor::{FieldDescriptor, Kind};
+use crate::descriptor::{FieldDescriptor, FieldKind};
 
 /// How the fields of a message are skipped, by the first byte of their tag.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl SkipTable {
             if tag < 0x80 {
                 skips[tag] = match kind {
                     _ if fields[index].is_attribute => Skip::Attribute,
-                    Kind::One(_) | Kind::Many(_) => Skip::Never,
+                    FieldKind::One(_) | FieldKind::Many(_) => Skip::Never,
                     _ if kind.unpacked_wire_type().is_some() => Skip::Never,
                     _ => skips[tag],
                 };

@@ -239,7 +239,7 @@ fn divide<'m>(message: &'m [u8], numbers: &[u32]) -> Result<Divided<'m>, WireErr
         let tag = reader.tag()?;
         match reader.value(tag)? {
             WireValue::Bytes(bytes) if numbers.contains(&(tag >> 3)) => {
-                divided.children.push((tag >> 3, bytes))
+                divided.children.push((tag >> 3, bytes));
             }
             _ => divided
                 .head

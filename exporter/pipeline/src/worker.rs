@@ -377,7 +377,7 @@ impl Worker {
 
     /// Records a failed request. Requests that fail together lengthen the backoff once.
     fn record_failure(&mut self, is_probe: bool, after: Option<Duration>, problem: Problem) -> Step {
-        self.account.note_retry(&problem);
+        self.account.report_retry(&problem);
         self.last_failure = problem;
         let now = clock::now();
         if is_probe || !self.retry.is_failing() {

@@ -12,10 +12,14 @@ pub enum PrometheusError {
         name: &'static str,
         /// Its value.
         value: String,
-        /// What to write instead.
+        /// The remedy.
         expected: &'static str,
     },
     /// The address, its protection or its files cannot be used.
-    #[error(transparent)]
-    Net(#[from] NetError),
+    #[error("{source}; {}", source.remedy())]
+    Net {
+        /// The cause.
+        #[from]
+        source: NetError,
+    },
 }

@@ -266,7 +266,7 @@ impl From<PrometheusError> for SinkError {
                 value,
                 expected,
             },
-            PrometheusError::Net(error) => Self::Net(error),
+            PrometheusError::Net { source } => Self::Net(source),
         }
     }
 }

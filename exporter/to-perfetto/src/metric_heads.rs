@@ -30,7 +30,7 @@ impl MetricHead {
                     for field in Reader::new(data).filter_map(Result::ok) {
                         match field.value {
                             WireValue::Varint(value) if field.number != POINTS => {
-                                head.uint(field.number, value)
+                                head.uint(field.number, value);
                             }
                             _ => {}
                         }

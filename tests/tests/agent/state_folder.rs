@@ -1,4 +1,4 @@
-//! The state folder: found without a home, private, and reported where there is none.
+//! The state folder: found without a home, private, and reported if it is missing.
 
 use std::{
     fs,
@@ -131,7 +131,7 @@ fn missing_state_folder_is_reported_at_start_by_the_probes_and_by_doctor() {
     if let Some(user) = nobody() {
         std::os::unix::process::CommandExt::uid(&mut doctor, user);
     }
-    let found = Finished::of(&mut doctor);
+    let found = Finished::run(&mut doctor);
     assert!(
         found.stdout.contains("there is no state folder"),
         "{}",

@@ -99,7 +99,7 @@ impl Readiness {
         self.state().warnings.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HealthState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,8 +34,9 @@ pub(super) async fn open(name: &str, section: &SinkConfig, config: &Config) -> V
     else {
         return Vec::new();
     };
-    let root = topology::state_folder(config).map(|folder| folder.join(FOLDER));
+    let root = topology::state_folder::state_folder(config).map(|folder| folder.join(FOLDER));
     let Some(root) = settings.folder.as_ref().map(PathBuf::from).or(root) else {
+        log::warn(Subject::Sink(name), topology::state_folder::missing());
         return Vec::new();
     };
     let mut queues = Vec::new();

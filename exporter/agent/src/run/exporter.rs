@@ -68,7 +68,7 @@ fn export(
     let loaded = load(arguments);
     let default = Config::default();
     let config = loaded.as_ref().unwrap_or(&default);
-    log::configure(&config.log);
+    log::configure(config.log.level, config.log.format);
     let options = options(arguments);
     let mut identity = Identity::new(arguments.run_id.clone(), variable, || new_id.to_owned());
     identity.member = options.rank.member("", identity.member);
@@ -275,7 +275,7 @@ fn options(arguments: &RunArguments) -> RunOptions {
         log::warn(Subject::Program, message);
     }));
     let (service, resource) = resource::in_slurm_job(resource, variable);
-    let mapped = mapping::of(arguments.format, arguments.mapping.as_deref());
+    let mapped = mapping::read(arguments.format, arguments.mapping.as_deref());
     let (format, mapping) = mapped.unwrap_or_else(|failure| {
         let problem = failure.into_problem();
         log::warn(

@@ -19,7 +19,7 @@ const NAME_IT: &str =
     "set state_folder to a folder that this user can write (under systemd: StateDirectory=pulsetrain)";
 
 /// Returns the state folder of the configuration unless it is empty, or else the first that the environment names: `STATE_DIRECTORY` of systemd,
-/// `XDG_STATE_HOME`, `HOME`; or else `/var/lib/pulsetrain` if this user can write it. `None` if there is none.
+/// `XDG_STATE_HOME`, `HOME`; or else `/var/lib/pulsetrain` if this user can write it. `None` without one.
 pub(crate) fn state_folder(config: &Config) -> Option<PathBuf> {
     let configured = config.state_folder.as_ref();
     configured
@@ -29,7 +29,7 @@ pub(crate) fn state_folder(config: &Config) -> Option<PathBuf> {
         .or_else(|| is_writable(Path::new(OF_SERVICE)).then(|| OF_SERVICE.into()))
 }
 
-/// Returns the state folder that the environment names. A home that is empty or `/` is none.
+/// Returns the state folder that the environment names. An empty home and `/` do not count.
 fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let absolute = |name: &str| {
         variable(name)

@@ -16,8 +16,8 @@ use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
     write::{
-        Attribute, Envelope, LogRecordParts, LogsWriter, MetricsWriter, PointParts, SpanParts, SpansWriter,
-        Value,
+        Attribute, AttributeValue, Envelope, LogRecordParts, LogsWriter, MetricsWriter, PointParts,
+        SpanParts, SpansWriter,
     },
 };
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
@@ -103,9 +103,9 @@ pub(crate) fn short_spans() -> Vec<u8> {
             start_unix_nanos: UnixNanos(START + index * 1_000_003),
             end_unix_nanos: UnixNanos(START + index * 1_000_003 + 917_113),
             attributes: &[
-                (&attribute::TRAIN_RUN_ID, Value::Text("10d62377")),
-                (&attribute::DEVICE_ID, Value::Text(device(index))),
-                (&attribute::PERF_CLOCK, Value::Text("host")),
+                (&attribute::TRAIN_RUN_ID, AttributeValue::Text("10d62377")),
+                (&attribute::DEVICE_ID, AttributeValue::Text(device(index))),
+                (&attribute::PERF_CLOCK, AttributeValue::Text("host")),
             ],
         });
     }
@@ -118,10 +118,10 @@ pub(crate) fn records() -> Vec<u8> {
         let body = format!("step {index}: loss {:.3}", loss(index));
         writer.record(&LogRecordParts {
             time_unix_nanos: UnixNanos(START + index * 1_000_003),
-            body: Some(Value::Text(&body)),
+            body: Some(AttributeValue::Text(&body)),
             attributes: &[
-                (&attribute::TRAIN_RUN_ID, Value::Text("10d62377")),
-                (&attribute::TRAIN_STEP, Value::Int(index as i64)),
+                (&attribute::TRAIN_RUN_ID, AttributeValue::Text("10d62377")),
+                (&attribute::TRAIN_STEP, AttributeValue::Int(index as i64)),
             ],
             ..LogRecordParts::default()
         });

@@ -3,10 +3,10 @@
 use proptest::{collection::vec, prelude::*, sample::Index};
 use pulsetrain_otlp::{
     Signal, WireError,
-    descriptor::{Kind, MessageDescriptor, Role},
+    descriptor::{FieldKind, MessageDescriptor, Role},
     limits::{Counts, Exceeded, Limit, LimitError, Limits, check},
     view::{LogsData, Message, MetricsData, TracesData},
-    wire::{Reader, Value},
+    wire::{Reader, WireValue},
 };
 
 use crate::{config, generate::Shape, messages, seeds};
@@ -51,22 +51,23 @@ impl<'a> PlainWalk<'a> {
         let mut attributes = 0;
         for field in Reader::new(bytes) {
             let field = field.map_err(|error| self.wire(error, bytes))?;
-            let (Value::Bytes(value), Some((_, row))) = (field.value, table.by_number(field.number)) else {
+            let (WireValue::Bytes(value), Some((_, row))) = (field.value, table.by_number(field.number))
+            else {
                 continue;
             };
             let mut numbers = Reader::new(value);
             match row.kind {
-                Kind::One(inner) | Kind::Many(inner) => {
+                FieldKind::One(inner) | FieldKind::Many(inner) => {
                     attributes += u64::from(inner().role == Role::Attribute);
                     self.admit(attributes, Limit::Attributes, self.limits.attributes, value)?;
                     self.message(inner(), value, depth + 1)?;
                 }
-                Kind::PackedUint64 => {
+                FieldKind::PackedUint64 => {
                     while !numbers.is_at_end() {
                         numbers.varint().map_err(|error| self.wire(error, value))?;
                     }
                 }
-                Kind::PackedFixed64 | Kind::PackedDouble => {
+                FieldKind::PackedFixed64 | FieldKind::PackedDouble => {
                     while !numbers.is_at_end() {
                         numbers.fixed64().map_err(|error| self.wire(error, value))?;
                     }

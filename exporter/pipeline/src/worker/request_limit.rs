@@ -240,6 +240,8 @@ mod tests {
         limit.record_failure(MIB / 2);
         assert_eq!(limit.merged_bytes(), MIB / 8 * 3);
         limit.record_accepted(MIB / 8 * 3);
+        assert_eq!(limit.merged_bytes(), MIB / 16 * 7);
+        limit.record_accepted(MIB / 16 * 7);
         assert!(!limit.is_searching());
     }
 }

@@ -1,6 +1,6 @@
 //! Checkpoints of all followed files, in an order that a restart can rely on.
 //!
-//! All files send their batches in one order, and each group of flushes is a numbered entry in it. An entry is acknowledged when every
+//! All files send their batches in one order, and each flush is a numbered entry in it. An entry is acknowledged when every
 //! sink has acknowledged its batches and those of all entries before it. Checkpoints are therefore consistent with each other, and
 //! the number of the first unacknowledged entry determines which batches are sent again: their acks carry that number. An output
 //! without batches of that number and above holds exactly the data before the checkpoints.
@@ -83,7 +83,7 @@ struct Table {
 
 struct Entry {
     bytes: usize,
-    updates: Vec<CheckpointUpdate>,
+    update: CheckpointUpdate,
     outcome: Option<AckOutcome>,
 }
 
@@ -226,16 +226,17 @@ impl Checkpointer {
     pub(super) fn checkpoint_of(&self, path: &Path) -> Option<FileCheckpoint> {
         let table = lock(&self.0.table);
         let in_flight = table
-            .updates()
+            .entries
+            .iter()
             .rev()
-            .find_map(|update| update.checkpoint_of(path));
+            .find_map(|entry| entry.checkpoint_of(path));
         in_flight.or_else(|| table.acked.files.get(path)).cloned()
     }
 
     /// Returns the checkpoint of the run's file with the latest modification time, in flight or acknowledged.
     pub(super) fn newest_of_run(&self, format: &str, run: &str, attempt: i64) -> Option<FileCheckpoint> {
         let table = lock(&self.0.table);
-        let in_flight = table.updates().filter_map(|update| match update {
+        let in_flight = table.entries.iter().filter_map(|entry| match &entry.update {
             CheckpointUpdate::Read(_, checkpoint) => Some(&**checkpoint),
             CheckpointUpdate::Finished(..) => None,
         });
@@ -258,24 +259,24 @@ impl Checkpointer {
         Ok(false)
     }
 
-    /// Returns the number of bytes and of groups in flight.
+    /// Returns the number of bytes and of flushes in flight.
     pub(super) fn in_flight(&self) -> (usize, usize) {
         let table = lock(&self.0.table);
         (table.in_flight_bytes, table.entries.len())
     }
 
-    /// Sends batches with the room that is reserved for them. The updates take effect when they and all batches before them are
+    /// Sends batches with the room that is reserved for them. The update takes effect when they and all batches before them are
     /// acknowledged.
     pub(super) fn send(
         &self,
         ingress: &Ingress,
         batches: Vec<Batch>,
         mut reserved: Reservation,
-        updates: Vec<CheckpointUpdate>,
+        update: CheckpointUpdate,
     ) -> Result<(), PipelineError> {
         let _order = lock(&self.0.order);
         let bytes = batches.iter().map(|batch| batch.bytes().len()).sum();
-        let number = lock(&self.0.table).push(bytes, updates);
+        let number = lock(&self.0.table).push(bytes, update);
         let shared = Arc::clone(&self.0);
         let ack = Ack::new(move |outcome| lock(&shared.table).acknowledge(number, outcome));
         let ack = Arc::new(ack.numbered(number));
@@ -296,10 +297,14 @@ impl fmt::Debug for Checkpointer {
     }
 }
 
-impl CheckpointUpdate {
+impl Entry {
     fn checkpoint_of(&self, path: &Path) -> Option<&FileCheckpoint> {
-        match self {
-            Self::Read(of, checkpoint) | Self::Finished(of, checkpoint) if of == path => Some(checkpoint),
+        match &self.update {
+            CheckpointUpdate::Read(of, checkpoint) | CheckpointUpdate::Finished(of, checkpoint)
+                if of == path =>
+            {
+                Some(checkpoint)
+            }
             _ => None,
         }
     }
@@ -307,7 +312,7 @@ impl CheckpointUpdate {
 
 impl Table {
     fn finished(&self) -> Vec<FileIdentity> {
-        let in_flight = self.updates().filter_map(|update| match update {
+        let in_flight = self.entries.iter().filter_map(|entry| match &entry.update {
             CheckpointUpdate::Finished(_, checkpoint) => Some(&checkpoint.identity),
             CheckpointUpdate::Read(..) => None,
         });
@@ -315,17 +320,12 @@ impl Table {
         self.acked.finished.iter().chain(in_flight).cloned().collect()
     }
 
-    /// Returns the updates in flight, in order.
-    fn updates(&self) -> impl DoubleEndedIterator<Item = &CheckpointUpdate> {
-        self.entries.iter().flat_map(|entry| &entry.updates)
-    }
-
     /// Adds an entry and returns its number.
-    fn push(&mut self, bytes: usize, updates: Vec<CheckpointUpdate>) -> u64 {
+    fn push(&mut self, bytes: usize, update: CheckpointUpdate) -> u64 {
         self.in_flight_bytes += bytes;
         self.entries.push_back(Entry {
             bytes,
-            updates,
+            update,
             outcome: None,
         });
         self.first_unacked + self.entries.len() as u64 - 1
@@ -347,7 +347,7 @@ impl Table {
             self.first_unacked += 1;
             self.is_cut_off |= outcome.is_cut_off;
             if !self.is_cut_off {
-                entry.updates.into_iter().for_each(|update| self.apply(update));
+                self.apply(entry.update);
             }
         }
     }

@@ -50,9 +50,7 @@ fn batch() -> Batch {
 /// Sends batches; the queue has room.
 fn send(checkpointer: &Checkpointer, ingress: &Ingress, batches: Vec<Batch>, update: CheckpointUpdate) {
     let reserved = ingress.try_reserve(&batches).unwrap();
-    checkpointer
-        .send(ingress, batches, reserved, vec![update])
-        .unwrap();
+    checkpointer.send(ingress, batches, reserved, update).unwrap();
 }
 
 fn log() -> PathBuf {

@@ -77,7 +77,7 @@ fn scalar(number: u32, kind: FieldKind, value: &AnnotationData, out: &mut Buffer
             out.uint(number, u64::from((value << 1 ^ value >> 31) as u32));
         }
         (FieldKind::Bool | FieldKind::Uint32 | FieldKind::Int32 | FieldKind::Int64, Some(value)) => {
-            out.uint(number, value)
+            out.uint(number, value);
         }
         _ => {}
     }

@@ -183,6 +183,6 @@ fn metrics_of_a_dead_receiver_are_sent_by_the_next_run() {
     let endpoint = FakeEndpoint::start_at(port, [], Answer::Accept);
     ours("60", &["true"]);
     let received = endpoint.items_answered(&Answer::Accept);
-    let imported = Import::of(&log).items();
+    let imported = Import::new(&log).items();
     assert_eq!(received.values("train.loss"), imported.values("train.loss"));
 }

@@ -86,7 +86,7 @@ impl<'r, 'a> Numbers<'r, 'a> {
                 // The limits of a GPU are the same on all ranks.
                 ("rank", _) if kind == NumberKind::Sol => {}
                 (key, RecordValue::Text(text)) if *key == kind.label() && label.is_none() => {
-                    label = Some(*text)
+                    label = Some(*text);
                 }
                 (key, value) => match value.as_f64() {
                     Some(number) => numbers.push(((*key).into(), FieldValue::Number(number))),

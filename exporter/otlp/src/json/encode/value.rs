@@ -16,7 +16,7 @@ impl<'a> Encoder<'a> {
             (FieldKind::Id, WireValue::Bytes(id)) => self.quoted(|out| hex::encode(id, out)),
             (_, WireValue::Bytes(bytes)) => self.quoted(|out| base64::encode(bytes, out)),
             (FieldKind::Double | FieldKind::PackedDouble, WireValue::Fixed64(bits)) => {
-                self.double(f64::from_bits(bits))
+                self.double(f64::from_bits(bits));
             }
             (FieldKind::Sfixed64, WireValue::Fixed64(bits)) => self.quoted(|out| integer(bits as i64, out)),
             (_, WireValue::Fixed64(number)) => self.quoted(|out| integer(number, out)),
