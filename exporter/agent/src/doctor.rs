@@ -121,7 +121,7 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     }
     for target in targets {
         endpoint::check(&target, timeout, &mut findings).await;
-        names::of_receiver(&target, timeout, &mut findings).await;
+        names::check_receiver(&target, timeout, &mut findings).await;
     }
     names::of_pages(config.as_ref(), &mut findings);
     if let Some(url) = &arguments.prometheus {

@@ -97,7 +97,7 @@ impl Arrivals {
         })
     }
 
-    /// Records the answer to a question; `None` if there is no witness that could answer.
+    /// Records the answer to a question; `None` without a witness that could answer.
     pub(crate) fn answer(&mut self, question: Option<u8>) {
         for arrival in &mut self.undecided {
             if arrival.asked.is_some() && (question.is_none() || arrival.asked == question) {

@@ -64,7 +64,7 @@ impl Copier {
     /// Starts the copier of a stream, with the end that it writes of the pipe to the exporter.
     ///
     /// # Errors
-    /// There is no room for another process or descriptor.
+    /// The limit on processes or descriptors is reached.
     pub(crate) fn start(stream: Stream, to_exporter: Option<OwnedFd>) -> io::Result<Self> {
         let (loss, loss_end) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut copier = Self {
@@ -80,7 +80,7 @@ impl Copier {
     /// Starts another process in the place of one that was killed. The bytes that it had read and not written are lost.
     ///
     /// # Errors
-    /// There is no room for another process or descriptor.
+    /// The limit on processes or descriptors is reached.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
         let (loss, loss_end) = pipe_with(PipeFlags::CLOEXEC)?;
         self.loss = loss.into();
@@ -125,7 +125,7 @@ impl Copier {
 /// Returns a pipe to the exporter, whose second end is written without waiting.
 ///
 /// # Errors
-/// There is no room for another descriptor.
+/// The limit on descriptors is reached.
 pub(crate) fn exporter_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     // A smaller pipe is full sooner.

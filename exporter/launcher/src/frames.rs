@@ -32,7 +32,7 @@ impl<W: Write> FrameWriter<W> {
         }
     }
 
-    /// Writes a frame of these bytes, or drops and counts them if there is no room now.
+    /// Writes a frame of these bytes, or drops and counts them if the pipe is full.
     pub(crate) fn offer(&mut self, bytes: &[u8]) {
         if !self.rest.is_empty() {
             let rest = std::mem::take(&mut self.rest);

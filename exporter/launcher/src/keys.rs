@@ -29,7 +29,7 @@ impl Keys {
     /// Creates the keys of a job on `terminal`, which is non-blocking.
     ///
     /// # Errors
-    /// There is no room for another descriptor.
+    /// The limit on descriptors is reached.
     pub(crate) fn new(terminal: OwnedFd, job: Job) -> io::Result<Self> {
         Ok(Self {
             outer: io::stdin().as_fd().try_clone_to_owned()?.into(),

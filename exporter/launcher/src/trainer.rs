@@ -57,7 +57,7 @@ impl Outlets {
     /// Opens pipes or a terminal, and returns the streams to copy.
     ///
     /// # Errors
-    /// There is no room for another descriptor, or no terminal.
+    /// The limit on descriptors is reached, or the terminal cannot be opened.
     pub(crate) fn open() -> io::Result<(Self, Vec<Stream>)> {
         let mut outlets = Self::inherited();
         if Self::have_terminal() {

@@ -46,7 +46,7 @@ impl Witness {
     /// Starts a witness in the process group of the keeper, or in a session of its own.
     ///
     /// # Errors
-    /// There is no room for another process or descriptor.
+    /// The limit on processes or descriptors is reached.
     pub(crate) fn start(has_own_session: bool) -> io::Result<Self> {
         let (asked, questions) = pipe_with(PipeFlags::CLOEXEC)?;
         let (reports, reporting) = pipe_with(PipeFlags::CLOEXEC)?;

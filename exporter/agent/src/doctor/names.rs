@@ -18,7 +18,7 @@ const PROMETHEUS_CONFIG: &str = "/api/v1/status/config";
 const DEFAULT_STRATEGY: &str = "UnderscoreEscapingWithSuffixes";
 
 /// Reports how a receiver translates names, if its configuration is readable.
-pub(super) async fn of_receiver(target: &EndpointTarget, timeout: Duration, findings: &mut Findings) {
+pub(super) async fn check_receiver(target: &EndpointTarget, timeout: Duration, findings: &mut Findings) {
     let config = target.config.signal(Signal::Metrics);
     if !config.endpoint.path().starts_with(PROMETHEUS) {
         return;

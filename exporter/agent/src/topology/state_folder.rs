@@ -18,8 +18,8 @@ const OF_SERVICE: &str = "/var/lib/pulsetrain";
 const NAME_IT: &str =
     "set state_folder to a folder that this user can write (under systemd: StateDirectory=pulsetrain)";
 
-/// Returns the state folder of the configuration unless it is empty, or else the first that the environment names: `STATE_DIRECTORY` of systemd,
-/// `XDG_STATE_HOME`, `HOME`; or else `/var/lib/pulsetrain` if this user can write it. `None` without one.
+/// Returns the state folder of the configuration unless it is empty, or else the first that the environment names:
+/// `STATE_DIRECTORY` of systemd, `XDG_STATE_HOME`, `HOME`; or else `/var/lib/pulsetrain` if this user can write it. `None` without one.
 pub(crate) fn state_folder(config: &Config) -> Option<PathBuf> {
     let configured = config.state_folder.as_ref();
     configured
@@ -94,7 +94,7 @@ pub(crate) fn missing() -> Problem {
 /// Rejects a required sink whose disk queue has no folder.
 ///
 /// # Errors
-/// Returns an error if there is no state folder, and such a sink.
+/// Returns an error without a state folder, if such a sink exists.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     if state_folder(config).is_some() {
         return Ok(());

@@ -2,8 +2,8 @@
 //!
 //! A request that the receiver finds too large is an upper bound, an accepted one a lower bound; the limit is bisected between them. A
 //! receiver that limits its rate, or a proxy that resets long requests, does not name the size as the reason: after
-//! [`EQUAL_FAILURES`] failures of a merged request that is larger than any accepted one, half its size is tried. If that is accepted, larger requests are tried at once,
-//! because an outage has the same look. Every [`PATIENCE`] requests a limit that was learned grows by a quarter.
+//! [`EQUAL_FAILURES`] failures of a merged request that is larger than any accepted one, half its size is tried. If that is
+//! accepted, larger requests are tried at once, because an outage has the same look. Every [`PATIENCE`] requests a limit that was learned grows by a quarter.
 
 /// The lower limit in bytes, whatever a receiver answers.
 const MIN_BYTES: usize = 4 << 10;

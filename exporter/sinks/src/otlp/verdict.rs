@@ -38,7 +38,7 @@ pub(crate) enum Verdict {
     Service,
     /// Like [`Service`](Self::Service): the credentials are missing or wrong.
     Credentials,
-    /// Like [`Service`](Self::Service): there is no receiver for this signal.
+    /// Like [`Service`](Self::Service): this signal has no receiver.
     Signal,
 }
 
