@@ -13,7 +13,7 @@ mod systemd;
 mod telemetry;
 
 use std::{
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -33,7 +33,7 @@ use crate::{
     config::{self, Config, Fault},
     failure::{Failure, INCOMPLETE},
     log::{self, Subject},
-    runtime,
+    runtime, terminal,
     topology::state_folder,
 };
 
@@ -231,8 +231,6 @@ fn report(faults: &[Fault]) {
 }
 
 fn print(text: &str) -> Result<ExitCode, Failure> {
-    io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
+    terminal::print(text)?;
     Ok(ExitCode::SUCCESS)
 }

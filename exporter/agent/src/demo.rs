@@ -7,12 +7,7 @@ mod report;
 mod sent_counter;
 mod targets;
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::Write, process::ExitCode, sync::Arc, time::Duration};
 
 use pulsetrain_demo::{DemoConfig, DemoProgress, DemoSource};
 use pulsetrain_pipeline::{
@@ -34,7 +29,7 @@ use crate::{
     import,
     ledger_view::LedgerView,
     log::{self, Level, Subject},
-    runtime, topology,
+    runtime, terminal, topology,
 };
 
 /// The duration of a step at the rate 1.
@@ -228,7 +223,8 @@ async fn first_curve(
 
 fn print(report: &Report<'_>, as_json: bool) -> Result<(), Failure> {
     if as_json {
-        return writeln!(io::stderr(), "{}", report.to_json())
+        return terminal::stderr()
+            .write_all(terminal::json_line(&report.to_json()).as_bytes())
             .map_err(|error| Failure::failed(format!("cannot print: {error}")));
     }
     let level = if report.is_complete() {

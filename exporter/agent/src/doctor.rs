@@ -18,12 +18,7 @@ mod prometheus;
 mod step_traces;
 mod variables;
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use pulsetrain_otlp::Signal;
@@ -38,6 +33,7 @@ use crate::{
     failure::{Failure, INCOMPLETE},
     runtime,
     seconds::seconds,
+    terminal,
 };
 
 /// The arguments of `doctor`.
@@ -92,9 +88,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
     } else {
         findings.to_text()
     };
-    io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
+    terminal::print(&text)?;
     Ok(if findings.has_wrong() {
         ExitCode::from(INCOMPLETE)
     } else {

@@ -5,7 +5,7 @@
 
 use std::{
     fmt::Display,
-    io::{self, Write},
+    io::Write,
     panic,
     sync::{
         OnceLock,
@@ -16,6 +16,8 @@ use std::{
 use clap::{Args, ValueEnum};
 use pulsetrain_pipeline::clock;
 use serde::{Deserialize, Serialize};
+
+use crate::terminal;
 
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 static IS_JSON: AtomicBool = AtomicBool::new(false);
@@ -147,7 +149,7 @@ fn emit(level: Level, subject: Subject<'_>, message: impl Display) {
         text(subject, &message)
     };
     // One write per line, so that lines of several threads do not mix. A failed write to the log is ignored.
-    let _ = io::stderr().lock().write_all(line.as_bytes());
+    let _ = terminal::stderr().write_all(line.as_bytes());
 }
 
 /// Logs each line of a text, such as a summary, as a separate record.
@@ -185,8 +187,7 @@ fn json(level: Level, subject: Subject<'_>, message: &str, unix_nanos: u128) -> 
         },
         message,
     };
-    let line = serde_json::to_string(&record);
-    line.expect("invariant: texts and names of levels are JSON") + "\n"
+    terminal::json_line(&record)
 }
 
 #[cfg(test)]

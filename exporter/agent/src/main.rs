@@ -22,6 +22,7 @@ mod seconds;
 mod semconv;
 mod show;
 mod signal_selection;
+mod terminal;
 mod topology;
 mod trace_sink;
 
@@ -33,7 +34,11 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     pulsetrain_launcher::ignore_file_size_signal();
-    let outcome = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => terminal::exit_with(&error),
+    };
+    let outcome = match cli.command {
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),

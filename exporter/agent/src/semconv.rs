@@ -3,13 +3,14 @@
 mod list;
 mod show;
 
-use std::{io::Write, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use pulsetrain_conformance::check_file;
 
 use crate::{
     cli::SemconvCommand,
     failure::{Failure, INCOMPLETE},
+    terminal,
 };
 
 /// Runs the command.
@@ -32,10 +33,7 @@ fn check(path: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(INCOMPLETE))
 }
 
-/// Prints to the standard output; a closed pipe (`| head`) is not a failure.
 fn print(text: &str) -> Result<ExitCode, Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    terminal::print(text)?;
+    Ok(ExitCode::SUCCESS)
 }

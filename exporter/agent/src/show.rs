@@ -43,7 +43,7 @@ use crate::{
     import::summary::Summary,
     input_guard,
     log::{self, Subject},
-    runtime, topology,
+    runtime, terminal, topology,
 };
 
 /// The limits of the page, which are higher than those of an agent: the process has no other purpose.
@@ -170,7 +170,7 @@ fn ordered(inputs: Vec<Input>) -> Vec<Step> {
 /// Prints the notices about the logs, and returns whether all of them were understood.
 fn report(logs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Result<bool, Failure> {
     let summary = Summary::new(logs, sinks);
-    let mut out = io::stderr().lock();
+    let mut out = terminal::stderr();
     let is_complete = summary.is_complete();
     let printed = if is_complete {
         summary.write_notices(&mut out)
@@ -242,16 +242,11 @@ fn write_html(path: &Path, page: &PageStore) -> Result<(), Failure> {
 }
 
 fn write_text(page: &PageStore) -> Result<(), Failure> {
-    let out = io::stdout();
     let style = TextStyle {
-        has_color: out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        has_color: io::stdout().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     };
-    match out.lock().write_all(page.text(style).as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("cannot print: {error}")))
-        }
-        _ => Ok(()),
-    }
+    terminal::print_colored(&page.text(style))
 }
 
 /// Serves the page until an interrupt.

@@ -36,10 +36,15 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The maximum duration of a rejected connection.
 const REFUSED: Duration = Duration::from_secs(2);
 
-/// The paths of one part of the program, which accept GET and HEAD.
+/// The paths of one part of the program.
 pub trait Routes: Send + Sync + 'static {
     /// Returns whether these routes have a path.
     fn has(&self, path: &str) -> bool;
+
+    /// Returns the methods of a path, as in the header `Allow`.
+    fn methods(&self, _path: &str) -> &'static str {
+        "GET, HEAD"
+    }
 
     /// Returns whether a response takes so long to write that it needs the blocking pool.
     fn is_slow(&self, _path: &str) -> bool {
@@ -187,11 +192,13 @@ impl Site {
         let Some(routes) = self.routes.iter().find(|routes| routes.has(path)) else {
             return Err(plain(StatusCode::NOT_FOUND, self.not_found.clone()).into());
         };
-        if matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut methods = routes.methods(path).split(", ");
+        if methods.clone().any(|method| request.method() == method) {
             return Ok(routes);
         }
-        let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "use GET\n");
-        set(&mut answer, ALLOW, "GET, HEAD");
+        let first = methods.next().unwrap_or_default();
+        let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, format!("use {first}\n"));
+        set(&mut answer, ALLOW, routes.methods(path));
         Err(answer.into())
     }
 }
@@ -248,7 +255,8 @@ async fn refuse(stream: ServerStream) {
     let _ = timeout(REFUSED, connection).await;
 }
 
-fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<ResponseBody> {
+/// Returns a response of plain text.
+pub fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<ResponseBody> {
     let mut answer = Response::new(ResponseBody::complete(text.into()));
     *answer.status_mut() = status;
     set(&mut answer, CONTENT_TYPE, "text/plain; charset=utf-8");

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_pipeline::printable;
 
 /// The maximum length of a stored text in characters.
 pub(super) const MAX_TEXT_CHARACTERS: usize = 400;
@@ -142,12 +143,13 @@ impl EventLog {
     }
 }
 
-/// Returns a text of bounded length, without control characters.
+/// Returns a printable text of bounded length.
 pub(super) fn bounded(text: &str) -> Box<str> {
-    let printable = text
+    printable(text)
         .chars()
-        .map(|character| if character.is_control() { ' ' } else { character });
-    printable.take(MAX_TEXT_CHARACTERS).collect::<String>().into()
+        .take(MAX_TEXT_CHARACTERS)
+        .collect::<String>()
+        .into()
 }
 
 #[cfg(test)]

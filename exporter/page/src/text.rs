@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use pulsetrain_pipeline::printable;
 use pulsetrain_run::sparkline;
 use pulsetrain_semconv::Metric;
 
@@ -281,30 +282,9 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Returns a text without terminal control characters.
-fn printable(text: &str) -> String {
-    let is_printed = |character: &char| !character.is_control() && !is_format(*character);
-    text.chars().filter(is_printed).collect()
-}
-
-/// Returns whether a character changes the direction of text (UAX #9, explicit directional formatting) or
-/// ends the line.
-fn is_format(character: char) -> bool {
-    matches!(
-        character,
-        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_of_a_run_has_no_control_characters() {
-        let hostile = "a\x1b[2Jb\u{202e}c\u{2028}d\u{2066}e \u{5d0}";
-        assert_eq!(printable(hostile), "a[2Jbcde \u{5d0}");
-    }
 
     #[test]
     fn values_are_formatted_with_human_readable_units() {

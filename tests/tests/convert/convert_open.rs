@@ -8,19 +8,25 @@ use std::{
 
 use pulsetrain_tests::{Finished, Folder, Process, command, corpus, free_port, wait_until};
 
-/// Sends a request, and returns the head and the body of the response.
+/// Sends a request, and returns the head, in lower case, and the body of the response.
 fn ask(port: u16, request: &str) -> Option<(String, Vec<u8>)> {
+    ask_host(port, request, "127.0.0.1")
+}
+
+/// Sends a request with this host.
+fn ask_host(port: u16, request: &str, host: &str) -> Option<(String, Vec<u8>)> {
     let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
     write!(
         server,
-        "{request} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: https://ui.perfetto.dev\r\n\r\n"
+        "{request} HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: https://ui.perfetto.dev\r\nConnection: close\r\n\r\n"
     )
     .ok()?;
     let mut answer = Vec::new();
     server.read_to_end(&mut answer).ok()?;
     let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
     let body = answer.split_off(head + 4);
-    Some((String::from_utf8(answer).expect("a head is text"), body))
+    let head = String::from_utf8(answer).expect("a head is text");
+    Some((head.to_ascii_lowercase(), body))
 }
 
 #[test]
@@ -31,24 +37,32 @@ fn open_serves_the_trace_to_the_viewer_and_exits() {
     let convert = Process::start("convert", convert.args([&trace, &corpus("perfetto/rich.json")]));
     wait_until("the trace is served", || {
         ask(port, "HEAD /run.pftrace")
-            .is_some_and(|(head, body)| head.starts_with("HTTP/1.1 200") && body.is_empty())
+            .is_some_and(|(head, body)| head.starts_with("http/1.1 200") && body.is_empty())
     });
     let expected = fs::read(&trace).expect("the trace is written");
-    for other in ["GET /", "GET /etc/passwd", "POST /run.pftrace"] {
-        let (head, body) = ask(port, other).expect("there is an answer");
-        assert!(head.starts_with("HTTP/1.1 404"), "{other}: {head}");
-        assert!(body.is_empty());
+    // A client that asks nothing does not delay the others.
+    let _silent = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
+    for (other, host, status) in [
+        ("GET /", "127.0.0.1", 404),
+        ("GET /etc/passwd", "127.0.0.1", 404),
+        ("POST /run.pftrace", "127.0.0.1", 405),
+        ("GET /run.pftrace", "evil.example", 403),
+        ("GET /run.pftrace", "127.0.0.1.evil.example", 403),
+    ] {
+        let (head, body) = ask_host(port, other, host).expect("there is an answer");
+        assert!(head.starts_with(&format!("http/1.1 {status}")), "{other}: {head}");
+        assert!(body.len() < 200, "{other}: {} bytes", body.len());
     }
     let (head, _) = ask(port, "OPTIONS /run.pftrace").expect("there is an answer");
     assert!(
-        head.contains("Access-Control-Allow-Private-Network: true\r\n"),
+        head.contains("access-control-allow-private-network: true\r\n"),
         "{head}"
     );
     let (head, body) = ask(port, "GET /run.pftrace").expect("there is an answer");
     for line in [
-        "HTTP/1.1 200 OK\r\n",
-        "Access-Control-Allow-Origin: https://ui.perfetto.dev\r\n",
-        &format!("Content-Length: {}\r\n", expected.len()),
+        "http/1.1 200 ok\r\n",
+        "access-control-allow-origin: https://ui.perfetto.dev\r\n",
+        &format!("content-length: {}\r\n", expected.len()),
     ] {
         assert!(head.contains(line), "{head}");
     }

@@ -8,6 +8,7 @@ mod convert_inputs;
 mod convert_memory;
 mod convert_mutated;
 mod convert_open;
+mod hostile_text;
 mod large;
 mod metric_forms;
 mod nsight;

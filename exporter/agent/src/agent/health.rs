@@ -9,25 +9,20 @@ pub(crate) use self::gpus::GpuControl;
 pub(crate) use self::status::{Parts, SourceLag, Status};
 
 use std::{
-    convert::Infallible,
     fmt::Display,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use http_body_util::Full;
-use hyper::{
-    Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
-    header,
-    server::conn::http1,
-    service::service_fn,
+use hyper::{Request, Response, StatusCode, header};
+use pulsetrain_net::{
+    NetError,
+    server::{HttpServer, ResponseBody, Routes, plain},
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
-use pulsetrain_net::{Admission, Alpn, ConnectionSlots, Guard, Listener, NetError, ServerStream, accept};
 use pulsetrain_pipeline::{CancellationToken, Problem, ThrottledLog};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 use super::recorders::Recorders;
 use crate::{
@@ -35,16 +30,10 @@ use crate::{
     log::{self, Subject},
 };
 
-type Answer = Response<Full<Bytes>>;
+type Answer = Response<ResponseBody>;
 
-/// The limit on concurrent connections; requests on further connections are rejected.
-const MAX_CONNECTIONS: usize = 64;
-/// The deadline of a request.
-const REQUEST: Duration = Duration::from_secs(5);
-/// The deadline of a complete exchange: a client that does not read a trace must not block other clients.
-const ANSWER: Duration = Duration::from_secs(60);
-/// The grace period of answers when the agent ends.
-const GRACE: Duration = Duration::from_secs(1);
+/// The idle timeout of a client.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The readiness of the agent, and the failing sinks; clones share the state.
 #[derive(Clone, Debug)]
@@ -104,17 +93,14 @@ impl Readiness {
     }
 }
 
-/// The data of the answers; clones share it.
-#[derive(Clone)]
-struct Site {
-    guard: Guard,
+/// The endpoints of the agent.
+struct HealthRoutes {
     ready: Readiness,
     /// The restricted endpoints; `None` if other machines can connect without authentication.
     inside: Option<RestrictedEndpoints>,
 }
 
 /// The endpoints for this machine and authenticated clients only.
-#[derive(Clone)]
 struct RestrictedEndpoints {
     recorders: Recorders,
     status: Option<Status>,
@@ -143,105 +129,62 @@ pub(crate) fn serve(
         log::warn(Subject::Program, format_args!("health: {event}"));
     });
     let report = Arc::new(move |kind: &str, event: &dyn Display| log.report(kind, event));
-    let is_loopback = address.ip().is_loopback();
-    let guard = Guard::open(&exposure, Alpn::Http1, report)?.checking_host(is_loopback);
-    let listener = Listener::bind(&address.into(), 0)?;
-    let site = Site {
-        inside: (is_loopback || guard.authenticates()).then_some(RestrictedEndpoints {
+    let is_inside = address.ip().is_loopback() || exposure.authenticates();
+    let routes = HealthRoutes {
+        ready,
+        inside: is_inside.then_some(RestrictedEndpoints {
             recorders,
             status,
             gpus,
         }),
-        guard: guard.clone(),
-        ready,
     };
-    Ok(async move {
-        let answer = move |stream, admission| connection(site.clone(), stream, admission);
-        let slots = ConnectionSlots::new(MAX_CONNECTIONS);
-        // An error means that the runtime ends.
-        let _ = accept(listener, guard, slots, GRACE, stop.cancelled(), answer).await;
-    })
+    let server = HttpServer::bind(&address.into(), 0, &exposure, CLIENT_TIMEOUT)?;
+    let server = server.with_report(report).with_routes(routes);
+    Ok(server.with_not_found(NOT_FOUND.to_owned()).run(stop))
 }
 
-/// Answers the one request of a connection.
-async fn connection(site: Site, stream: ServerStream, admission: Admission) {
-    let service = service_fn(async |request| {
-        Ok::<_, Infallible>(match admission {
-            Admission::Served => site.answer(&request).await,
-            Admission::Refused => plain(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many connections are open; close some, or try again\n",
-            ),
-        })
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    let most = match admission {
-        Admission::Served => ANSWER,
-        Admission::Refused => REQUEST,
-    };
-    // An error means that the client disconnected or exceeded the deadline.
-    let _ = tokio::time::timeout(most, connection).await;
-}
+impl Routes for HealthRoutes {
+    fn has(&self, path: &str) -> bool {
+        matches!(path, LIVENESS | READINESS | trace::PATH | status::PATH) || gpus::is_path(path)
+    }
 
-impl Site {
-    async fn answer(&self, request: &Request<Incoming>) -> Answer {
-        if let Err(why) = self.guard.authorize(request.headers()) {
-            let mut answer = plain(StatusCode::UNAUTHORIZED, format!("{why}\n"));
-            let headers = answer.headers_mut();
-            headers.insert(header::WWW_AUTHENTICATE, why.challenge());
-            return answer;
-        }
-        if let Err(why) = self.guard.check_host(request) {
-            return plain(StatusCode::FORBIDDEN, format!("{why}\n"));
-        }
+    fn methods(&self, path: &str) -> &'static str {
+        if gpus::is_path(path) { "POST" } else { "GET, HEAD" }
+    }
+
+    fn is_slow(&self, path: &str) -> bool {
+        path == trace::PATH || gpus::is_path(path)
+    }
+
+    fn answer(&self, request: &Request<()>) -> Answer {
         let path = request.uri().path();
-        let is_inside = is_get(request) && matches!(path, trace::PATH | status::PATH) || gpus::is_path(path);
-        if !is_inside {
-            return answer(request, &self.ready);
-        }
-        match &self.inside {
-            None => plain(
+        match (path, &self.inside) {
+            (LIVENESS, _) => plain(StatusCode::OK, "ok\n"),
+            (READINESS, _) if request.uri().query() == Some(REPORT) => self.ready.state().report(),
+            (READINESS, _) => self.ready.state().answer(),
+            (_, None) => plain(
                 StatusCode::FORBIDDEN,
                 "only this machine and authenticated clients may use this: set health.auth, or let health listen on a \
                  loopback address\n",
             ),
-            Some(inside) if path == trace::PATH => {
-                trace::answer(request.uri().query(), &inside.recorders).await
+            (trace::PATH, Some(inside)) => {
+                Handle::current().block_on(trace::answer(request.uri().query(), &inside.recorders))
             }
-            Some(inside) if gpus::is_path(path) => match &inside.gpus {
-                Some(gpus) => gpus::answer(request, gpus).await,
-                None => plain(StatusCode::NOT_FOUND, "only an agent controls the GPU driver\n"),
-            },
-            Some(inside) => match &inside.status {
+            (status::PATH, Some(inside)) => match &inside.status {
                 Some(status) => status.answer(&self.ready),
                 None => plain(StatusCode::NOT_FOUND, "only an agent has a status\n"),
+            },
+            (_, Some(inside)) => match &inside.gpus {
+                Some(gpus) => Handle::current().block_on(gpus::answer(request, gpus)),
+                None => plain(StatusCode::NOT_FOUND, "only an agent controls the GPU driver\n"),
             },
         }
     }
 }
 
-fn is_get<B>(request: &Request<B>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD)
-}
-
-fn answer<B>(request: &Request<B>, ready: &Readiness) -> Answer {
-    if !is_get(request) {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
-    }
-    match request.uri().path() {
-        "/healthz" => plain(StatusCode::OK, "ok\n"),
-        "/readyz" if request.uri().query() == Some(REPORT) => ready.state().report(),
-        "/readyz" => ready.state().answer(),
-        _ => plain(
-            StatusCode::NOT_FOUND,
-            "ask /healthz, /readyz, /status or /trace, or POST /gpu/release or /gpu/resume\n",
-        ),
-    }
-}
+const LIVENESS: &str = "/healthz";
+const READINESS: &str = "/readyz";
+const NOT_FOUND: &str = "ask /healthz, /readyz, /status or /trace, or POST /gpu/release or /gpu/resume\n";
 
 /// The query of `/readyz` for a [`ReadinessReport`] instead of text.
 const REPORT: &str = "format=json";
@@ -324,18 +267,9 @@ impl HealthState {
     }
 }
 
-/// Returns a plain text answer.
-fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
-    let mut response = Response::new(Full::new(text.into()));
-    *response.status_mut() = status;
-    let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, plain);
-    response
-}
-
 /// Returns an answer of JSON.
 fn json(value: &Value) -> Answer {
-    let mut response = Response::new(Full::new(Bytes::from(format!("{value}\n"))));
+    let mut response = Response::new(ResponseBody::complete(format!("{value}\n").into()));
     let json = header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
@@ -345,36 +279,21 @@ fn json(value: &Value) -> Answer {
 mod tests {
     use super::*;
 
-    fn status(method: &str, path: &str, ready: &Readiness) -> u16 {
-        let request = Request::builder().method(method).uri(path).body(()).unwrap();
-        answer(&request, ready).status().as_u16()
-    }
-
     #[test]
     fn liveness_succeeds_before_readiness() {
         let ready = Readiness::starting();
-        assert_eq!(
-            (
-                status("GET", "/healthz", &ready),
-                status("GET", "/readyz", &ready)
-            ),
-            (200, 503)
-        );
+        let routes = HealthRoutes {
+            ready: ready.clone(),
+            inside: None,
+        };
+        let status = |path: &str| {
+            let request = Request::builder().uri(path).body(()).unwrap();
+            routes.answer(&request).status().as_u16()
+        };
+        assert_eq!((status("/healthz"), status("/readyz")), (200, 503));
         ready.set();
-        assert_eq!(status("HEAD", "/readyz", &ready), 200);
+        assert_eq!(status("/readyz"), 200);
         ready.unset("a sink is gone");
-        assert_eq!(status("GET", "/readyz", &ready), 503);
-    }
-
-    #[test]
-    fn unknown_paths_get_404() {
-        let ready = Readiness::starting();
-        assert_eq!(
-            (
-                status("GET", "/metrics", &ready),
-                status("POST", "/healthz", &ready)
-            ),
-            (404, 405)
-        );
+        assert_eq!((status("/readyz"), status("/status")), (503, 403));
     }
 }

@@ -6,23 +6,30 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read, Write},
-    net::{Ipv4Addr, TcpListener, TcpStream},
-    path::Path,
+    io::{self, Read, Take, Write},
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Bytes,
+    header::{CONTENT_LENGTH, HeaderValue},
+};
 use percent_encoding::NON_ALPHANUMERIC;
+use pulsetrain_net::{
+    Exposure,
+    server::{HttpServer, ResponseBody, Routes, plain},
+};
+use pulsetrain_pipeline::CancellationToken;
 use pulsetrain_semconv::metric;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, runtime, terminal};
 
 /// The origin that may read the file.
 const UI: &str = "https://ui.perfetto.dev";
-
-/// The limit on the size of a request head in bytes.
-const HEAD_BYTES: u64 = 16 << 10;
 
 /// The minimum margin that is shown before and after a span.
 const MIN_MARGIN_NANOS: u64 = 1_000;
@@ -30,21 +37,26 @@ const MIN_MARGIN_NANOS: u64 = 1_000;
 /// The idle timeout of a client.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The size of a piece of the file in a response.
+const PIECE_BYTES: u64 = 64 << 10;
+
 /// Serves one file on a port of this machine.
 pub(super) struct TraceServer {
-    listener: TcpListener,
+    server: HttpServer,
     port: u16,
 }
 
-/// The kind of a request.
-#[derive(Debug, PartialEq, Eq)]
-enum Request {
-    File,
-    /// The head of the answer only.
-    Head,
-    /// A CORS preflight request.
-    Preflight,
-    NotFound,
+/// The path of the trace.
+struct TraceRoutes {
+    path: String,
+    file: PathBuf,
+    fetched: CancellationToken,
+}
+
+/// The rest of the trace in a response.
+struct TracePieces {
+    rest: Take<File>,
+    fetched: CancellationToken,
 }
 
 impl TraceServer {
@@ -53,20 +65,21 @@ impl TraceServer {
     /// # Errors
     /// Returns an error if the port is in use.
     pub(super) fn bind(port: u16) -> Result<Self, Failure> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let server = HttpServer::bind(&address.into(), 0, &Exposure::default(), CLIENT_TIMEOUT).map_err(|error| {
             Failure::failed(format!(
-                "cannot serve the trace on 127.0.0.1:{port}: {error}; end the program that has the port (often another \
-                 `convert --open`, or trace_processor), or leave --open out and open the file at {UI}"
+                "cannot serve the trace: {error}; end the program that has the port (often another `convert --open`, or \
+                 trace_processor), or leave --open out and open the file at {UI}"
             ))
         })?;
-        Ok(Self { listener, port })
+        Ok(Self { server, port })
     }
 
     /// Prints the address at which the UI shows the trace, and serves the trace until it was fetched once.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read.
-    pub(super) fn serve(&self, file: &Path, focus: Option<(u64, u64)>, as_json: bool) -> Result<(), Failure> {
+    /// Returns an error if no thread can be started.
+    pub(super) fn serve(self, file: &Path, focus: Option<(u64, u64)>, as_json: bool) -> Result<(), Failure> {
         let path = path_of(file);
         let address = format!(
             "{UI}/#!/?url=http://127.0.0.1:{}{path}{}{}",
@@ -75,23 +88,78 @@ impl TraceServer {
             visible(focus)
         );
         let line = match as_json {
-            true => json!({ "open": address }).to_string(),
-            false => format!("open {address} (ends when the page has read the trace, or with Ctrl-C)"),
+            true => terminal::json_line(&json!({ "open": address })),
+            false => format!("open {address} (ends when the page has read the trace, or with Ctrl-C)\n"),
         };
-        writeln!(io::stderr().lock(), "{line}").ok();
-        for client in self.listener.incoming() {
-            // An error of one client must not affect the next one.
-            if let Ok(client) = client
-                && let Ok(request) = read(&client, &path)
-            {
-                let mut trace = File::open(file)
-                    .map_err(|error| Failure::failed(format!("cannot read {}: {error}", file.display())))?;
-                if answer(client, &request, &mut trace).is_ok() && request == Request::File {
-                    return Ok(());
-                }
+        terminal::stderr().write_all(line.as_bytes()).ok();
+        let fetched = CancellationToken::new();
+        let server = self.server.with_routes(TraceRoutes {
+            path,
+            file: file.to_owned(),
+            fetched: fetched.clone(),
+        });
+        runtime::run_on(1, |runtime| {
+            runtime.block_on(server.run(fetched));
+            Ok(())
+        })
+    }
+}
+
+impl Routes for TraceRoutes {
+    fn has(&self, path: &str) -> bool {
+        path == self.path
+    }
+
+    /// A browser asks by OPTIONS whether a page of another origin may read an address of this machine.
+    fn methods(&self, _path: &str) -> &'static str {
+        "GET, HEAD, OPTIONS"
+    }
+
+    fn answer(&self, request: &Request<()>) -> Response<ResponseBody> {
+        let opened = File::open(&self.file).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let mut answer = match opened {
+            _ if *request.method() == Method::OPTIONS => plain(StatusCode::NO_CONTENT, ""),
+            Ok((length, file)) => {
+                let mut answer = Response::new(ResponseBody::pieces(TracePieces {
+                    rest: file.take(length),
+                    fetched: self.fetched.clone(),
+                }));
+                answer.headers_mut().insert(CONTENT_LENGTH, length.into());
+                answer
             }
+            Err(error) => {
+                let text = format!("cannot read {}: {error}\n", self.file.display());
+                plain(StatusCode::INTERNAL_SERVER_ERROR, text)
+            }
+        };
+        for (name, value) in [
+            ("access-control-allow-origin", UI),
+            ("access-control-allow-private-network", "true"),
+            ("content-type", "application/octet-stream"),
+            ("vary", "Origin"),
+            ("cache-control", "no-cache"),
+        ] {
+            answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }
-        Ok(())
+        answer
+    }
+}
+
+impl Iterator for TracePieces {
+    type Item = io::Result<Bytes>;
+
+    fn next(&mut self) -> Option<io::Result<Bytes>> {
+        let mut piece = Vec::new();
+        let read = self.rest.by_ref().take(PIECE_BYTES).read_to_end(&mut piece);
+        // The server stops after the responses in progress.
+        if self.rest.limit() == 0 {
+            self.fetched.cancel();
+        }
+        match read {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(piece.into())),
+            Err(error) => Some(Err(error)),
+        }
     }
 }
 
@@ -135,46 +203,6 @@ fn path_of(file: &Path) -> String {
     } else {
         "/trace.pftrace".to_owned()
     }
-}
-
-/// Reads the head of a request.
-fn read(client: &TcpStream, path: &str) -> io::Result<Request> {
-    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
-    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
-    let mut lines = BufReader::new(client.take(HEAD_BYTES));
-    let mut first = String::new();
-    lines.read_line(&mut first)?;
-    let mut line = String::new();
-    while lines.read_line(&mut line)? > 0 && !line.trim_end().is_empty() {
-        line.clear();
-    }
-    let mut words = first.split(' ');
-    Ok(match (words.next(), words.next()) {
-        (_, Some(asked)) if asked != path => Request::NotFound,
-        (Some("GET"), Some(_)) => Request::File,
-        (Some("HEAD"), Some(_)) => Request::Head,
-        (Some("OPTIONS"), Some(_)) => Request::Preflight,
-        _ => Request::NotFound,
-    })
-}
-
-/// Answers a request.
-fn answer(mut client: TcpStream, request: &Request, trace: &mut File) -> io::Result<()> {
-    let (status, length) = match request {
-        Request::File | Request::Head => ("200 OK", trace.metadata()?.len()),
-        Request::Preflight => ("204 No Content", 0),
-        Request::NotFound => ("404 Not Found", 0),
-    };
-    write!(
-        client,
-        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nContent-Type: application/octet-stream\r\n\
-         Access-Control-Allow-Origin: {UI}\r\nAccess-Control-Allow-Private-Network: true\r\nVary: Origin\r\n\
-         Cache-Control: no-cache\r\nConnection: close\r\n\r\n"
-    )?;
-    if *request == Request::File {
-        io::copy(trace, &mut client)?;
-    }
-    client.flush()
 }
 
 #[cfg(test)]

@@ -13,7 +13,10 @@ use pulsetrain_trace_inputs::InputReport;
 use serde_json::{Map, Value, json};
 
 use super::output::WriteReport;
-use crate::failure::{Failure, INCOMPLETE};
+use crate::{
+    failure::{Failure, INCOMPLETE},
+    terminal,
+};
 
 /// Prints the summary to the standard error and returns the exit code.
 pub(super) fn print(
@@ -22,9 +25,9 @@ pub(super) fn print(
     written: &WriteReport,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    let mut out = io::stderr().lock();
+    let mut out = terminal::stderr();
     let printed = if as_json {
-        writeln!(out, "{}", to_json(inputs, output, written))
+        out.write_all(terminal::json_line(&to_json(inputs, output, written)).as_bytes())
     } else {
         write_text(inputs, output, written, &mut out)
     };

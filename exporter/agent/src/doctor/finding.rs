@@ -12,6 +12,7 @@ use pulsetrain_sinks::SinkError;
 use serde::Serialize;
 
 use super::environment::rename;
+use crate::terminal;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -170,7 +171,7 @@ impl Findings {
             "wrong": self.count(Level::Wrong),
             "warnings": self.count(Level::Warning),
         });
-        format!("{all}\n")
+        terminal::json_line(&all)
     }
 
     fn push(&mut self, level: Level, place: Subject, what: String, advice: Option<String>) {

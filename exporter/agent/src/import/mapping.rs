@@ -1,11 +1,6 @@
 //! `--mapping FILE` and `--suggest-mapping LOG`: the meaning of the keys of a log without a known format.
 
-use std::{
-    io::{self, Write},
-    path::Path,
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use pulsetrain_formats::{LogFormat, format_by_name};
 use pulsetrain_mapping::Mapping;
@@ -15,6 +10,7 @@ use crate::{
     cli::FormatChoice,
     config::{load_mapping, mapped},
     failure::Failure,
+    terminal,
 };
 
 /// Returns the format and the mapping of the command line, or the default mapping.
@@ -55,7 +51,6 @@ pub(crate) fn read(
 /// Returns an error if the log cannot be read, or has no labelled numbers.
 pub(crate) fn suggest(log: &Path) -> Result<ExitCode, Failure> {
     let mapping = suggest_mapping_of(log).map_err(|error| Failure::failed(error.to_string()))?;
-    let printed = io::stdout().write_all(mapping.as_bytes());
-    printed.map_err(|error| Failure::failed(format!("cannot print the mapping: {error}")))?;
+    terminal::print(&mapping)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     failure::{Failure, INCOMPLETE},
-    losses,
+    losses, terminal,
 };
 
 /// The reports of all sources and sinks.
@@ -56,9 +56,9 @@ impl Summary {
 
     /// Prints the summary to the standard error and returns the exit code.
     pub(super) fn print(&self, as_json: bool) -> Result<ExitCode, Failure> {
-        let mut out = io::stderr().lock();
+        let mut out = terminal::stderr();
         let printed = if as_json {
-            writeln!(out, "{}", self.to_json())
+            out.write_all(terminal::json_line(&self.to_json()).as_bytes())
         } else {
             self.write_text(&mut out)
         };

@@ -1,9 +1,6 @@
 //! An OTLP file or a Perfetto trace, as a source of the pipeline.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::{io::Write, path::PathBuf};
 
 use pulsetrain_pipeline::{
     Batch, BoxFuture, CancellationToken, Ingress, Problem, Source, spill::MemoryBudget,
@@ -12,7 +9,7 @@ use pulsetrain_tail::RunOptions;
 use pulsetrain_trace_inputs::{InputReport, ReadOptions, read_input};
 use tokio::runtime::Handle;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, terminal};
 
 /// The memory limit for a Perfetto trace.
 pub(super) const MEMORY: usize = 128 << 20;
@@ -84,7 +81,7 @@ impl Source for RecordedFile {
 impl RecordedReport {
     /// Prints the errors of the file, and returns whether there were none.
     pub(super) fn print(&self) -> bool {
-        let mut out = io::stderr().lock();
+        let mut out = terminal::stderr();
         // An error of the standard error cannot be reported.
         let _ = match &self.read {
             Ok(report) => report

@@ -1,6 +1,6 @@
 //! Messages for the operator: bounded, on one line, and without control characters.
 
-use crate::Problem;
+use crate::{Problem, printable};
 
 const MAX_BYTES: usize = 512;
 const ELLIPSIS: &str = "...";
@@ -13,10 +13,7 @@ pub(super) fn bounded(message: &str) -> Option<String> {
     } else {
         char_boundary(message, MAX_BYTES - ELLIPSIS.len())
     };
-    let mut kept: String = message[..cut]
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let mut kept = printable(&message[..cut]).into_owned();
     if !fits {
         kept.push_str(ELLIPSIS);
     }

@@ -3,12 +3,16 @@
 use std::{collections::VecDeque, fmt::Write};
 
 use pulsetrain_otlp::UnixNanos;
+use pulsetrain_pipeline::printable;
 use pulsetrain_run::{Increase, IncreaseKind, SeriesTrackers, sparkline};
 
 use super::{
     columns::{COLUMNS, SOL, Show, column_with_format},
     steps::Step,
 };
+
+/// The maximum length of the name of a run in characters.
+const NAME_CHARACTERS: usize = 40;
 
 /// The line of a run, with the earlier values that it needs.
 #[derive(Debug, Default)]
@@ -127,7 +131,7 @@ impl RunLine {
         self.line.clear();
         self.line.push_str("::");
         if !self.name.is_empty() {
-            let _ = write!(self.line, " {}", printable(&self.name));
+            let _ = write!(self.line, " {}", truncated(&self.name));
         }
         for column in 0..COLUMNS.len() {
             self.draw_column(column, unix_nanos);
@@ -247,12 +251,9 @@ fn trend(before: Option<f64>, now: f64) -> char {
     }
 }
 
-/// Returns a name without terminal control characters.
-fn printable(name: &str) -> String {
-    name.chars()
-        .filter(|character| !character.is_control())
-        .take(40)
-        .collect()
+/// Returns the beginning of a name, printable.
+fn truncated(name: &str) -> String {
+    printable(name).chars().take(NAME_CHARACTERS).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use pulsetrain_otlp::{WireError, view::LogRecord, walk};
+use pulsetrain_pipeline::printable;
 use pulsetrain_run::{RunOrigin, text};
 use pulsetrain_semconv::{attribute, event};
 
@@ -65,10 +66,7 @@ impl Verdicts {
             return String::new();
         };
         let text = format!(" | ! {} {subject}", kind.replace('_', " "));
-        text.trim_end()
-            .chars()
-            .filter(|character| !character.is_control())
-            .collect()
+        printable(text.trim_end()).into_owned()
     }
 }
 
@@ -116,7 +114,7 @@ mod tests {
             .encode_to_vec()
         };
         verdicts.add(&record("open")).unwrap();
-        assert_eq!(verdicts.text(""), " | ! gpu lost GPU-7");
+        assert_eq!(verdicts.text(""), " | ! gpu lost GPU- 7");
         verdicts.add(&record("resolved")).unwrap();
         assert_eq!(verdicts.text(""), "");
     }

@@ -7,7 +7,7 @@ use pulsetrain_otlp::{
     Signal,
     wire::{Reader, WireValue},
 };
-use pulsetrain_pipeline::{Delivery, Problem};
+use pulsetrain_pipeline::{Delivery, Problem, printable};
 
 use super::advice;
 
@@ -86,13 +86,8 @@ pub(crate) fn plain(text: &str) -> String {
             lines.push(line);
         }
     }
-    let shown: String = lines
-        .join(" ")
-        .chars()
-        .take(MAX_TEXT)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    shown.trim().to_owned()
+    let shown: String = lines.join(" ").chars().take(MAX_TEXT).collect();
+    printable(&shown).trim().to_owned()
 }
 
 /// `partial_success = 1 { rejected_… = 1, error_message = 2 }`, the same for all three signals.

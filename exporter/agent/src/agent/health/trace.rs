@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::{Response, StatusCode, body::Bytes, header};
+use hyper::{Response, StatusCode, header};
+use pulsetrain_net::server::ResponseBody;
 use pulsetrain_pipeline::Problem;
 
 use super::{Answer, plain};
@@ -56,7 +56,7 @@ impl<'a> TraceQuery<'a> {
 }
 
 fn download(trace: Vec<u8>) -> Answer {
-    let mut response = Response::new(Full::new(Bytes::from(trace)));
+    let mut response = Response::new(ResponseBody::complete(trace.into()));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

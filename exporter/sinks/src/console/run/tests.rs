@@ -147,13 +147,13 @@ fn nan_loss_is_shown_as_nan() {
 }
 
 #[test]
-fn control_characters_of_a_run_name_are_removed() {
+fn run_name_does_not_control_the_terminal() {
     let named = Step {
         name: "a\x1b[2Jb".to_owned(),
         ..step(1, &[(Show::Step, 1.0)])
     };
     let line = RunLine::new(&named).advance(&named).unwrap();
-    assert_eq!(line, ":: a[2Jb step       1");
+    assert_eq!(line, ":: a [2Jb step       1");
 }
 
 #[test]
