@@ -1,9 +1,10 @@
 //! `pulsetrain agent`: collects, buffers and sends telemetry as a daemon.
 //!
 //! `running` holds the running parts and applies configuration changes; `health` answers health checks; `telemetry` is
-//! the agent's own telemetry; `recorders` holds the flight recorders. SIGUSR1 saves them, SIGHUP reloads the
-//! configuration; SIGTERM and SIGINT end the agent after a bounded drain.
+//! the agent's own telemetry; `recorders` holds the flight recorders. SIGUSR1 saves them, SIGHUP or a change of
+//! the file reloads the configuration; SIGTERM and SIGINT end the agent after a bounded drain.
 
+mod config_watch;
 mod health;
 mod recorders;
 mod reload;
@@ -14,6 +15,7 @@ mod telemetry;
 
 use std::{
     io,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -22,12 +24,12 @@ use std::{
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::{config_watch::ConfigWatch, running::Running, systemd::Systemd};
 pub(crate) use self::{
     health::{REPORT_PATH, Readiness, ReadinessReport, ReportedProblem, serve as serve_health},
     recorders::Recorders,
     running::{open_disk_queue, queue_folder_name},
 };
-use self::{running::Running, systemd::Systemd};
 use crate::{
     cli::AgentArguments,
     config::{self, Config, Fault},
@@ -50,7 +52,11 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         return print(&config::print(&Config::example()));
     }
     let file = file(arguments);
-    let config = match read(file.as_deref(), None) {
+    let ours = |config: &Config| match arguments.check {
+        true => config::addresses_of_agent(config),
+        false => Vec::new(),
+    };
+    let config = match read(file.as_deref(), ours) {
         Ok(config) => config,
         Err(faults) => return Ok(refuse(&faults)),
     };
@@ -75,6 +81,7 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
     let mut signals =
         Signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
     let systemd = Arc::new(Systemd::from_env());
+    let mut watch = ConfigWatch::new(file).await;
     let mut running = Running::start(config).await?;
     if file.is_none() {
         log::info(
@@ -88,21 +95,30 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
     systemd.ready();
     tokio::spawn(Arc::clone(&systemd).keep_alive());
     loop {
-        tokio::select! {
-            asked = signals.next() => match asked {
-                SignalRequest::Reload => {
-                    systemd.reloading();
-                    tokio::select! {
-                        () = reload(file, &mut running) => systemd.ready(),
-                        // A signal to end interrupts the reload; other signals wait for the end of the reload.
-                        () = signals.end() => break,
-                    }
+        let request = tokio::select! {
+            asked = signals.next() => asked,
+            () = watch.changed(), if running.config().reload_on_change => SignalRequest::Reload,
+            () = running.sink_left() => {
+                running.open_all().await;
+                continue;
+            }
+            () = tokio::time::sleep(TRY_AGAIN), if running.has_unopened() => {
+                running.open_all().await;
+                continue;
+            }
+        };
+        match request {
+            SignalRequest::Reload => {
+                systemd.reloading();
+                watch.record_use().await;
+                tokio::select! {
+                    () = reload(file, &mut running) => systemd.ready(),
+                    // A signal to end interrupts the reload; other signals wait for the end of the reload.
+                    () = signals.end() => break,
                 }
-                SignalRequest::Record => running.record().await,
-                SignalRequest::End => break,
-            },
-            () = running.sink_left() => running.open_all().await,
-            () = tokio::time::sleep(TRY_AGAIN), if running.has_unopened() => running.open_all().await,
+            }
+            SignalRequest::Record => running.record().await,
+            SignalRequest::End => break,
         }
     }
     systemd.stopping();
@@ -117,7 +133,7 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
 async fn reload(file: Option<&Path>, running: &mut Running) {
     // This also runs if the configuration is invalid: a program that rotates files does not depend on it.
     running.reopen_files().await;
-    match read(file, Some(running.config())) {
+    match read(file, |_| config::addresses(running.config())) {
         Ok(config) => {
             if let Err(failure) = state_folder::check(&config) {
                 log::error(Subject::Program, failure.into_problem());
@@ -138,14 +154,13 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
     }
 }
 
-/// Reads the file, or uses the default without one, and checks it against the system.
-fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
+/// Reads the file, or uses the default without one, and checks it against the system. The addresses of `running` may be in use.
+fn read(file: Option<&Path>, running: impl FnOnce(&Config) -> Vec<SocketAddr>) -> Result<Config, Vec<Fault>> {
     let config = match file {
         Some(file) => config::load_with_faults(file, &config::environment())?,
         None => Config::default(),
     };
-    let ours = running.map(config::addresses).unwrap_or_default();
-    let faults = config::check(&name(file), &config, &ours);
+    let faults = config::check(&name(file), &config, &running(&config));
     if faults.is_empty() {
         Ok(config)
     } else {

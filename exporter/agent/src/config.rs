@@ -40,7 +40,7 @@ mod variables;
 #[cfg(test)]
 pub(crate) use self::quantity::Time;
 pub(crate) use self::{
-    check::{addresses, check, mapped, readable},
+    check::{addresses, addresses_of_agent, check, mapped, readable},
     derive::DeriveConfig,
     disk_queue::DiskQueueSetting,
     drawing::{Attributes, DrawingSection},
@@ -55,7 +55,7 @@ pub(crate) use self::{
     named::Named,
     otlp::OtlpSection,
     perfetto::PerfettoSection,
-    port_owner::port_owner,
+    port_owner::{is_agent, port_owner},
     print::print,
     quantity::{Size, parsed_time},
     sinks::{PrometheusSection, SinkConfig, TranslationName},
@@ -69,11 +69,15 @@ section::section! {
     /// The configuration of the Pulsetrain agent: sources, sinks and limits.
     ///
     /// ${NAME} and ${NAME:-default} are replaced by environment variables, ${file:PATH} by the content of a file
-    /// without its final line break, and $$ by a dollar sign. SIGHUP reloads the file; unchanged parts keep running.
+    /// without its final line break, and $$ by a dollar sign. A changed file, or SIGHUP, reloads it; unchanged parts keep
+    /// running.
     pub(crate) struct Config {
         /// Further files with sources and sinks, or folders of such files (*.yaml). Paths in this key and in ${file:PATH}
         /// are relative to the folder of this file.
         include: Vec<Spanned<String>> = Vec::new(),
+        /// Reloads this file when its content changes, also through the links of a Kubernetes ConfigMap. Changes of included
+        /// files need SIGHUP.
+        reload_on_change: bool = true,
         /// The sources of telemetry: a name of your choice, and below it the kind of source.
         sources: Named<SourceConfig> = Named::default(),
         /// The GPUs of this machine.

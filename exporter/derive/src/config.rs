@@ -2,6 +2,15 @@
 
 use std::time::Duration;
 
+/// The maximum length of a resource from which signals are derived. The stages remember resources, so a longer one passes unread.
+pub(crate) const MAX_RESOURCE_BYTES: usize = 16 << 10;
+
+/// The maximum length together of the resources that each of several maps remembers.
+pub(crate) const MAX_REMEMBERED_BYTES: usize = 16 << 20;
+
+/// The maximum number of reasons of throttling that a GPU can have. The drivers have about ten.
+pub(crate) const MAX_REASONS: usize = 64;
+
 /// The limits of open steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalsConfig {

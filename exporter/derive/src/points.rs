@@ -9,7 +9,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_run::RunOrigin;
 
-use crate::spans::copy;
+use crate::{config::MAX_RESOURCE_BYTES, spans::copy, steps::assembler::resource_bytes};
 
 /// Fields of the messages that enclose metrics (proto/metrics/v1/metrics.proto).
 const RESOURCE_METRICS: u32 = 1;
@@ -28,6 +28,9 @@ pub(crate) fn for_each<'a, T: Copy>(
 ) -> Result<(), WireError> {
     for resource in walk::metrics(bytes) {
         let resource = resource?;
+        if resource_bytes(resource.bytes).len() > MAX_RESOURCE_BYTES {
+            continue;
+        }
         // Decoded for the first point that needs it, because most batches have none.
         let mut origin = None;
         for metric in resource.items() {

@@ -23,7 +23,7 @@ pub(crate) use self::{
     writer::Signals,
 };
 use crate::{
-    config::SignalsConfig,
+    config::{MAX_RESOURCE_BYTES, SignalsConfig},
     health::Health,
     rank_signals,
     steps::{
@@ -156,6 +156,9 @@ impl SignalsStage {
         }
         for resource in walk::records(batch.bytes()) {
             let resource = resource?;
+            if resource_bytes(resource.bytes).len() > MAX_RESOURCE_BYTES {
+                continue;
+            }
             let mut origin = None;
             for record in resource.items() {
                 let record = record?;

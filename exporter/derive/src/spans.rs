@@ -12,7 +12,7 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::Batch;
 use pulsetrain_run::RunOrigin;
 
-use crate::steps::assembler::handle;
+use crate::{config::MAX_RESOURCE_BYTES, steps::assembler::handle};
 
 /// Fields of the messages that contain spans (proto/trace/v1/trace.proto).
 const RESOURCE_SPANS: u32 = 1;
@@ -98,6 +98,9 @@ fn of_resource(
             }
         }
     }
+    if resource.len() > MAX_RESOURCE_BYTES {
+        return Ok(resource_spans.to_vec());
+    }
     let origin = RunOrigin::from_attributes(Resource::decode(resource)?.attributes);
     let mut rest = around_scopes.clone();
     for scope in scopes {
@@ -139,6 +142,15 @@ fn of_scope(
         }
     }
     Ok((rest, around, extracted))
+}
+
+impl ExtractedSpan {
+    /// Returns the bytes that the span holds back, with its envelope as if no other span had it.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let envelope = &self.envelope;
+        let around = envelope.around_scopes.len() + envelope.around_spans.len();
+        self.bytes.len() + envelope.resource.len() + around
+    }
 }
 
 impl Envelope {

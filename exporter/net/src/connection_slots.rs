@@ -16,6 +16,7 @@ const SLOT_TIMEOUT: Duration = Duration::from_millis(250);
 /// The connection slots; clones share them.
 #[derive(Clone, Debug)]
 pub struct ConnectionSlots {
+    limit: usize,
     served: Arc<Semaphore>,
     refused: Arc<Semaphore>,
     exhausted: Arc<Notify>,
@@ -33,10 +34,16 @@ impl ConnectionSlots {
     /// Creates `connections` slots.
     pub fn new(connections: usize) -> Self {
         Self {
+            limit: connections,
             served: Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS))),
             refused: Arc::new(Semaphore::new(MAX_REFUSED)),
             exhausted: Arc::default(),
         }
+    }
+
+    /// Returns the number of slots.
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Waits until a connection finds no free slot. An idle connection then closes, to free its slot.

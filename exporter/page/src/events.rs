@@ -3,7 +3,6 @@
 use std::{collections::VecDeque, time::Duration};
 
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_pipeline::printable;
 
 /// The maximum length of a stored text in characters.
 pub(super) const MAX_TEXT_CHARACTERS: usize = 400;
@@ -143,13 +142,12 @@ impl EventLog {
     }
 }
 
-/// Returns a printable text of bounded length.
+/// Returns a text of bounded length, without control characters.
 pub(super) fn bounded(text: &str) -> Box<str> {
-    printable(text)
+    let printable = text
         .chars()
-        .take(MAX_TEXT_CHARACTERS)
-        .collect::<String>()
-        .into()
+        .map(|character| if character.is_control() { ' ' } else { character });
+    printable.take(MAX_TEXT_CHARACTERS).collect::<String>().into()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use pulsetrain_otlp::view;
+use pulsetrain_run::MAX_NAME_BYTES;
 use pulsetrain_semconv::{Instrument, Metric, metric};
 
 use super::{layout, rejected::MAX_METRICS};
@@ -44,13 +45,15 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Returns the id of a metric, or `None` at the limit of metrics.
+    /// Returns the id of a metric, or `None` at the limit of metrics, and for a name or unit that is no name.
     pub(super) fn id(&mut self, metric: &view::Metric<'_>) -> Option<MetricId> {
         let name = metric.name.to_str_lossy();
         if let Some(id) = self.by_name.get(&*name) {
             return Some(*id);
         }
-        if self.definitions.len() >= MAX_METRICS || name.is_empty() {
+        let is_named =
+            (1..=MAX_NAME_BYTES).contains(&name.len()) && metric.unit.as_bytes().len() <= MAX_NAME_BYTES;
+        if self.definitions.len() >= MAX_METRICS || !is_named {
             return None;
         }
         let id = self.definitions.len() as MetricId;

@@ -1,5 +1,7 @@
 //! Items that the page does not show: beyond a limit, late, or without a value.
 
+use pulsetrain_run::MAX_NAME_BYTES;
+
 use super::PageConfig;
 
 /// The reason why the page does not show an item.
@@ -16,7 +18,7 @@ pub enum PageRejection {
     SeriesOfRun,
     /// The series is beyond the series of one GPU.
     SeriesOfGpu,
-    /// The metric has no name, or is beyond the metrics of the page.
+    /// The metric has no name, a long one or a long unit, or is beyond the metrics of the page.
     Metrics,
     /// The point is older than the newest point of its series.
     Late,
@@ -61,7 +63,9 @@ impl PageRejection {
             ),
             Self::SeriesOfGpu => format!("more than {MAX_GPU_SERIES} series of a GPU (fixed limit)"),
             Self::Metrics => {
-                format!("no metric name, or more than {MAX_METRICS} metrics (fixed limit)")
+                format!(
+                    "no metric name, a name or unit over {MAX_NAME_BYTES} bytes, or more than {MAX_METRICS} metrics (fixed limit)"
+                )
             }
             Self::Late => "older than the newest point of their series".to_owned(),
             Self::NoValue => "no value: an absent number, or a histogram without a sum".to_owned(),

@@ -1,6 +1,10 @@
-//! Reads request bodies concurrently, within one memory budget.
+//! Reads and decompresses request bodies concurrently, within one memory budget.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    io::{self, Read},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -10,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::rejection::Rejection;
+use crate::{decompress::Coding, rejection::Rejection};
 
 /// The time limit for reading a body.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -83,7 +87,44 @@ impl Bodies {
         })
     }
 
-    fn permit(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Rejection> {
+    /// Decompresses a body to at most `limit` bytes. The result has a share of the budget of its own.
+    pub(super) fn decompress(
+        &self,
+        coding: Coding,
+        body: &[u8],
+        limit: usize,
+    ) -> Result<Collected, Rejection> {
+        let unreadable = |error: io::Error| Rejection::Unreadable(error.to_string());
+        let mut decoder = coding.decoder(body).map_err(unreadable)?;
+        let first = (4 * body.len()).min(limit);
+        let mut permit = self.permit(first)?;
+        let mut bytes = Vec::with_capacity(first);
+        loop {
+            let room = (bytes.capacity() - bytes.len()) as u64;
+            let read = decoder.by_ref().take(room).read_to_end(&mut bytes);
+            if read.map_err(unreadable)? < room as usize {
+                break;
+            }
+            // One byte over the limit shows that the body is too long.
+            let allowed = limit + 1;
+            if bytes.len() == allowed {
+                return Err(Rejection::TooLarge { allowed: limit });
+            }
+            let more = bytes.len().clamp(1, allowed - bytes.len());
+            permit.merge(self.permit(more)?);
+            bytes.reserve_exact(more);
+        }
+        let surplus = bytes.capacity() - bytes.len();
+        bytes.shrink_to_fit();
+        drop(permit.split(surplus));
+        Ok(Collected {
+            bytes: bytes.into(),
+            permit,
+        })
+    }
+
+    /// Reserves a part of the budget.
+    pub(super) fn permit(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Rejection> {
         let bytes = u32::try_from(bytes).map_err(|_| Rejection::Busy)?;
         let permit = Arc::clone(&self.budget).try_acquire_many_owned(bytes);
         permit.map_err(|_| Rejection::Busy)
@@ -102,6 +143,7 @@ pub(super) fn discard(mut body: Incoming) {
 mod tests {
     use std::{
         convert::Infallible,
+        io::Write,
         pin::Pin,
         task::{Context, Poll},
     };
@@ -155,6 +197,58 @@ mod tests {
 
     async fn is_pending<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
         std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn only_a_decompressed_body_over_the_limit_is_rejected() {
+        let bodies = Bodies::new(10_000);
+        for (coding, body) in [
+            (Coding::Gzip, gzip(&[0; 1000])),
+            (Coding::Zstd, zstd::encode_all(&[0; 1000][..], 1).unwrap()),
+        ] {
+            let decompress = |body: &[u8], limit| {
+                let collected = bodies.decompress(coding, body, limit);
+                collected.map(|collected| collected.bytes)
+            };
+            assert_eq!(decompress(&body, 1000).as_deref(), Ok(&[0; 1000][..]));
+            assert_eq!(decompress(&body, 999), Err(Rejection::TooLarge { allowed: 999 }));
+            let truncated = decompress(&body[..body.len() / 2], 1000);
+            assert!(
+                matches!(truncated, Err(Rejection::Unreadable(_))),
+                "{truncated:?}"
+            );
+        }
+        assert_eq!(bodies.budget.available_permits(), 10_000);
+    }
+
+    #[test]
+    fn decompressed_bytes_have_a_share_of_the_budget() {
+        let bodies = Bodies::new(2_500);
+        let body = gzip(&[0; 1000]);
+        let first = bodies
+            .decompress(Coding::Gzip, &body, 4000)
+            .expect("there is room");
+        assert_eq!(bodies.budget.available_permits(), 1_500);
+        let second = bodies.decompress(Coding::Gzip, &gzip(&[0; 2000]), 4000);
+        assert_eq!(second.err(), Some(Rejection::Busy));
+        drop(first);
+        assert_eq!(bodies.budget.available_permits(), 2_500);
+    }
+
+    #[test]
+    fn zstd_with_a_window_that_the_standard_does_not_ask_for_is_rejected() {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(27).unwrap();
+        encoder.write_all(&[0; 1000]).unwrap();
+        let body = encoder.finish().unwrap();
+        let rejected = Bodies::new(10_000).decompress(Coding::Zstd, &body, 4000);
+        assert!(matches!(rejected.err(), Some(Rejection::Unreadable(_))));
     }
 
     #[tokio::test]

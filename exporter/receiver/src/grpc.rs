@@ -1,26 +1,28 @@
-//! gRPC: tonic frames and decompresses the messages, which stay bytes.
-
-use std::sync::{Arc, Mutex, PoisonError};
+//! gRPC: one message a request, in one frame (gRPC over HTTP/2, "Length-Prefixed-Message"), compressed or not.
+//!
+//! The body is complete before it is read, so that it is in memory once, and its decompressed form is within the budget of bodies.
 
 use bytes::Bytes;
-use http::{Request, Response, header::CONTENT_TYPE};
-use http_body_util::Full;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header::CONTENT_TYPE};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use pulsetrain_net::grpc::{RawCodec, is_message_limit};
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{BoxFuture, Reservation};
-use tonic::{
-    Status,
-    body::Body,
-    codec::CompressionEncoding,
-    server::{Grpc, UnaryService},
-};
+use tonic::{Status, body::Body};
 
 use crate::{
     bodies::Collected,
+    decompress::Coding,
     ingest::{IngestHandler, Message, wait_until_held},
     rejection::Rejection,
 };
+
+/// The size of the header of a frame: a flag, and the length in four bytes.
+const FRAME_HEADER_BYTES: usize = 5;
+/// The frame of a message without fields, which acknowledges all items.
+const EMPTY_MESSAGE: &[u8] = &[0; FRAME_HEADER_BYTES];
+const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// Returns whether a request is a gRPC request.
 pub(super) fn is_grpc<B>(request: &Request<B>) -> bool {
@@ -30,49 +32,76 @@ pub(super) fn is_grpc<B>(request: &Request<B>) -> bool {
 
 /// Answers a gRPC request.
 pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) -> Response<Body> {
-    if let Err(rejection) = handler.authorize(request.headers()) {
-        return rejected(handler, &rejection).into_http();
-    }
-    let Some(signal) = signal(request.uri().path()) else {
-        let path = request.uri().path();
-        return Status::unimplemented(format!(
-            "{path} is not an Export method of traces, metrics or logs"
-        ))
-        .into_http();
-    };
-    let (head, mut body) = request.into_parts();
-    let Collected { bytes, permit } = match handler.collect(&mut body).await {
-        Ok(collected) => collected,
-        Err(rejection) => return rejected(handler, &rejection).into_http(),
-    };
-    let request = Request::from_parts(head, Full::new(bytes));
-    let sent = Arc::<Mutex<Option<Reservation>>>::default();
-    let export = Export {
-        handler: handler.clone(),
-        signal,
-        sent: Arc::clone(&sent),
-    };
-    let mut grpc = Grpc::new(RawCodec::default())
-        .accept_compressed(CompressionEncoding::Gzip)
-        .max_decoding_message_size(handler.limits().bytes);
-    let answer = match handler.admitted(grpc.unary(export, request)).await {
-        Ok(answer) => replace_too_long_answer(handler, answer),
-        Err(rejection) => rejected(handler, &rejection).into_http(),
-    };
-    drop(permit);
-    let sent = sent.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match wait_until_held(sent.unwrap_or_default()).await {
-        Ok(()) => answer,
-        Err(rejection) => rejected(handler, &rejection).into_http(),
+    match export(handler, request).await {
+        Ok(()) => success(),
+        Err(rejection) => {
+            let mut answer = rejected(handler, &rejection).into_http();
+            let codings = HeaderValue::from_static("gzip, zstd");
+            answer.headers_mut().insert(ACCEPT_ENCODING, codings);
+            answer
+        }
     }
 }
 
-/// Replaces tonic's answer to a message that is too long, because its code makes clients retry forever.
-fn replace_too_long_answer(handler: &IngestHandler, answer: Response<Body>) -> Response<Body> {
-    let status = Status::from_header_map(answer.headers());
-    if status.is_some_and(|status| is_message_limit(&status)) {
-        return rejected(handler, &handler.too_large()).into_http();
+async fn export(handler: &IngestHandler, request: Request<Incoming>) -> Result<(), Rejection> {
+    handler.authorize(request.headers())?;
+    let path = request.uri().path();
+    let signal = signal(path).ok_or_else(|| Rejection::NoSuchMethod(path.to_owned()))?;
+    let (head, mut body) = request.into_parts();
+    let collected = handler.collect(&mut body).await?;
+    let sent = handler.admitted(async {
+        let Collected { bytes, permit } = message(handler, &head.headers, collected).await?;
+        let sent = handler.ingest(signal, Message::Protobuf(bytes)).await;
+        drop(permit);
+        sent
+    });
+    wait_until_held(sent.await??).await
+}
+
+/// Returns the message in the frame of a body.
+async fn message(
+    handler: &IngestHandler,
+    headers: &HeaderMap,
+    body: Collected,
+) -> Result<Collected, Rejection> {
+    let unreadable = |why: &str| Err(Rejection::Unreadable(why.to_owned()));
+    let Some(([flag, length @ ..], message)) = body.bytes.split_first_chunk::<FRAME_HEADER_BYTES>() else {
+        return unreadable("the body has no message");
+    };
+    if u32::from_be_bytes(*length) as usize != message.len() {
+        return unreadable("the body is not one message of the length in its header");
     }
+    let (flag, message) = (*flag, body.bytes.slice(FRAME_HEADER_BYTES..));
+    match (flag, coding(headers)?) {
+        (0, _) if message.len() > handler.limits().bytes => Err(handler.too_large()),
+        (0, _) => Ok(Collected {
+            bytes: message,
+            ..body
+        }),
+        (1, Coding::Identity) => {
+            unreadable("the message is compressed, but grpc-encoding names no compression")
+        }
+        (1, coding) => handler.decompress(coding, message).await,
+        _ => unreadable("the flag of the message is neither 0 nor 1"),
+    }
+}
+
+fn coding(headers: &HeaderMap) -> Result<Coding, Rejection> {
+    let word = headers.get(ENCODING);
+    let word = word.map_or("", |word| word.to_str().unwrap_or("?"));
+    Coding::named(word).ok_or_else(|| {
+        Rejection::Unsupported(format!(
+            "grpc-encoding {word} is not supported; use gzip, zstd or identity"
+        ))
+    })
+}
+
+fn success() -> Response<Body> {
+    let trailers = HeaderMap::from_iter([(STATUS, HeaderValue::from_static("0"))]);
+    let body = Full::new(Bytes::from_static(EMPTY_MESSAGE));
+    let mut answer = Response::new(Body::new(body.with_trailers(async { Some(Ok(trailers)) })));
+    let content = HeaderValue::from_static("application/grpc");
+    answer.headers_mut().insert(CONTENT_TYPE, content);
     answer
 }
 
@@ -90,32 +119,4 @@ pub(super) fn rejected(handler: &IngestHandler, rejection: &Rejection) -> Status
     handler.report(rejection);
     let code = rejection.grpc_code();
     Status::with_details(code, rejection.to_string(), rejection.status_message().into())
-}
-
-/// One call of an Export method.
-struct Export {
-    handler: IngestHandler,
-    signal: Signal,
-    /// The reservation of the message that was sent to the pipeline, until it may be acknowledged.
-    sent: Arc<Mutex<Option<Reservation>>>,
-}
-
-impl UnaryService<Bytes> for Export {
-    type Response = Bytes;
-    type Future = BoxFuture<'static, Result<tonic::Response<Bytes>, Status>>;
-
-    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let (handler, signal, sent) = (self.handler.clone(), self.signal, Arc::clone(&self.sent));
-        Box::pin(async move {
-            let message = Message::Protobuf(request.into_inner());
-            match handler.ingest(signal, message).await {
-                // A response without fields acknowledges all items.
-                Ok(reserved) => {
-                    *sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserved);
-                    Ok(tonic::Response::new(Bytes::new()))
-                }
-                Err(rejection) => Err(rejected(&handler, &rejection)),
-            }
-        })
-    }
 }

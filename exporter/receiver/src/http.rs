@@ -88,18 +88,31 @@ impl Export {
     }
 
     async fn run(self, handler: &IngestHandler, body: &mut Incoming) -> Result<(), Rejection> {
-        let Collected { bytes, permit } = handler.collect(body).await?;
+        let collected = handler.collect(body).await?;
         let outcome = handler.admitted(async {
-            let body = decompressed(bytes, self.coding, handler.limits().bytes).await?;
-            let message = match self.encoding {
-                Encoding::Protobuf => Message::Protobuf(body),
-                Encoding::Json => Message::Json(body),
+            let Collected { bytes, permit } = self.decompressed(handler, collected).await?;
+            let outcome = match self.encoding {
+                Encoding::Protobuf => handler.ingest(self.signal, Message::Protobuf(bytes)).await,
+                Encoding::Json => {
+                    let _protobuf = handler.reserve(bytes.len())?;
+                    handler.ingest(self.signal, Message::Json(bytes)).await
+                }
             };
-            handler.ingest(self.signal, message).await
+            drop(permit);
+            outcome
         });
-        let outcome = outcome.await?;
-        drop(permit);
-        wait_until_held(outcome?).await
+        wait_until_held(outcome.await??).await
+    }
+
+    /// Returns the message in a body.
+    async fn decompressed(self, handler: &IngestHandler, body: Collected) -> Result<Collected, Rejection> {
+        if self.coding != Coding::Identity {
+            return handler.decompress(self.coding, body.bytes).await;
+        }
+        match body.bytes.len() > handler.limits().bytes {
+            true => Err(handler.too_large()),
+            false => Ok(body),
+        }
     }
 }
 
@@ -115,19 +128,6 @@ fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     [(PROTOBUF, Encoding::Protobuf), (JSON, Encoding::Json)]
         .into_iter()
         .find_map(|(name, encoding)| kind.eq_ignore_ascii_case(name.as_bytes()).then_some(encoding))
-}
-
-async fn decompressed(body: Bytes, coding: Coding, limit: usize) -> Result<Bytes, Rejection> {
-    if coding == Coding::Identity {
-        return match body.len() > limit {
-            true => Err(Rejection::TooLarge { allowed: limit }),
-            false => Ok(body),
-        };
-    }
-    let decompressed = tokio::task::spawn_blocking(move || coding.decompress(&body, limit)).await;
-    decompressed
-        .unwrap_or(Err(Rejection::ShuttingDown))
-        .map(Bytes::from)
 }
 
 fn coding(headers: &HeaderMap) -> Result<Coding, Rejection> {

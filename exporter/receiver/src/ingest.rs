@@ -18,10 +18,14 @@ use pulsetrain_otlp::{
     limits::{self, Limits},
 };
 use pulsetrain_pipeline::{Batch, Ingress, Reservation, ReserveError, Stage, ThrottledLog, clock};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 use crate::{
     bodies::{Bodies, Collected},
+    decompress::Coding,
     rejection::Rejection,
 };
 
@@ -119,6 +123,18 @@ impl IngestHandler {
             Err(Rejection::TooLarge { .. }) => Err(self.too_large()),
             collected => collected,
         }
+    }
+
+    /// Decompresses a body on a blocking thread.
+    pub(super) async fn decompress(&self, coding: Coding, body: Bytes) -> Result<Collected, Rejection> {
+        let (bodies, limit) = (self.bodies.clone(), self.limits.bytes);
+        let decompressed = tokio::task::spawn_blocking(move || bodies.decompress(coding, &body, limit));
+        decompressed.await.unwrap_or(Err(Rejection::ShuttingDown))
+    }
+
+    /// Reserves memory for the protobuf form of a JSON message of this length.
+    pub(super) fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Rejection> {
+        self.bodies.permit(bytes)
     }
 
     /// Waits for one of the [`PLACES`] and runs `work` within its deadline.

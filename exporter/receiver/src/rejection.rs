@@ -17,8 +17,8 @@ pub(super) enum Rejection {
     QueueFull,
     #[error("too many concurrent messages; send it again")]
     Busy,
-    #[error("too many connections; close some, or send it again")]
-    TooManyConnections,
+    #[error("too many connections; close some or send it again, or raise max_connections above {allowed}")]
+    TooManyConnections { allowed: usize },
     #[error("the message was not complete in time; send it again")]
     TooSlow,
     #[error("the receiver is shutting down; send it again")]
@@ -38,6 +38,8 @@ pub(super) enum Rejection {
     Unsupported(String),
     #[error("{0} is not an OTLP path; send to /v1/traces, /v1/metrics or /v1/logs")]
     NoSuchPath(String),
+    #[error("{0} is not an Export method of traces, metrics or logs")]
+    NoSuchMethod(String),
     #[error("{0} is not supported; use POST")]
     Method(Method),
     #[error("{0}")]
@@ -54,12 +56,14 @@ impl Rejection {
         match self {
             Self::QueueFull => "queue full",
             Self::Busy => "busy",
-            Self::TooManyConnections => "too many connections",
+            Self::TooManyConnections { .. } => "too many connections",
             Self::TooSlow => "too slow",
             Self::ShuttingDown => "shutting down",
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => "too long",
             Self::Malformed(_) => "not OTLP",
-            Self::Unsupported(_) | Self::NoSuchPath(_) | Self::Method(_) => "not supported",
+            Self::Unsupported(_) | Self::NoSuchPath(_) | Self::NoSuchMethod(_) | Self::Method(_) => {
+                "not supported"
+            }
             Self::Unauthenticated(_) => "not authenticated",
             Self::WebPage(_) => "web page",
             Self::Unreadable(_) => "unreadable",
@@ -70,7 +74,11 @@ impl Rejection {
     pub(super) fn retry_after(&self) -> Option<Duration> {
         matches!(
             self,
-            Self::QueueFull | Self::Busy | Self::TooManyConnections | Self::TooSlow | Self::ShuttingDown
+            Self::QueueFull
+                | Self::Busy
+                | Self::TooManyConnections { .. }
+                | Self::TooSlow
+                | Self::ShuttingDown
         )
         .then_some(RETRY_AFTER_WAIT)
     }
@@ -80,8 +88,10 @@ impl Rejection {
             Self::QueueFull | Self::Busy | Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => {
                 Code::ResourceExhausted
             }
-            Self::TooManyConnections | Self::TooSlow | Self::ShuttingDown => Code::Unavailable,
-            Self::Unsupported(_) | Self::NoSuchPath(_) | Self::Method(_) => Code::Unimplemented,
+            Self::TooManyConnections { .. } | Self::TooSlow | Self::ShuttingDown => Code::Unavailable,
+            Self::Unsupported(_) | Self::NoSuchPath(_) | Self::NoSuchMethod(_) | Self::Method(_) => {
+                Code::Unimplemented
+            }
             Self::Unauthenticated(_) => Code::Unauthenticated,
             Self::WebPage(_) => Code::PermissionDenied,
             Self::Malformed(_) | Self::Unreadable(_) => Code::InvalidArgument,
@@ -90,12 +100,14 @@ impl Rejection {
 
     pub(super) fn http_status(&self) -> StatusCode {
         match self {
-            Self::QueueFull | Self::Busy | Self::TooManyConnections | Self::TooSlow | Self::ShuttingDown => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::QueueFull
+            | Self::Busy
+            | Self::TooManyConnections { .. }
+            | Self::TooSlow
+            | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unsupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::NoSuchPath(_) => StatusCode::NOT_FOUND,
+            Self::NoSuchPath(_) | Self::NoSuchMethod(_) => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::WebPage(_) => StatusCode::FORBIDDEN,

@@ -53,7 +53,7 @@ pub(super) async fn run(
                 async move {
                     match admission {
                         Admission::Served => serve(stream, handler, slots, stop).await,
-                        Admission::Refused => reject(stream, handler).await,
+                        Admission::Refused => reject(stream, handler, slots.limit()).await,
                     }
                 }
             };
@@ -97,13 +97,14 @@ async fn serve(
 }
 
 /// Rejects the requests of one connection for a limited time.
-async fn reject(stream: ServerStream, handler: IngestHandler) {
+async fn reject(stream: ServerStream, handler: IngestHandler, allowed: usize) {
     let answer = move |request: Request<Incoming>| {
         let handler = handler.clone();
         async move {
+            let rejection = Rejection::TooManyConnections { allowed };
             match grpc::is_grpc(&request) {
-                true => grpc::rejected(&handler, &Rejection::TooManyConnections).into_http(),
-                false => http::rejected_and_closed(&handler, &request, &Rejection::TooManyConnections),
+                true => grpc::rejected(&handler, &rejection).into_http(),
+                false => http::rejected_and_closed(&handler, &request, &rejection),
             }
         }
     };

@@ -16,13 +16,21 @@ pub fn text(value: AnyValue<'_>) -> Option<Cow<'_, str>> {
     Some(value_text(value)).filter(|text| !text.is_empty())
 }
 
-/// Returns a value that is a string and not empty: a name from a list, or an id.
+/// The maximum length of a name or an id. Programs remember names, so a client must not be able to send any number of bytes as one.
+pub const MAX_NAME_BYTES: usize = 1024;
+
+/// Returns a value that is a string, not empty, and at most [`MAX_NAME_BYTES`] long: a name from a list, or an id.
 #[inline]
 pub fn label(value: AnyValue<'_>) -> Option<&str> {
     match value {
-        AnyValue::String(text) => text.to_str().ok().filter(|text| !text.is_empty()),
+        AnyValue::String(text) => text.to_str().ok().filter(|text| is_name(text)),
         _ => None,
     }
+}
+
+/// Returns whether a text can be a name or an id.
+pub(crate) fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len())
 }
 
 /// Returns a value as an integer: an integer, a double without a fraction, or a string of digits.

@@ -48,7 +48,7 @@ mod series_trackers;
 mod sparkline;
 mod step_times;
 
-pub use attribute_value::{integer, label, text};
+pub use attribute_value::{MAX_NAME_BYTES, integer, label, text};
 pub use increase::{Increase, IncreaseKind, SeriesPoint, SeriesTracker};
 pub use recent_deltas::RecentDeltas;
 pub use run_origin::RunOrigin;

@@ -8,9 +8,10 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::attribute;
 
-use crate::{integer, text};
+use crate::{attribute_value::is_name, integer, text};
 
-/// The run, rank and host of telemetry, as far as its attributes name them. An empty text is `None`.
+/// The run, rank and host of telemetry, as far as its attributes name them. A text that is empty, or longer than
+/// [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES), is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOrigin {
     /// The id of the run (`train.run.id`).
@@ -53,7 +54,7 @@ impl RunOrigin {
         for pair in attributes {
             let pair = pair?;
             let value = pair.value.unwrap_or_default();
-            let own_text = || text(value).map(Arc::from);
+            let own_text = || text(value).filter(|text| is_name(text)).map(Arc::from);
             let key = pair.key;
             if key == attribute::TRAIN_RUN_ID.name {
                 self.run_id = own_text();

@@ -16,6 +16,7 @@ mod kills;
 mod live;
 mod live_perfetto;
 mod log;
+mod memory;
 mod operators;
 mod outage;
 mod outages;

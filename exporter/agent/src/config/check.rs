@@ -10,7 +10,10 @@ use tokio::net::TcpSocket;
 
 use super::{
     AGENT_SOURCE, Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
-    fault::nearest, port_owner::port_owner, source_list, spanned::Location,
+    fault::nearest,
+    port_owner::{is_agent, port_owner},
+    source_list,
+    spanned::Location,
 };
 use crate::{failure::net_problem, topology};
 
@@ -372,6 +375,22 @@ pub(crate) fn mapped() -> String {
 /// Returns the listening addresses of a configuration.
 pub(crate) fn addresses(config: &Config) -> Vec<SocketAddr> {
     listens(config).into_keys().collect()
+}
+
+/// Returns the addresses of a configuration on which the agent listens that serves its health address: the agent that this
+/// configuration is for. Other users' programs have no visible address.
+pub(crate) fn addresses_of_agent(config: &Config) -> Vec<SocketAddr> {
+    let owner = config
+        .health
+        .enabled
+        .then(|| port_owner(*config.health.listen))
+        .flatten();
+    let Some(owner) = owner.filter(|owner| is_agent(owner)) else {
+        return Vec::new();
+    };
+    let mut addresses = addresses(config);
+    addresses.retain(|address| port_owner(*address).as_ref() == Some(&owner));
+    addresses
 }
 
 /// Returns the listening addresses of a configuration, each with its places in the file.

@@ -27,6 +27,11 @@ pub(crate) fn port_owner(address: SocketAddr) -> Option<String> {
     Some(format!("{} (process {id})", name.trim_end()))
 }
 
+/// Returns whether the owner of a port is an agent. The processes of `run` have another name.
+pub(crate) fn is_agent(owner: &str) -> bool {
+    owner.starts_with("pulsetrain ")
+}
+
 /// Returns the inodes of the sockets that listen on a port.
 fn inodes(table: &str, port: u16) -> Vec<&str> {
     table.lines().filter_map(|line| inode(line, port)).collect()

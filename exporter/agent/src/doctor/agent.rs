@@ -48,10 +48,7 @@ impl RunningAgent {
                 problems = report.problems;
             }
             // The agent may require TLS or a password.
-            None if owner
-                .as_ref()
-                .is_some_and(|owner| owner.starts_with("pulsetrain ")) =>
-            {
+            None if owner.as_ref().is_some_and(|owner| config::is_agent(owner)) => {
                 findings.fine(Subject::Endpoint(url.clone()), "the agent runs");
             }
             None => return Self::default(),

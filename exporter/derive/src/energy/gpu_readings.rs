@@ -18,6 +18,7 @@ use super::{
     run_energy::{OutsideEnergy, RunEnergies},
     window::Window,
 };
+use crate::config::MAX_REASONS;
 
 /// How long a claim holds after its last point if no newer point of the GPU is known: processes are polled every 5 s.
 const CLAIM_LIFETIME: Duration = Duration::from_secs(6);
@@ -160,6 +161,9 @@ impl GpuReadings {
             && let Some(delta) = SeriesPoint::from_point(point)
         {
             let reason = labels.reason.unwrap_or_default();
+            if gpu.delta_totals.len() >= MAX_REASONS && !gpu.delta_totals.contains_key(reason) {
+                return;
+            }
             let total = gpu.delta_totals.entry(reason.into()).or_default();
             for (time, value) in total.add(&delta) {
                 gpu.record(quantity, &labels, time, value);
@@ -244,7 +248,10 @@ impl Gpu {
             (Quantity::Power, _) => self.power.insert(time, value),
             (Quantity::PowerLimit, _) if labels.limit == Some(ENFORCED) => self.energy.set_limit(value),
             (Quantity::Busy, _) => self.busy.insert(time, value),
-            (Quantity::Throttle, Some(reason)) if !HARMLESS.contains(&reason) => {
+            (Quantity::Throttle, Some(reason))
+                if !HARMLESS.contains(&reason)
+                    && (self.throttle.len() < MAX_REASONS || self.throttle.contains_key(reason)) =>
+            {
                 self.throttle
                     .entry(reason.into())
                     .or_default()

@@ -22,6 +22,9 @@ use super::{
 };
 use crate::spans::ExtractedSpan;
 
+/// The maximum number of bytes that waiting steps hold back together. Beyond it, the oldest is sent with the known energy.
+const MAX_HELD_BYTES: usize = 8 << 20;
+
 /// A step that waits for readings.
 #[derive(Debug)]
 pub(super) struct Step {
@@ -61,6 +64,8 @@ pub(super) struct SpanFacts {
 #[derive(Debug, Default)]
 pub(super) struct PendingSteps {
     steps: VecDeque<Step>,
+    /// The bytes that the steps hold back.
+    bytes: usize,
     /// The number of steps at the front that were checked; they wait for a reading or for their deadline.
     checked: usize,
 }
@@ -123,6 +128,14 @@ impl Step {
         }
     }
 
+    /// Returns the bytes that the step holds back.
+    fn held_bytes(&self) -> usize {
+        match &self.source {
+            StepSource::Span(span) => span.held_bytes(),
+            StepSource::Point { resource, .. } => resource.len(),
+        }
+    }
+
     /// Returns the batch that reported the step, without its contents.
     pub(super) fn batch(&self) -> &Batch {
         match &self.source {
@@ -161,6 +174,7 @@ impl Step {
 impl PendingSteps {
     /// Adds a step.
     pub(super) fn push(&mut self, step: Step) {
+        self.bytes += step.held_bytes();
         self.steps.push_back(step);
     }
 
@@ -188,6 +202,7 @@ impl PendingSteps {
         for step in self.steps.split_off(first) {
             let may_be_more = step.may_arrive_as_span(reporters, config.wait, now);
             if !may_be_more && step.is_complete(gpus, reporters) {
+                self.bytes -= step.held_bytes();
                 ready.push(step);
             } else {
                 self.steps.push_back(step);
@@ -198,16 +213,23 @@ impl PendingSteps {
         ready
     }
 
-    /// Removes and returns the steps past their deadline, and the oldest above `most`.
+    /// Removes and returns the steps past their deadline, and the oldest above `most` or [`MAX_HELD_BYTES`].
     fn take_oldest(&mut self, most: usize, now: Instant) -> Vec<Step> {
         let late = self.steps.partition_point(|step| step.deadline <= now);
         let oldest = late.max(self.steps.len().saturating_sub(most));
-        self.checked = self.checked.saturating_sub(oldest);
-        self.steps.drain(..oldest).collect()
+        let mut taken = Vec::new();
+        while taken.len() < oldest || self.bytes > MAX_HELD_BYTES {
+            let Some(step) = self.steps.pop_front() else { break };
+            self.bytes -= step.held_bytes();
+            taken.push(step);
+        }
+        self.checked = self.checked.saturating_sub(taken.len());
+        taken
     }
 
     /// Removes and returns all steps.
     pub(super) fn take_all(&mut self, reporters: &StepReporters) -> Vec<Step> {
+        self.bytes = 0;
         let all = std::mem::take(&mut self.steps).into_iter();
         all.filter(|step| !step.is_duplicate(reporters)).collect()
     }

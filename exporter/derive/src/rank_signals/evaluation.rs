@@ -7,7 +7,10 @@
 //! Steps close after evaluations pass, so an evaluation waits until a step closes that ended later, or the
 //! stage ends.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_run::SeriesTracker;
@@ -27,7 +30,7 @@ pub(super) struct Evaluation(HashMap<RankId, Evaluations>);
 
 #[derive(Debug, Default)]
 struct Evaluations {
-    resource: Vec<u8>,
+    resource: Option<Arc<[u8]>>,
     waiting: VecDeque<Record>,
     /// The training loss since the previous evaluation: sum and number of steps.
     train_loss: (f64, u32),
@@ -84,7 +87,7 @@ impl Evaluations {
             && time.is_none_or(|time| record.time < time)
         {
             self.waiting.pop_front();
-            let rank = out.resource(&self.resource);
+            let rank = out.resource(self.resource.as_deref().unwrap_or_default());
             let (sum, steps) = std::mem::take(&mut self.train_loss);
             if let Some(loss) = record.loss
                 && steps > 0
@@ -120,9 +123,9 @@ impl Derivation for Evaluation {
             return;
         };
         let evaluations = self.0.entry(rank.id).or_default();
-        if evaluations.resource.is_empty() {
-            evaluations.resource = rank.resource.to_vec();
-        }
+        evaluations
+            .resource
+            .get_or_insert_with(|| Arc::clone(&rank.resource));
         evaluations.take(point);
     }
 

@@ -16,6 +16,7 @@ use pulsetrain_pipeline::{
 use pulsetrain_semconv::Metric;
 
 use self::resource::ResourceSignals;
+use crate::config::MAX_REMEMBERED_BYTES;
 
 /// The maximum number of resources with series. Beyond it the one that was silent for the longest time is
 /// evicted, and its counters start again.
@@ -36,6 +37,10 @@ pub(crate) struct Signals {
     source: SourceId,
     places: HashMap<Arc<[u8]>, usize>,
     resources: Vec<ResourceSignals>,
+    /// The indexes in `resources` that are not in `places`.
+    free: Vec<usize>,
+    /// The length of the keys of `places`.
+    bytes: usize,
     /// The indexes of resources with output since the last flush.
     dirty: Vec<usize>,
     /// The index of the last lookup, because the derivations of a step look up the same resource in turn.
@@ -49,6 +54,8 @@ impl Default for Signals {
             source: SourceId::NONE,
             places: HashMap::new(),
             resources: Vec::new(),
+            free: Vec::new(),
+            bytes: 0,
             dirty: Vec::new(),
             last: 0,
         }
@@ -148,26 +155,43 @@ impl Signals {
             return *place;
         }
         let key: Arc<[u8]> = resource.into();
-        let place = if self.resources.len() < MAX_RESOURCES {
-            self.resources
-                .push(ResourceSignals::new(Arc::clone(&key), self.source));
-            self.resources.len() - 1
-        } else {
-            self.evict(ResourceSignals::new(Arc::clone(&key), self.source))
+        while self.places.len() >= MAX_RESOURCES || self.bytes + key.len() > MAX_REMEMBERED_BYTES {
+            if !self.evict() {
+                break;
+            }
+        }
+        self.bytes += key.len();
+        let signals = ResourceSignals::new(Arc::clone(&key), self.source);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.resources[place] = signals;
+                place
+            }
+            None => {
+                self.resources.push(signals);
+                self.resources.len() - 1
+            }
         };
         self.places.insert(key, place);
         place
     }
 
-    /// Replaces the resource that was silent for the longest time and has nothing to send.
-    fn evict(&mut self, resource: ResourceSignals) -> usize {
-        let silent = self.resources.iter().enumerate();
-        let silent = silent.filter(|(_, resource)| !resource.is_dirty);
-        let place = silent
-            .min_by_key(|(_, resource)| resource.newest())
-            .map_or(0, |(place, _)| place);
-        let former = std::mem::replace(&mut self.resources[place], resource);
+    /// Drops the resource that was silent for the longest time. Returns `false` if all have something to send.
+    fn evict(&mut self) -> bool {
+        let silent = self.places.values();
+        let silent = silent.filter(|place| !self.resources[**place].is_dirty);
+        let Some(place) = silent
+            .min_by_key(|place| self.resources[**place].newest())
+            .copied()
+        else {
+            return false;
+        };
+        let nothing = ResourceSignals::new(Arc::default(), SourceId::NONE);
+        let former = std::mem::replace(&mut self.resources[place], nothing);
         self.places.remove(former.key());
-        place
+        self.bytes -= former.key().len();
+        self.free.push(place);
+        self.last = usize::MAX;
+        true
     }
 }

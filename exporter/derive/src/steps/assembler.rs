@@ -21,7 +21,10 @@ use pulsetrain_pipeline::{
 use pulsetrain_run::RunOrigin;
 
 use super::{Constants, RankId, RankInfo, StepFacts, group::Groups, interest::Interests, pending::RankSteps};
-use crate::{config::SignalsConfig, wall_clock::is_future};
+use crate::{
+    config::{MAX_REMEMBERED_BYTES, MAX_RESOURCE_BYTES, SignalsConfig},
+    wall_clock::is_future,
+};
 
 /// The maximum number of runs with constants.
 const MAX_RUNS: usize = 4096;
@@ -43,6 +46,10 @@ pub(crate) struct Assembler {
     pub(crate) interests: Interests,
     ranks: HashMap<RankId, RankSteps>,
     by_resource: HashMap<Box<[u8]>, KnownResource>,
+    /// The length of the keys of `by_resource`.
+    known_bytes: usize,
+    /// The length of the resources in `ranks`.
+    rank_bytes: usize,
     by_key: HashMap<(Arc<str>, i64, i64), RankId>,
     constants: HashMap<Arc<str>, Constants>,
     /// The deadlines of open steps, the earliest first. Entries of closed steps are skipped.
@@ -66,6 +73,8 @@ impl Assembler {
             interests,
             ranks: HashMap::new(),
             by_resource: HashMap::new(),
+            known_bytes: 0,
+            rank_bytes: 0,
             by_key: HashMap::new(),
             constants: HashMap::new(),
             deadlines: VecDeque::new(),
@@ -156,10 +165,13 @@ impl Assembler {
         }
     }
 
-    /// Returns the rank and the origin of an encoded resource.
-    fn known_resource(&mut self, resource: &[u8], now: Instant) -> KnownResource {
+    /// Returns the rank and the origin of an encoded resource, or `None` for one that is too long.
+    fn known_resource(&mut self, resource: &[u8], now: Instant) -> Option<KnownResource> {
         if let Some(known) = self.by_resource.get(resource) {
-            return known.clone();
+            return Some(known.clone());
+        }
+        if resource.len() > MAX_RESOURCE_BYTES {
+            return None;
         }
         let attributes = Resource::decode(resource).map(|resource| resource.attributes);
         let origin = RunOrigin::from_attributes(attributes.unwrap_or_default());
@@ -167,11 +179,15 @@ impl Assembler {
             rank: self.find_or_add(resource, &origin, now),
             origin: Arc::new(origin),
         };
-        if self.by_resource.len() >= RESOURCES_OF_A_RANK * self.config.max_ranks {
+        self.known_bytes += resource.len();
+        if self.by_resource.len() >= RESOURCES_OF_A_RANK * self.config.max_ranks
+            || self.known_bytes > MAX_REMEMBERED_BYTES
+        {
             self.by_resource.clear();
+            self.known_bytes = resource.len();
         }
         self.by_resource.insert(resource.into(), known.clone());
-        known
+        Some(known)
     }
 
     /// Returns the rank of a resource, or `None` if it names no run.
@@ -191,8 +207,11 @@ impl Assembler {
         }
         let id = RankId(self.next_id);
         self.next_id = self.next_id.wrapping_add(1);
-        if self.ranks.len() >= self.config.max_ranks {
-            self.evict();
+        self.rank_bytes += resource.len();
+        while self.ranks.len() >= self.config.max_ranks || self.rank_bytes > MAX_REMEMBERED_BYTES {
+            if !self.evict() {
+                break;
+            }
         }
         let info = RankInfo {
             id,
@@ -210,22 +229,25 @@ impl Assembler {
         Some(id)
     }
 
-    /// Drops the rank that was silent for the longest time, with its open steps.
-    fn evict(&mut self) {
+    /// Drops the rank that was silent for the longest time, with its open steps. Returns `false` if there is no rank.
+    fn evict(&mut self) -> bool {
         let Some(id) = self
             .ranks
             .iter()
             .min_by_key(|(id, rank)| (rank.newest, **id))
             .map(|(id, _)| *id)
         else {
-            return;
+            return false;
         };
         if let Some(rank) = self.ranks.remove(&id) {
             self.open -= rank.len();
+            self.rank_bytes -= rank.info.resource.len();
         }
         self.by_key.retain(|_, of| *of != id);
         self.by_resource.retain(|_, known| known.rank != Some(id));
+        self.known_bytes = self.by_resource.keys().map(|resource| resource.len()).sum();
         self.evicted.push(id);
+        true
     }
 
     /// Records the opening of a step.

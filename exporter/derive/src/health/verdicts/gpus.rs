@@ -24,6 +24,7 @@ use super::super::{
     verdict::{Board, Span, Subject, VerdictKind},
 };
 use super::StallKind;
+use crate::config::MAX_REASONS;
 
 const WINDOW_SECS: f64 = 60.0;
 const THROTTLED_SECS: f64 = 10.0;
@@ -262,6 +263,9 @@ impl GpuVerdicts {
 
 impl Gpu {
     fn record_throttle_time(&mut self, reason: &str, time: UnixNanos, point: &SeriesPoint) {
+        if self.throttle_time.len() >= MAX_REASONS && !self.throttle_time.contains_key(reason) {
+            return;
+        }
         let tracker = self.throttle_time.entry(reason.into()).or_default();
         // Reasons overlap, so only the longest counts.
         if let Some(secs) = new_part(tracker.observe(point)) {
@@ -271,7 +275,7 @@ impl Gpu {
 
     fn observe_flag(&mut self, reason: &str, time: UnixNanos, holds: bool) {
         let since = self.throttling.remove(reason);
-        if holds {
+        if holds && self.throttling.len() < MAX_REASONS {
             self.throttling.insert(reason.into(), time);
         }
         if let Some(since) = since {

@@ -39,7 +39,9 @@ impl Assembler {
     ) -> Result<(), WireError> {
         for resource in walk::metrics(batch.bytes()) {
             let resource = resource?;
-            let known = self.known_resource(resource_bytes(resource.bytes), now);
+            let Some(known) = self.known_resource(resource_bytes(resource.bytes), now) else {
+                continue;
+            };
             let read = self.read_resource(&resource, &known, on_point, on_suppressed);
             if let Some(rank) = known.rank {
                 self.add_groups(rank, batch, now);

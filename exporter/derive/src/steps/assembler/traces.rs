@@ -31,7 +31,8 @@ impl Assembler {
     ) -> Result<(), WireError> {
         for resource in walk::spans(batch.bytes()) {
             let resource = resource?;
-            let Some(rank) = self.known_resource(resource_bytes(resource.bytes), now).rank else {
+            let known = self.known_resource(resource_bytes(resource.bytes), now);
+            let Some(rank) = known.and_then(|known| known.rank) else {
                 continue;
             };
             for span in resource.items() {
