@@ -4,6 +4,7 @@
 //! the agent's own telemetry; `recorders` holds the flight recorders. SIGUSR1 saves them, SIGHUP or a change of
 //! the file reloads the configuration; SIGTERM and SIGINT end the agent after a bounded drain.
 
+mod clock_watch;
 mod config_watch;
 mod health;
 mod recorders;

@@ -11,7 +11,7 @@ use pulsetrain_tests::{Answer, FakeEndpoint, Process, corpus, free_port, wait_un
 
 use crate::{
     delivery::{configure, post},
-    world::{Setup, World, get},
+    world::{Setup, World, check, get},
 };
 
 #[test]
@@ -218,4 +218,59 @@ fn renaming_a_file_sink_in_a_reload_keeps_its_contents() {
     assert!(agent.stop().success());
     let expected = crate::world::imported(&[world.path("training.json")]);
     world.written("out.jsonl").1.assert_same(&expected);
+}
+
+#[test]
+fn changed_file_is_reloaded_and_checked_next_to_the_running_agent() {
+    let world = World::new();
+    let agent = world.start();
+    // All addresses are those of the agent that the file is for.
+    check(&world).expect_code(0);
+    world.configure("  archive: {nothing: {}}\n");
+    wait_until("the agent refuses the file", || {
+        agent.log().contains("continues with the old configuration")
+    });
+    check(&world).expect_code(2);
+    let port = free_port();
+    let yaml = world.yaml(&Setup::default()).replace(
+        &format!("listen: 127.0.0.1:{}", world.page()),
+        &format!("listen: 127.0.0.1:{port}"),
+    );
+    fs::write(world.path("agent.yaml"), &yaml).unwrap();
+    wait_until("the page is elsewhere", || {
+        get(port, "/metrics").starts_with("HTTP/1.1 200")
+    });
+    check(&world).expect_code(0);
+    // The key turns it off, from the reload that reads it.
+    fs::write(
+        world.path("agent.yaml"),
+        format!("{yaml}reload_on_change: false\n"),
+    )
+    .unwrap();
+    let reloads = || agent.log().matches("reloaded the configuration").count();
+    wait_until("the key is read", || reloads() == 2);
+    fs::write(world.path("agent.yaml"), "nothing: {}\n").unwrap();
+    agent.reload();
+    wait_until("only the signal reloads the file", || {
+        agent
+            .log()
+            .matches("continues with the old configuration")
+            .count()
+            == 2
+    });
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn address_of_another_program_is_no_address_of_the_running_agent() {
+    let world = World::new();
+    let agent = world.start();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let yaml = world.yaml(&Setup::default()).replace(
+        &format!("listen: 127.0.0.1:{}", world.page()),
+        &format!("listen: {}", other.local_addr().unwrap()),
+    );
+    fs::write(world.path("agent.yaml"), yaml).unwrap();
+    check(&world).expect_code(2).expect_words(&["cannot listen on"]);
+    assert!(agent.stop().success());
 }

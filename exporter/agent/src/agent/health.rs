@@ -47,6 +47,8 @@ struct HealthState {
     failing: Vec<(String, Problem)>,
     /// The problems that last until a restart and do not affect readiness.
     warnings: Vec<Problem>,
+    /// How often the clock of the machine was set.
+    clock_steps: u64,
 }
 
 impl Readiness {
@@ -76,6 +78,16 @@ impl Readiness {
     /// Replaces the failing sinks and their problems.
     pub(super) fn set_failing(&self, failing: Vec<(String, Problem)>) {
         self.state().failing = failing;
+    }
+
+    /// Counts a step of the clock of the machine.
+    pub(super) fn record_clock_step(&self) {
+        self.state().clock_steps += 1;
+    }
+
+    /// Returns how often the clock of the machine was set.
+    fn clock_steps(&self) -> u64 {
+        self.state().clock_steps
     }
 
     /// Adds a problem that lasts until a restart.

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 pub(crate) use self::disk_queues::{open_disk_queue, queue_folder_name};
 use self::{derived::Derived, disk_queues::DiskQueues, draining::DrainingSinks, task::Task};
 use super::{
+    clock_watch::ClockWatch,
     health::{Readiness, Status},
     recorders::Recorders,
     sink_watch::SinkWatch,
@@ -224,9 +225,13 @@ impl Running {
 
 /// Logs the failing sinks, and publishes them for `/readyz`.
 async fn watch_sinks(ledger: Ledger, ready: Readiness) {
-    let mut watch = SinkWatch::default();
+    let (mut watch, mut clock_watch) = (SinkWatch::default(), ClockWatch::default());
     loop {
         tokio::time::sleep(SINK_CHECK).await;
+        if let Some(step) = clock_watch.observe(clock::unix_now(), clock::now()) {
+            log::warn(Subject::Program, step);
+            ready.record_clock_step();
+        }
         let sinks = ledger.snapshot();
         for change in watch.observe(&sinks, clock::now()) {
             log::write(change.level, Subject::Sink(&change.sink), change.message);

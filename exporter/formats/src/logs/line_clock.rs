@@ -10,12 +10,17 @@ use pulsetrain_record::LocalClock;
 /// The minimum distance of two records without a time. It keeps their order and separates the points of a series.
 pub(super) const TICK: Duration = Duration::from_millis(1);
 const LIVE_TICK: Duration = Duration::from_micros(1);
+/// A read time that is this much earlier than the last one means that the clock of the machine was set back. Smaller corrections only
+/// compress the times.
+const STEP_BACK: Duration = Duration::from_secs(5);
 
 /// The clock of one log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineClock {
     /// The last assigned time.
     last: Cell<UnixNanos>,
+    /// The last read time of a growing log.
+    last_read: Cell<UnixNanos>,
     /// The last time at the beginning of a line; unknown before the first.
     last_leading: Cell<UnixNanos>,
     /// The number of invented times.
@@ -34,12 +39,19 @@ impl LineClock {
             // Many lines of one second.
             Some(time) if time == self.last_leading.replace(time) => next(TICK),
             Some(time) => time,
+            None if read.is_live && self.has_stepped_back(read.unix_nanos) => read.unix_nanos,
             None if read.is_live => read.unix_nanos.max(next(LIVE_TICK)),
             None if self.last_leading.get().is_known() => next(TICK),
             None => self.invent(read.unix_nanos.max(next(TICK))),
         };
         self.last.set(time);
         time
+    }
+
+    /// Records a read time, and returns whether the clock of the machine was set back since the last one. Later times follow the new
+    /// clock, because otherwise they would all be the last time of the old one, for as long as the step.
+    fn has_stepped_back(&self, read: UnixNanos) -> bool {
+        read.saturating_add(STEP_BACK) < self.last_read.replace(read)
     }
 
     /// Returns the number of invented times so far.
@@ -115,5 +127,33 @@ mod tests {
         let times = ["a", "b"].map(|line| clock.time(line, live));
         assert_eq!(times, [read, read.saturating_add(LIVE_TICK)]);
         assert_eq!(clock.invented(), 0);
+    }
+
+    #[test]
+    fn times_of_a_growing_log_follow_a_clock_that_is_set_back() {
+        let clock = LineClock::default();
+        let times = [100, 101, 99, 40, 41, 40, 200].map(|second| {
+            let read = ReadTime {
+                unix_nanos: UnixNanos(second * SECOND),
+                is_live: true,
+            };
+            clock.time("a", read)
+        });
+        // A small correction keeps the order; a step back does not hold the times.
+        let second = |second: u64| UnixNanos(second * SECOND);
+        let (after_101, after_41) = (
+            second(101).saturating_add(LIVE_TICK),
+            second(41).saturating_add(LIVE_TICK),
+        );
+        let expected = [
+            second(100),
+            second(101),
+            after_101,
+            second(40),
+            second(41),
+            after_41,
+            second(200),
+        ];
+        assert_eq!(times, expected);
     }
 }

@@ -1,7 +1,7 @@
 //! `GET /status`: the state of each source and sink, as JSON.
 //!
 //! ```json
-//! {"version": "0.1.0", "ready": true, "reason": null, "warnings": [],
+//! {"version": "0.1.0", "ready": true, "reason": null, "clock_steps": 0, "warnings": [],
 //!  "sources": [{"name": "trainer", "state": "running", "error": null, "lag_seconds": 0.4, "last_batch_seconds": 1.2}],
 //!  "sinks": [{"name": "collector", "state": "failing", "failing_seconds": 12.5, "error": "connection refused",
 //!             "accepted_items": 90, "delivered_items": 60, "dropped_items": 0, "retries": 7,
@@ -93,6 +93,7 @@ impl Status {
             "version": env!("CARGO_PKG_VERSION"),
             "ready": reason.is_none(),
             "reason": reason.map(|reason| reason.to_string()),
+            "clock_steps": ready.clock_steps(),
             "warnings": ready.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
             "sources": sources,
             "sinks": sinks,
