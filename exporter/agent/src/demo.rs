@@ -154,7 +154,7 @@ fn start_pipeline(
     derived: SentCounter,
 ) -> Result<(Pipeline, Ingress), Failure> {
     let builder = Pipeline::builder().config(config.limits.task_config());
-    let builder = topology::derived(
+    let (builder, _) = topology::derived(
         builder,
         &config.derive,
         &Checkpointer::in_memory(),

@@ -100,7 +100,8 @@ mod tests {
     #[test]
     fn printed_text_keeps_its_lines_and_controls_no_terminal() {
         let mut printer = Printer(Vec::new());
-        writeln!(printer, "a\x1b]0;b\x07 {}", "c\r\nd\u{9b}2J").unwrap();
+        let hostile = "c\r\nd\u{9b}2J";
+        writeln!(printer, "a\x1b]0;b\x07 {hostile}").unwrap();
         assert_eq!(printer.0, b"a ]0;b  c \nd 2J\n");
     }
 

@@ -18,7 +18,7 @@ use pulsetrain_gpu::{
 use pulsetrain_otlp::Signals;
 use pulsetrain_page::PageStore;
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, CancellationToken, PipelineBuilder, Problem, Sink, Source, ThrottledLog,
+    Batch, BoxFuture, CancellationToken, MemoryUse, PipelineBuilder, Problem, Sink, Source, ThrottledLog,
 };
 use pulsetrain_prometheus::{PrometheusConfig, PrometheusStore};
 use pulsetrain_receiver::ReceiverSource;
@@ -260,20 +260,23 @@ pub(crate) fn derived(
     config: &DeriveConfig,
     checkpointer: &Checkpointer,
     watch: impl Fn(&Batch) + Clone + Send + 'static,
-) -> Result<PipelineBuilder, Failure> {
+) -> Result<(PipelineBuilder, Option<MemoryUse>), Failure> {
     // This stage precedes the energy of steps, which holds their spans.
-    let builder = if config.signals.enabled {
-        let stage = SignalsStage::new(config.signals.settings()).watched(watch.clone());
-        builder.stage(Box::new(stage))
-    } else {
-        builder
+    let signals = config
+        .signals
+        .enabled
+        .then(|| SignalsStage::new(config.signals.settings()));
+    let memory = signals.as_ref().map(SignalsStage::memory);
+    let builder = match signals {
+        Some(stage) => builder.stage(Box::new(stage.watched(watch.clone()))),
+        None => builder,
     };
     if !config.energy.enabled {
-        return Ok(builder);
+        return Ok((builder, memory));
     }
     let stage = EnergyStage::new(config.energy.settings()).watched(watch);
     let Some(path) = checkpointer.state_file("gpu-readings.binpb") else {
-        return Ok(builder.stage(Box::new(stage)));
+        return Ok((builder.stage(Box::new(stage)), memory));
     };
     let stage = stage.with_reading_log(&path).map_err(|error| {
         Failure::failed(format!(
@@ -281,7 +284,7 @@ pub(crate) fn derived(
             path.display()
         ))
     })?;
-    Ok(builder.stage(Box::new(stage)))
+    Ok((builder.stage(Box::new(stage)), memory))
 }
 
 /// Returns the stage that derives the signals of an imported log: one that is followed, or a finished one.

@@ -12,7 +12,7 @@ mod writer;
 use std::{fmt, sync::Arc};
 
 use pulsetrain_otlp::{Signal, UnixNanos, WireError, walk};
-use pulsetrain_pipeline::{Batch, Stage, clock::Instant};
+use pulsetrain_pipeline::{Batch, MemoryUse, Stage, clock::Instant};
 use pulsetrain_run::RunOrigin;
 
 use self::idle::IdleClock;
@@ -23,7 +23,7 @@ pub(crate) use self::{
     writer::Signals,
 };
 use crate::{
-    config::{MAX_RESOURCE_BYTES, SignalsConfig},
+    config::{MAX_REMEMBERED_BYTES, MAX_RESOURCE_BYTES, SignalsConfig},
     health::Health,
     rank_signals,
     steps::{
@@ -40,6 +40,7 @@ pub struct SignalsStage {
     watcher: Option<Watcher>,
     watermark: UnixNanos,
     idle: IdleClock,
+    memory: MemoryUse,
 }
 
 /// Called with every batch that the stage adds.
@@ -65,7 +66,16 @@ impl SignalsStage {
             watcher: None,
             watermark: UnixNanos::default(),
             idle: IdleClock::default(),
+            memory: MemoryUse::default(),
         }
+    }
+
+    /// The maximum number of bytes of the resources that the stage remembers.
+    pub const MAX_BYTES: usize = 3 * MAX_REMEMBERED_BYTES;
+
+    /// Returns the memory that the resources use.
+    pub fn memory(&self) -> MemoryUse {
+        self.memory.clone()
     }
 
     /// Calls `watch`, which must not block, with every batch that the stage adds.
@@ -266,6 +276,10 @@ impl Stage for SignalsStage {
         self.advance(now);
         self.flush(&handle, out);
         self.update_idle_clock();
+        self.memory.record(
+            self.assembler.remembered_bytes() + self.signals.remembered_bytes(),
+            self.assembler.evictions() + self.signals.evictions(),
+        );
     }
 
     fn due(&self) -> Option<Instant> {

@@ -316,9 +316,10 @@ impl<R: PointReceiver> Ingest<R> {
 fn change(value: SampleValue, temporality: Option<Temporality>) -> Result<Change, PointError> {
     match (temporality, &value) {
         (None | Some(Temporality::Cumulative), _) => Ok(Change::Set(value)),
-        (Some(Temporality::Delta), SampleValue::Number(_) | SampleValue::Histogram(_)) => {
-            Ok(Change::Add(value))
-        }
+        (
+            Some(Temporality::Delta),
+            SampleValue::Number(_) | SampleValue::Histogram(_) | SampleValue::Native(_),
+        ) => Ok(Change::Add(value)),
         _ => Err(PointError::Rejected(Rejection::Temporality)),
     }
 }

@@ -6,6 +6,7 @@
 pub(super) mod bounds;
 pub(super) mod budget;
 pub(super) mod family;
+mod native;
 mod rejection;
 mod series_limit;
 pub(super) mod target;

@@ -157,6 +157,14 @@ impl Sender {
     }
 }
 
+/// Returns the memory by owner that the status names.
+fn memory_by_owner(health: u16) -> Value {
+    let (code, body) = request(health, "GET", "/status", "", &[]).expect("the agent answers");
+    assert_eq!(code, 200);
+    let mut status: Value = serde_json::from_slice(&body).expect("the status is JSON");
+    status["memory"].take()
+}
+
 #[test]
 fn distinct_texts_in_any_field_leave_the_memory_as_it_is() {
     let folder = Folder::new();
@@ -191,6 +199,21 @@ health: {{listen: 127.0.0.1:{health}}}
     let before = agent.peak_memory_kib();
     sender.send(9 * FIRST, &mut measure);
     let after = agent.peak_memory_kib();
+    let status = memory_by_owner(health);
+    for owner in status.as_array().expect("it is a list") {
+        let figure = |name: &str| owner[name].as_u64().expect("it is a number");
+        assert!(figure("bytes") <= figure("max_bytes"), "{status:#}");
+    }
+    let owners: Vec<&str> = status
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|owner| owner["owner"].as_str())
+        .collect();
+    assert_eq!(
+        owners,
+        ["derive", "sinks.page.series", "sinks.page.page", "sinks.recorder"]
+    );
     assert!(
         after <= before + MARGIN_KIB,
         "the memory grew from {before} to {after} KiB: {growth:#?}"

@@ -2,10 +2,12 @@
 //! recent telemetry; `/gpu/release` and `/gpu/resume` control the use of the GPU driver.
 
 mod gpus;
+mod memory;
 mod status;
 mod trace;
 
 pub(crate) use self::gpus::GpuControl;
+pub(crate) use self::memory::MemoryOwner;
 pub(crate) use self::status::{Parts, SourceLag, Status};
 
 use std::{

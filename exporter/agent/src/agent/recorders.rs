@@ -35,6 +35,14 @@ impl Recorders {
         }
     }
 
+    /// Returns the recorders with the names of their sinks.
+    pub(super) fn all(&self) -> Vec<(String, FlightRecorder)> {
+        let recorders = self.lock();
+        let all = recorders.iter();
+        all.map(|(name, recorder)| (name.clone(), recorder.clone()))
+            .collect()
+    }
+
     /// Saves each recorder to a file, and logs the path or the error.
     pub(crate) async fn save(&self) {
         let recorders = self.lock().clone();

@@ -13,7 +13,7 @@ mod task;
 use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_gpu::DriverRelease;
-use pulsetrain_pipeline::{Ingress, Ledger, Pipeline, Problem, SinkReport, clock};
+use pulsetrain_pipeline::{Ingress, Ledger, MemoryUse, Pipeline, Problem, SinkReport, clock};
 use pulsetrain_sinks::FileControl;
 use pulsetrain_tail::{Checkpointer, Claims};
 
@@ -71,6 +71,8 @@ pub(super) struct Running {
     status: Status,
     recorders: Recorders,
     gpu_release: DriverRelease,
+    /// The memory of derived signals, if there are any.
+    derive_memory: Option<MemoryUse>,
 }
 
 impl Running {
@@ -92,7 +94,8 @@ impl Running {
         );
         let derived = Derived::default();
         let builder = Pipeline::builder().config(config.limits.task_config());
-        let builder = topology::derived(builder, &config.derive, &checkpointer, derived.watch())?;
+        let (builder, derive_memory) =
+            topology::derived(builder, &config.derive, &checkpointer, derived.watch())?;
         let (pipeline, ingress) = builder.start();
         let telemetry = config
             .telemetry
@@ -132,6 +135,7 @@ impl Running {
             status,
             recorders: Recorders::default(),
             gpu_release: DriverRelease::default(),
+            derive_memory,
             config,
         };
         running.start_health()?;

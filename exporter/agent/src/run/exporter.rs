@@ -195,7 +195,7 @@ async fn start_pipeline(
         sinks.push(line);
     }
     let builder = Pipeline::builder().config(config.limits.task_config());
-    let builder = topology::derived(builder, &config.derive, &Checkpointer::in_memory(), |_| {})?;
+    let (builder, _) = topology::derived(builder, &config.derive, &Checkpointer::in_memory(), |_| {})?;
     let add = |builder: PipelineBuilder, (sink, requirement, task_config)| {
         builder.sink_with(sink, requirement, task_config)
     };

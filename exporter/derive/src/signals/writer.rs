@@ -41,6 +41,8 @@ pub(crate) struct Signals {
     free: Vec<usize>,
     /// The length of the keys of `places`.
     bytes: usize,
+    /// The number of resources evicted so far.
+    evictions: u64,
     /// The indexes of resources with output since the last flush.
     dirty: Vec<usize>,
     /// The index of the last lookup, because the derivations of a step look up the same resource in turn.
@@ -56,6 +58,7 @@ impl Default for Signals {
             resources: Vec::new(),
             free: Vec::new(),
             bytes: 0,
+            evictions: 0,
             dirty: Vec::new(),
             last: 0,
         }
@@ -63,6 +66,16 @@ impl Default for Signals {
 }
 
 impl Signals {
+    /// Returns the bytes of the resources that it remembers.
+    pub(crate) fn remembered_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the number of resources evicted so far.
+    pub(crate) fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
     /// Returns the arrival time of the current facts. Waits use this clock, because event time may jump.
     pub(crate) fn arrival(&self) -> Instant {
         self.arrival
@@ -191,6 +204,7 @@ impl Signals {
         self.places.remove(former.key());
         self.bytes -= former.key().len();
         self.free.push(place);
+        self.evictions += 1;
         self.last = usize::MAX;
         true
     }

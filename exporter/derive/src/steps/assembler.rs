@@ -61,6 +61,8 @@ pub(crate) struct Assembler {
     groups: Groups,
     newest: UnixNanos,
     evicted: Vec<RankId>,
+    /// The number of ranks evicted so far.
+    evictions: u64,
     /// Steps that a restart has closed while a batch was decoded.
     before_restart: Vec<StepFacts>,
 }
@@ -84,8 +86,19 @@ impl Assembler {
             groups: Groups::default(),
             newest: UnixNanos::default(),
             evicted: Vec::new(),
+            evictions: 0,
             before_restart: Vec::new(),
         }
+    }
+
+    /// Returns the bytes of the resources that it remembers.
+    pub(crate) fn remembered_bytes(&self) -> usize {
+        self.known_bytes + self.rank_bytes
+    }
+
+    /// Returns the number of ranks evicted so far.
+    pub(crate) fn evictions(&self) -> u64 {
+        self.evictions
     }
 
     /// Returns the newest event time.
@@ -247,6 +260,7 @@ impl Assembler {
         self.by_resource.retain(|_, known| known.rank != Some(id));
         self.known_bytes = self.by_resource.keys().map(|resource| resource.len()).sum();
         self.evicted.push(id);
+        self.evictions += 1;
         true
     }
 

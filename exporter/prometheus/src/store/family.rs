@@ -120,6 +120,7 @@ impl Point<'_> {
             Change::Add(SampleValue::Histogram(histogram)) => {
                 (Some(histogram.count), histogram.sum.unwrap_or(f64::NAN))
             }
+            Change::Add(SampleValue::Native(native)) => (Some(native.count), native.sum.unwrap_or(f64::NAN)),
             _ => return None,
         };
         Some(SeriesPoint {
@@ -211,7 +212,15 @@ impl Table {
             return Ok(());
         }
         if let Change::Set(value) | Change::Add(value) = &point.change {
-            // The two values may be added, and the result uses at most the memory of the larger.
+            // The sum of two values uses the memory of the larger, but for exponential buckets.
+            let sum = match (&point.change, &series.value) {
+                (Change::Add(delta), SampleValue::Native(_)) => {
+                    let mut sum = series.value.clone();
+                    sum.add(delta).then_some(sum)
+                }
+                _ => None,
+            };
+            let value = sum.as_ref().unwrap_or(value);
             let larger = value.heap_bytes() > series.value.heap_bytes();
             if larger {
                 let bytes = Series::size(&series.labels, value, series.exemplars.as_deref(), &series.deltas);

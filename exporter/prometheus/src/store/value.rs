@@ -98,6 +98,7 @@ impl SampleValue {
                 true
             }
             (Self::Histogram(total), Self::Histogram(more)) => total.add(more),
+            (Self::Native(total), Self::Native(more)) => total.add(more),
             _ => false,
         }
     }

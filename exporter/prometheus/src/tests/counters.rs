@@ -124,10 +124,19 @@ fn histogram_deltas_are_added_and_new_bounds_reset_the_counts() {
 }
 
 #[test]
+fn deltas_of_exponential_histograms_are_added() {
+    let mut world = World::new();
+    for (scale, counts) in [(3, &[1, 2][..]), (3, &[4]), (1, &[1])] {
+        world.take(one(metric("n", "s", "", exponential(DELTA, scale, 0, counts))));
+    }
+    let count = world.samples("n_seconds_count");
+    assert_eq!(count, ["n_seconds_count{train_run_id=\"r\"} 17"]);
+    assert_eq!(world.series(), 1);
+}
+
+#[test]
 fn deltas_that_cannot_be_summed_are_rejected_and_counted() {
     let mut world = World::new();
-    let native = one(metric("n", "s", "", exponential(DELTA, 3, 0, &[1])));
-    assert_eq!(world.rejected(native), [(Rejection::Temporality, 1)]);
     assert_eq!(
         world.rejected(counter(0, T0, T0, 1.0)),
         [(Rejection::Temporality, 1)]

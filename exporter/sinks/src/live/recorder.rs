@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, MemoryUse, Sink, clock};
 use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoError, PerfettoSummary};
 use tokio::sync::Semaphore;
 
@@ -40,6 +40,7 @@ pub struct FlightRecorder {
     config: Arc<FlightRecorderConfig>,
     series: FileSeries,
     ring: Arc<Mutex<BatchRing>>,
+    memory: MemoryUse,
     /// Limits conversions to one at a time, so that their memory does not add up.
     drawing: Arc<Semaphore>,
 }
@@ -68,6 +69,7 @@ impl FlightRecorder {
             series: trace_series(&config.path)?,
             config: Arc::new(config),
             ring: Arc::default(),
+            memory: MemoryUse::default(),
             drawing: Arc::new(Semaphore::new(1)),
         })
     }
@@ -111,11 +113,22 @@ impl FlightRecorder {
         saved.await.map_err(io::Error::other)?
     }
 
+    /// Returns the limits of the recorder.
+    pub fn config(&self) -> &FlightRecorderConfig {
+        &self.config
+    }
+
+    /// Returns the memory that the batches use.
+    pub fn memory(&self) -> MemoryUse {
+        self.memory.clone()
+    }
+
     fn push(&self, batch: &Batch) {
         let now = clock::now();
         let mut ring = self.lock();
         ring.push(batch, now);
-        ring.forget(self.config.bytes, before(now, self.config.last));
+        let evicted = ring.forget(self.config.bytes, before(now, self.config.last));
+        self.memory.record(ring.bytes(), self.memory.evicted() + evicted);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BatchRing> {

@@ -6,11 +6,13 @@
 //!  "sinks": [{"name": "collector", "state": "failing", "failing_seconds": 12.5, "error": "connection refused",
 //!             "accepted_items": 90, "delivered_items": 60, "dropped_items": 0, "retries": 7,
 //!             "queue": {"items": 0, "batches": 0, "bytes": 0, "oldest_seconds": null},
-//!             "disk": {"items": 30, "batches": 3, "bytes": 4120, "file_bytes": 8200, "oldest_seconds": 12.9}}]}
+//!             "disk": {"items": 30, "batches": 3, "bytes": 4120, "file_bytes": 8200, "oldest_seconds": 12.9}}],
+//!  "memory": [{"owner": "derive", "bytes": 5120, "max_bytes": 50331648, "evicted": 0}]}
 //! ```
 //!
 //! A source is `running` or `not_open`. A sink is `working`, `failing` (nothing was delivered, or its disk queue cannot be used,
-//! since `failing_seconds`) or `not_open`; `disk` is null without a disk queue. `lag_seconds` is the age of the newest item when it arrived, `last_batch_seconds` the time since the last batch.
+//! since `failing_seconds`) or `not_open`; `disk` is null without a disk queue. `memory` has the
+//! parts that remember what clients send, and how often each forgot something at its limit. `lag_seconds` is the age of the newest item when it arrived, `last_batch_seconds` the time since the last batch.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +24,7 @@ use std::{
 use pulsetrain_pipeline::{Ledger, SinkCounts, clock};
 use serde_json::{Value, json};
 
-use super::{Answer, Readiness};
+use super::{Answer, MemoryOwner, Readiness};
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/status";
@@ -33,6 +35,7 @@ pub(crate) struct Status {
     ledger: Ledger,
     lags: Arc<dyn Fn() -> BTreeMap<String, SourceLag> + Send + Sync>,
     parts: Arc<Mutex<Parts>>,
+    memory: Arc<Mutex<Vec<MemoryOwner>>>,
 }
 
 /// The lag of a source.
@@ -63,7 +66,13 @@ impl Status {
             ledger,
             lags: Arc::new(lags),
             parts: Arc::default(),
+            memory: Arc::default(),
         }
+    }
+
+    /// Replaces the parts that remember what clients send.
+    pub(crate) fn set_memory(&self, owners: Vec<MemoryOwner>) {
+        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = owners;
     }
 
     /// Replaces the parts.
@@ -89,6 +98,7 @@ impl Status {
             .iter()
             .map(|counts| sink(counts, parts.unopened_sinks.get(section(&counts.name))))
             .collect();
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let status = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "ready": reason.is_none(),
@@ -97,6 +107,7 @@ impl Status {
             "warnings": ready.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
             "sources": sources,
             "sinks": sinks,
+            "memory": memory.iter().map(MemoryOwner::entry).collect::<Vec<_>>(),
         });
         super::json(&status)
     }

@@ -1,9 +1,13 @@
 //! Applies a new configuration: unchanged sources and sinks keep running.
 
+use pulsetrain_derive::SignalsStage;
 use pulsetrain_pipeline::Problem;
 
 use super::{
-    super::{health::Parts, reload::needs_restart},
+    super::{
+        health::{MemoryOwner, Parts},
+        reload::needs_restart,
+    },
     Running,
     disk_queues::FOLDER,
 };
@@ -147,6 +151,26 @@ impl Running {
         }
     }
 
+    /// Returns the parts that remember what clients send.
+    fn memory_owners(&self) -> Vec<MemoryOwner> {
+        let derive = self.derive_memory.clone();
+        let derive = derive.map(|memory| MemoryOwner::limited("derive", memory, SignalsStage::MAX_BYTES));
+        let stores = self.pages.iter().flat_map(|(sink, stores)| {
+            let series = stores
+                .series
+                .clone()
+                .map(|store| MemoryOwner::series(sink, store));
+            series
+                .into_iter()
+                .chain(stores.page.clone().map(|page| MemoryOwner::page(sink, page)))
+        });
+        let recorders = self.recorders.all().into_iter().map(|(sink, recorder)| {
+            let most = recorder.config().bytes;
+            MemoryOwner::limited(format!("sinks.{sink}"), recorder.memory(), most)
+        });
+        derive.into_iter().chain(stores).chain(recorders).collect()
+    }
+
     /// Updates the state of the parts for `/readyz` and `/status`.
     pub(super) fn record_readiness(&self) {
         let open = self.sources.keys().map(|name| (name.clone(), None));
@@ -165,6 +189,7 @@ impl Running {
                 .map(|(name, why)| (name.clone(), waiting(why)))
                 .collect(),
         });
+        self.status.set_memory(self.memory_owners());
         match self.unopened.iter().chain(&self.unopened_sources).next() {
             None => self.ready.set(),
             Some((_, Some(why))) => self.ready.unset(why),
