@@ -139,7 +139,7 @@ fn corrupt_disk_queue_record_is_reported_and_counted_and_the_rest_arrives() {
     let (status, printed) = agent.stop_with_log();
     assert_eq!(status.code(), Some(1), "a loss is a failure: {printed}");
     assert!(
-        printed.contains("o: ") && printed.contains("lost at least 1 items"),
+        printed.contains("o: ") && printed.contains("lost 1 items in "),
         "{printed}"
     );
     assert!(

@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 
-use super::{DiskQueueConfig, Record};
+use super::{DiskQueueConfig, Record, segment};
 
 /// The free bytes of a disk queue. While the disk rejects writes, no bytes are free.
 #[derive(Debug)]
@@ -32,11 +32,8 @@ impl DiskBudget {
 
     /// Returns the size of the largest payload that fits into an empty queue.
     pub(crate) fn max_payload(&self) -> usize {
-        let header = Record::stored_bytes(0);
-        let most = self
-            .max_bytes
-            .saturating_sub(header)
-            .min(u64::from(u32::MAX) - header);
+        let headers = Record::stored_bytes(0) + segment::HEADER_BYTES;
+        let most = self.max_bytes.min(segment::MAX_BYTES).saturating_sub(headers);
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 

@@ -1,8 +1,12 @@
 //! Errors that prevent the use of a disk queue folder, and notices about losses and failures after which the queue
 //! continues.
 
-use std::{fmt, io, path::PathBuf};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
+use super::RecordCounts;
 use crate::Problem;
 
 /// The error of a disk queue whose folder cannot be used. Nothing in the folder was changed.
@@ -84,9 +88,9 @@ impl fmt::Display for DiskQueueError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// An incomplete record at the end of a segment was truncated. It was not acknowledged: it is the last record of the
-    /// log, or was appended again to the next segment. Only after a failure of the machine, the last record of the log
-    /// may have been acknowledged ([`SyncPolicy::Interval`](super::SyncPolicy::Interval),
+    /// An incomplete record at the end of a segment was truncated. Its process ended while it wrote the record, or it
+    /// appended the record again to the next segment. Only after a failure of the machine, the last record of the log may
+    /// have been acknowledged ([`SyncPolicy::Interval`](super::SyncPolicy::Interval),
     /// [`SyncPolicy::Never`](super::SyncPolicy::Never)).
     TornTail {
         /// The segment.
@@ -100,8 +104,10 @@ pub enum Notice {
         path: PathBuf,
         /// The length of the part.
         bytes: u64,
-        /// The number of items in the part as far as it is known; at least one.
-        items: u64,
+        /// The records that are missing.
+        lost: RecordCounts,
+        /// Whether the numbers of other records show what is missing. Otherwise it is estimated from the corrupt bytes.
+        is_exact: bool,
         /// The copy of the part, if it could be made.
         aside: Option<PathBuf>,
     },
@@ -109,8 +115,15 @@ pub enum Notice {
     Missing {
         /// The segment.
         path: PathBuf,
-        /// The number of items in the segment that were not sent yet.
-        items: u64,
+        /// The records in the segment that were not sent yet.
+        lost: RecordCounts,
+    },
+    /// The end of a segment was deleted, or the newest segment.
+    Shortened {
+        /// The last segment that was found.
+        path: PathBuf,
+        /// The records that are missing after it.
+        lost: RecordCounts,
     },
     /// The cursor cannot be read, or is not in the log: all stored batches are sent again.
     BadCursor {
@@ -140,48 +153,66 @@ pub enum Notice {
     FolderGone {
         /// The folder.
         path: PathBuf,
-        /// The number of items in the folder that were not sent yet.
-        items: u64,
+        /// The records in the folder that were not sent yet.
+        lost: RecordCounts,
     },
 }
 
 impl Notice {
-    /// Returns the number of lost items.
-    pub fn lost_items(&self) -> u64 {
+    /// Returns the lost records.
+    pub fn lost(&self) -> RecordCounts {
         match self {
-            Self::Unreadable { items, .. } | Self::Missing { items, .. } | Self::FolderGone { items, .. } => {
-                *items
-            }
-            _ => 0,
+            Self::Unreadable { lost, .. }
+            | Self::Missing { lost, .. }
+            | Self::Shortened { lost, .. }
+            | Self::FolderGone { lost, .. } => *lost,
+            _ => RecordCounts::default(),
         }
     }
 }
 
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items = self.lost().total_items();
         match self {
             Self::TornTail { path, bytes } => write!(
                 f,
-                "{}: truncated the last {bytes} bytes, an incomplete record that was never acknowledged",
+                "{}: truncated the last {bytes} bytes, an incomplete record that was not acknowledged unless the machine \
+                 failed",
                 path.display()
             ),
             Self::Unreadable {
+                path, bytes, aside, ..
+            } if items == 0 => {
+                write!(
+                    f,
+                    "{}: {bytes} bytes are not records of this file; no item is missing",
+                    path.display()
+                )?;
+                write_aside(f, aside.as_deref())
+            }
+            Self::Unreadable {
                 path,
                 bytes,
-                items,
+                is_exact,
                 aside,
+                ..
             } => {
                 write!(
                     f,
-                    "{}: lost at least {items} items in {bytes} bytes that are corrupt; the rest is sent; check the disk",
-                    path.display()
+                    "{}: lost {}{items} items in {bytes} bytes that are corrupt; the rest is sent; check the disk",
+                    path.display(),
+                    if *is_exact { "" } else { "at least " }
                 )?;
-                match aside {
-                    Some(aside) => write!(f, " (the bytes are in {})", aside.display()),
-                    None => Ok(()),
-                }
+                write_aside(f, aside.as_deref())
             }
-            Self::Missing { path, items } => write!(
+            Self::Shortened { path, .. } => write!(
+                f,
+                "{}: lost {items} items, because its end or the file after it was deleted; the rest is sent; check the disk, \
+                 and keep other programs out of this folder",
+                path.display()
+            ),
+            Self::Missing { path, .. } => write!(
                 f,
                 "{}: lost {items} items, because the file was deleted before it was sent; keep other programs out of this folder",
                 path.display()
@@ -194,7 +225,7 @@ impl fmt::Display for Notice {
             Self::Stalled { problem } => write!(f, "{problem}; nothing more is accepted until then"),
             Self::Resumed { path } => write!(f, "the disk queue {} works again", path.display()),
             Self::NotSynced { problem, .. } => write!(f, "fsync failed: {problem}"),
-            Self::FolderGone { path, items } => write!(
+            Self::FolderGone { path, .. } => write!(
                 f,
                 "{}: lost {items} items, because the folder was deleted while it was in use; it is created again",
                 path.display()
@@ -203,9 +234,21 @@ impl fmt::Display for Notice {
     }
 }
 
+/// Writes where corrupt bytes were copied to.
+fn write_aside(f: &mut fmt::Formatter<'_>, aside: Option<&Path>) -> fmt::Result {
+    match aside {
+        Some(aside) => write!(f, " (the bytes are in {})", aside.display()),
+        None => Ok(()),
+    }
+}
+
 /// Returns the remedy for an error of the file system.
 pub(super) fn remedy(error: &io::Error) -> &'static str {
+    if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+        return "raise the limit of open files (ulimit -n, LimitNOFILE of systemd)";
+    }
     match error.kind() {
+        io::ErrorKind::InvalidData => "move it out of the folder of the queue",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             "make room on the disk, or lower the bytes of the disk_queue"
         }

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{DiskQueueConfig, Position, lease::Lease, record::Record};
+use super::{DiskQueueConfig, Position, RecordCounts, lease::Lease, record::Record};
 use crate::{
     DropReason,
     ledger::{Account, Ticket},
@@ -36,8 +36,8 @@ pub(crate) struct Inbox {
 pub(super) struct Work {
     pub(super) appends: VecDeque<Append>,
     pub(super) finished: Vec<Position>,
-    /// The returned records, with the number of items of each.
-    pub(super) returned: Vec<(Position, u64)>,
+    /// The returned records, with the counts of each.
+    pub(super) returned: Vec<(Position, RecordCounts)>,
     pub(super) request: Option<Request>,
     pub(super) config: Option<DiskQueueConfig>,
     /// The account of the sink that owns the queue now.
@@ -118,9 +118,9 @@ impl Inbox {
         }
     }
 
-    pub(super) fn give_back(&self, position: Position, items: u64) {
+    pub(super) fn give_back(&self, position: Position, counts: RecordCounts) {
         let mut work = self.work();
-        work.returned.push((position, items));
+        work.returned.push((position, counts));
         self.wake_for(work);
     }
 

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::{Position, inbox::Inbox};
+use super::{Position, RecordCounts, inbox::Inbox};
 use crate::ledger::Account;
 
 /// The right to send one record. The parts of a split batch share it. The log receives the outcome when the last part is
@@ -15,7 +15,7 @@ use crate::ledger::Account;
 pub(crate) struct Lease {
     inbox: Arc<Inbox>,
     position: Position,
-    items: u64,
+    counts: RecordCounts,
     account: Arc<Account>,
     /// The number of settled items.
     settled: AtomicU64,
@@ -25,11 +25,16 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// Creates a lease that returns the record unless it is [used](Self::begin).
-    pub(super) fn new(inbox: Arc<Inbox>, position: Position, items: u32, account: Arc<Account>) -> Self {
+    pub(super) fn new(
+        inbox: Arc<Inbox>,
+        position: Position,
+        counts: RecordCounts,
+        account: Arc<Account>,
+    ) -> Self {
         Self {
             inbox,
             position,
-            items: items.into(),
+            counts,
             account,
             settled: AtomicU64::new(0),
             is_returned: AtomicBool::new(true),
@@ -57,7 +62,7 @@ impl Drop for Lease {
         if *self.is_returned.get_mut() {
             // The settled items are sent and counted a second time.
             self.account.accept_stored(*self.settled.get_mut());
-            self.inbox.give_back(self.position, self.items);
+            self.inbox.give_back(self.position, self.counts);
         } else {
             self.inbox.finish(self.position);
         }

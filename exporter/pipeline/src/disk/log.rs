@@ -19,9 +19,11 @@ use std::{
 
 use self::reader::SegmentReader;
 use super::{
-    Notice, Position, Record, cursor,
+    Notice, Position, Record,
+    counts::{RecordCounts, StoredCounts},
+    cursor::{self, Cursor, CursorTotals},
     record::{HEADER_BYTES, Header},
-    segment::{self, RecordCounts, Segment},
+    segment::{self, Segment},
 };
 use crate::private;
 
@@ -48,6 +50,8 @@ use crate::private;
 #[derive(Debug)]
 pub struct SegmentLog {
     folder: PathBuf,
+    /// The open folder, for its sync.
+    folder_file: File,
     segment_bytes: u64,
     lock: File,
     /// The segments, in order of their numbers.
@@ -55,24 +59,30 @@ pub struct SegmentLog {
     next_number: u64,
     /// The file of the last segment; `None` if that segment is sealed.
     writer: Option<File>,
-    /// The files with bytes that may not be on the disk yet, except for the writer.
-    unsynced: Vec<File>,
+    /// The sealed segments with bytes that may not be on the disk yet, by number.
+    unsynced: Vec<(u64, File)>,
     is_dirty: bool,
     reader: Option<SegmentReader>,
     /// The position of the next record to read for the first time.
     head: Position,
+    /// The totals after the last record that was read.
+    head_totals: RecordCounts,
+    /// The totals after the newest record: they number the next record.
+    end_totals: RecordCounts,
     /// The accepted time of the record at the head, or `None` if it is not known yet.
     head_accepted: Option<Duration>,
     /// The records that were read, starting with the oldest unfinished one.
     window: VecDeque<Entry>,
+    /// The counts of the records of the window, finished ones included.
+    window_counts: RecordCounts,
     /// The records of the window that must be read again.
     returned: BTreeSet<Position>,
     /// The counts of the records from the head on.
-    unread: RecordCounts,
+    unread: StoredCounts,
     /// The counts of the unfinished records of the window.
-    in_flight: RecordCounts,
+    in_flight: StoredCounts,
     notices: Vec<Notice>,
-    saved_cursor: Option<Position>,
+    saved_cursor: Option<Cursor>,
     /// Makes appends and reads panic while it is set.
     #[cfg(test)]
     pub(super) panics: std::sync::Arc<std::sync::atomic::AtomicBool>,
@@ -104,7 +114,9 @@ pub struct Contents {
 #[derive(Debug)]
 struct Entry {
     position: Position,
-    counts: RecordCounts,
+    /// The totals before the record.
+    before: RecordCounts,
+    counts: StoredCounts,
     accepted: Duration,
     is_finished: bool,
 }
@@ -120,9 +132,9 @@ impl SegmentLog {
         self.panic_on_demand();
         let bytes = Record::stored_bytes(record.bytes.len());
         let position = self.place_for(bytes)?;
-        let header = record
-            .header(position)
-            .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "a record is longer than 4 GiB"))?;
+        let header = (record.header(position, self.end_totals))
+            .filter(|_| segment::HEADER_BYTES + bytes <= segment::MAX_BYTES)
+            .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "a record is longer than a segment"))?;
         let Some(file) = &mut self.writer else {
             return Err(ErrorKind::NotFound.into());
         };
@@ -133,15 +145,17 @@ impl SegmentLog {
             }
             return Err(error);
         }
-        let counts = RecordCounts::one(record.items, bytes);
+        let records = record.counts();
+        let counts = StoredCounts { records, bytes };
         if let Some(segment) = self.segments.back_mut() {
             segment.end += bytes;
             segment.unread += counts;
         }
-        if self.unread.records == 0 {
+        if self.unread.bytes == 0 {
             self.head_accepted = Some(record.accepted);
         }
         self.unread += counts;
+        self.end_totals += records;
         self.is_dirty = true;
         Ok(position)
     }
@@ -154,9 +168,9 @@ impl SegmentLog {
         if !self.is_dirty {
             return Ok(());
         }
-        let writer = self.writer.as_ref();
-        let synced = (self.unsynced.iter().chain(writer).try_for_each(File::sync_data))
-            .and_then(|()| sync_folder(&self.folder));
+        let sealed = self.unsynced.iter().map(|(_, file)| file);
+        let synced = (sealed.chain(&self.writer).try_for_each(File::sync_data))
+            .and_then(|()| self.folder_file.sync_all());
         if synced.is_err() {
             // The operating system may have dropped the bytes that it could not write, and does not retry them.
             self.seal();
@@ -186,7 +200,7 @@ impl SegmentLog {
         self.panic_on_demand();
         while let Some(position) = self.returned.first().copied() {
             match self.read(position) {
-                Ok(Some(record)) => {
+                Ok(Some((_, record))) => {
                     self.returned.remove(&position);
                     return Ok(Some(Stored { position, record }));
                 }
@@ -198,8 +212,8 @@ impl SegmentLog {
         while self.find_readable() {
             let position = self.head;
             match self.read(position) {
-                Ok(Some(record)) => {
-                    self.pass_head(&record);
+                Ok(Some((header, record))) => {
+                    self.pass_head(header, &record);
                     return Ok(Some(Stored { position, record }));
                 }
                 Ok(None) => self.skip_corrupt()?,
@@ -212,10 +226,11 @@ impl SegmentLog {
 
     /// Returns whether there is a record to read, as far as this is known without reading the files.
     pub(super) fn has_unread(&self) -> bool {
-        self.unread.records > 0 || !self.returned.is_empty()
+        self.unread.bytes > 0 || !self.returned.is_empty()
     }
 
-    /// Marks a record as finished, and deletes the segments that are no longer needed.
+    /// Marks a record as finished. Segments that are no longer needed are deleted, after the cursor is saved: it must not
+    /// refer to records that were sent and deleted.
     pub fn finish(&mut self, position: Position) {
         self.returned.remove(&position);
         let Some(entry) = self.entry(position).filter(|entry| !entry.is_finished) else {
@@ -224,10 +239,14 @@ impl SegmentLog {
         entry.is_finished = true;
         let counts = entry.counts;
         self.in_flight -= counts;
-        while self.window.front().is_some_and(|entry| entry.is_finished) {
-            self.window.pop_front();
+        while let Some(entry) = self.window.pop_front_if(|entry| entry.is_finished) {
+            self.window_counts -= entry.counts.records;
         }
-        self.remove_finished();
+        let oldest = self.segments.front().map(|segment| segment.number);
+        if oldest.is_some_and(|oldest| oldest < self.position().segment) {
+            // If this fails, it is retried when the cursor is due.
+            let _ = self.save_cursor();
+        }
     }
 
     /// Returns a record to the log: [`next`](Self::next) reads it again. Returns `false` if the record is no longer in
@@ -240,21 +259,25 @@ impl SegmentLog {
         is_known
     }
 
-    /// Saves the position of the oldest unfinished record, so that a restart does not repeat the finished ones. An empty
-    /// log leaves no files.
+    /// Saves the cursor, so that a restart does not repeat the finished records and knows how many others it must find.
+    /// Deletes the finished segments.
     ///
     /// # Errors
     /// Returns an error if the cursor cannot be written; a restart then repeats more records.
     pub fn save_cursor(&mut self) -> io::Result<()> {
-        let cursor = self.cursor();
-        if self.unread.records == 0 && self.window.is_empty() {
+        if self.is_empty() {
             self.seal();
-            self.remove_finished();
-            if self.segments.is_empty() {
-                self.saved_cursor = None;
-                return cursor::remove(&self.folder);
-            }
         }
+        let saved = self.write_cursor();
+        // On a full disk, the deleted segments make room for the cursor.
+        if self.remove_finished() && saved.is_err() {
+            return self.write_cursor();
+        }
+        saved
+    }
+
+    fn write_cursor(&mut self) -> io::Result<()> {
+        let cursor = self.cursor();
         if self.saved_cursor != Some(cursor) {
             cursor::write(&self.folder, cursor)?;
             self.saved_cursor = Some(cursor);
@@ -262,13 +285,17 @@ impl SegmentLog {
         Ok(())
     }
 
+    fn is_empty(&self) -> bool {
+        self.unread.bytes == 0 && self.window.is_empty()
+    }
+
     /// Returns the amount of unfinished records.
     pub fn contents(&self) -> Contents {
         let mut all = self.unread;
         all += self.in_flight;
         Contents {
-            records: all.records,
-            items: all.items,
+            records: all.records.records,
+            items: all.records.total_items(),
             bytes: all.bytes,
             file_bytes: self.segments.iter().map(|segment| segment.end).sum(),
         }
@@ -280,9 +307,10 @@ impl SegmentLog {
             return Some(entry.accepted);
         }
         if self.head_accepted.is_none() && self.find_readable() {
-            self.head_accepted = self.read(self.head).ok().flatten().map(|record| record.accepted);
+            let read = self.read(self.head).ok().flatten();
+            self.head_accepted = read.map(|(_, record)| record.accepted);
         }
-        self.head_accepted.filter(|_| self.unread.records > 0)
+        self.head_accepted.filter(|_| self.unread.bytes > 0)
     }
 
     /// Returns the notices about skipped parts since the last call.
@@ -316,16 +344,15 @@ impl SegmentLog {
     pub fn reopen(&mut self) -> Result<(), super::DiskQueueError> {
         let (mut new, notices) = Self::open(&self.folder, self.segment_bytes)?;
         let is_returned = |entry: &&Entry| self.returned.contains(&entry.position);
-        let returned: u64 = (self.window.iter().filter(is_returned))
-            .map(|entry| entry.counts.items)
-            .sum();
+        let returned = self.window.iter().filter(is_returned);
+        let lost = returned.fold(self.unread.records, |lost, entry| lost + entry.counts.records);
         // The positions of the new log must not repeat those of the old log.
         new.next_number = new.next_number.max(self.next_number);
         new.notices = std::mem::take(&mut self.notices);
         new.notices.extend(notices);
         new.notices.push(Notice::FolderGone {
             path: self.folder.clone(),
-            items: self.unread.items + returned,
+            lost,
         });
         *self = new;
         Ok(())
@@ -353,7 +380,7 @@ impl SegmentLog {
         let number = self.next_number;
         let path = segment::path(&self.folder, number);
         // If a foreign file has this name, the next attempt uses another one.
-        self.next_number += 1;
+        self.next_number = number.saturating_add(1);
         let mut file = private::file_options()
             .append(true)
             .create_new(true)
@@ -370,9 +397,9 @@ impl SegmentLog {
 
     /// Seals the segment that records are appended to.
     pub(super) fn seal(&mut self) {
-        if let Some(file) = self.writer.take().filter(|_| self.is_dirty) {
-            self.unsynced.push(file);
-        }
+        let last = self.segments.back().map(|segment| segment.number);
+        self.unsynced
+            .extend(last.zip(self.writer.take()).filter(|_| self.is_dirty));
     }
 
     /// Moves the head to the next record, past gaps and the ends of segments. Returns `false` at the end of the log.
@@ -399,21 +426,21 @@ impl SegmentLog {
     }
 
     /// Reads the record at `position`, or returns `None` if it is corrupt or missing.
-    fn read(&mut self, position: Position) -> io::Result<Option<Record>> {
+    fn read(&mut self, position: Position) -> io::Result<Option<(Header, Record)>> {
         let Some(end) = self.segment(position.segment).map(|segment| segment.end) else {
             return Ok(None);
         };
-        if self
+        let reader = match self
             .reader
-            .as_ref()
-            .is_none_or(|reader| reader.number() != position.segment)
+            .take()
+            .filter(|reader| reader.number() == position.segment)
         {
-            self.reader = Some(SegmentReader::open(&self.folder, position.segment)?);
-        }
-        let Some(reader) = &mut self.reader else {
-            return Ok(None);
+            Some(reader) => self.reader.insert(reader),
+            None => self
+                .reader
+                .insert(SegmentReader::open(&self.folder, position.segment)?),
         };
-        let header_end = position.offset + HEADER_BYTES as u64;
+        let header_end = position.offset.saturating_add(HEADER_BYTES as u64).min(end);
         let Some(header) = Header::parse(&reader.read(position.offset..header_end, end)?) else {
             return Ok(None);
         };
@@ -422,48 +449,79 @@ impl SegmentLog {
             return Ok(None);
         }
         let record = reader.read(position.offset..record_end, end)?;
-        if !header.is_sound(position, &record) {
-            return Ok(None);
-        }
-        Ok(header.with_payload(record.slice(HEADER_BYTES..)))
+        let is_sound = header.is_sound(position, &record);
+        Ok(is_sound.then(|| (header, header.record(&record))))
     }
 
     /// Moves the head past the record that was read at it.
-    fn pass_head(&mut self, record: &Record) {
-        let counts = RecordCounts::one(record.items, Record::stored_bytes(record.bytes.len()));
+    fn pass_head(&mut self, header: Header, record: &Record) {
+        let counts = header.counts();
         let position = self.head;
+        let before = header.before().unwrap_or(self.head_totals);
         self.unread -= counts;
         self.in_flight += counts;
+        self.window_counts += counts.records;
         if let Some(segment) = self.segment_mut(position.segment) {
             segment.unread -= counts;
         }
         self.head.offset += counts.bytes;
+        self.head_totals = before + counts.records;
         self.head_accepted = None;
         self.window.push_back(Entry {
             position,
+            before,
             counts,
             accepted: record.accepted,
             is_finished: false,
         });
     }
 
-    /// Deletes the segments in front of the cursor. A failed deletion is retried with the next one.
-    fn remove_finished(&mut self) {
-        let cursor = self.cursor();
-        while let Some(segment) = self
-            .segments
-            .front()
-            .filter(|segment| segment.number < cursor.segment)
+    /// Deletes and closes the segments in front of the cursor. A failed deletion is retried with the next one. Returns
+    /// whether a segment was deleted.
+    fn remove_finished(&mut self) -> bool {
+        let position = self.position();
+        let mut has_removed = false;
+        while let Some(segment) = self.segments.front()
+            && segment.number < position.segment
         {
-            match fs::remove_file(segment::path(&self.folder, segment.number)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return,
+            let number = segment.number;
+            match fs::remove_file(segment::path(&self.folder, number)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => break,
                 _ => self.segments.pop_front(),
             };
+            self.close(number);
+            has_removed = true;
+        }
+        has_removed
+    }
+
+    /// Closes the files of a segment that was deleted: the file system keeps the blocks of an open file.
+    fn close(&mut self, number: u64) {
+        self.reader.take_if(|reader| reader.number() == number);
+        self.unsynced.retain(|(unsynced, _)| *unsynced != number);
+    }
+
+    /// Returns the position of the oldest unfinished record, and the records that a restart must find from it on.
+    fn cursor(&self) -> Cursor {
+        let end = self.end_totals;
+        let start = match self.window.front() {
+            Some(entry) => entry.before,
+            None if self.is_empty() => end,
+            None => self.head_totals,
+        };
+        let held = self.window_counts + self.unread.records;
+        Cursor {
+            position: self.position(),
+            totals: Some(CursorTotals {
+                start,
+                end,
+                lost: end - start - held,
+            }),
         }
     }
 
     /// Returns the position from which a restart has to read.
-    fn cursor(&self) -> Position {
+    fn position(&self) -> Position {
         if let Some(entry) = self.window.front() {
             return entry.position;
         }
@@ -529,14 +587,5 @@ fn write_record(file: &mut File, header: &[u8], payload: &[u8]) -> io::Result<()
             file.write_all(&header[written..])?;
             file.write_all(payload)
         }
-    }
-}
-
-/// Makes the file names in a folder survive a failure of the machine.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()
-    } else {
-        Ok(())
     }
 }

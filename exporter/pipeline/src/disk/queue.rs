@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    DiskQueueConfig, DiskQueueError, Notice, SegmentLog,
+    DiskQueueConfig, DiskQueueError, Notice, RecordCounts, SegmentLog,
     disk_budget::DiskBudget,
     inbox::{Append, Inbox, IoState, Leased, Read, Request},
     record::Record,
@@ -64,7 +64,7 @@ struct Owner {
 #[derive(Debug, Default)]
 pub(super) struct RecoveredQueue {
     items: u64,
-    lost: u64,
+    lost: RecordCounts,
     message: String,
     level: Option<StoredLevel>,
 }
@@ -102,8 +102,8 @@ impl DiskQueue {
     ) -> Result<Self, DiskQueueError> {
         let (mut log, notices) = SegmentLog::open(&config.folder, config.segment_bytes())?;
         notices.iter().for_each(&report);
-        let lost = notices.iter().map(Notice::lost_items).sum();
-        let message = notices.iter().find(|notice| notice.lost_items() > 0);
+        let lost = (notices.iter()).fold(RecordCounts::default(), |lost, notice| lost + notice.lost());
+        let message = notices.iter().find(|notice| notice.lost().total_items() > 0);
         let level = StoredLevel {
             folder: config.folder.clone(),
             batches: log.contents().records,
@@ -211,7 +211,7 @@ impl DiskQueue {
         if let Some(level) = found.level {
             account.record_stored(level);
         }
-        account.accept_stored(found.items + found.lost);
+        account.accept_stored(found.items + found.lost.total_items());
         account.lose_stored(found.lost, found.message.as_str());
         let owner = Owner {
             account: Some(Arc::clone(account)),

@@ -5,14 +5,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use pulsetrain_otlp::Signal;
 
-/// The size of the header in bytes.
-pub(super) const HEADER_BYTES: usize = 25;
+use super::counts::{RecordCounts, StoredCounts};
 
-/// The end of the checksum in the header.
-const CHECKSUM_END: usize = 12;
+/// The size of the header in bytes.
+pub(super) const HEADER_BYTES: usize = OLD_HEADER_BYTES + RecordCounts::BYTES;
+
+/// The size of the header in version 1, which has no totals.
+const OLD_HEADER_BYTES: usize = 25;
 
 /// The first bytes of every record, for which a corrupt segment is searched.
-const MARKER: [u8; 4] = *b"\xf5rec";
+const MARKER: [u8; 4] = *b"\xf5rc2";
+
+/// The first bytes of a record of version 1.
+const OLD_MARKER: [u8; 4] = *b"\xf5rec";
 
 /// The position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,10 +46,12 @@ pub struct Record {
 pub(super) struct Header {
     length: u32,
     crc: u32,
-    signal: u8,
+    signal: Signal,
     items: u32,
     /// The accepted time in nanoseconds.
     accepted: u64,
+    /// The totals of the queue before this record; `None` in version 1.
+    before: Option<RecordCounts>,
 }
 
 impl Record {
@@ -53,99 +60,121 @@ impl Record {
         (HEADER_BYTES + payload) as u64
     }
 
-    /// Returns whether `torn` is the start of this record at `position`. Returns `false` if `torn` is too short to
-    /// distinguish the record from others.
-    pub(super) fn begins_with(&self, position: Position, torn: &[u8]) -> bool {
-        let Some(header) = self.header(position).filter(|_| torn.len() >= CHECKSUM_END) else {
-            return false;
-        };
-        let (of_header, of_payload) = torn.split_at(torn.len().min(HEADER_BYTES));
-        header.starts_with(of_header) && self.bytes.starts_with(of_payload)
-    }
-
     /// Returns the header of this record at `position`, or `None` if the payload is longer than the format allows.
-    pub(super) fn header(&self, position: Position) -> Option<[u8; HEADER_BYTES]> {
+    /// `before` are the totals of the queue before this record.
+    pub(super) fn header(&self, position: Position, before: RecordCounts) -> Option<[u8; HEADER_BYTES]> {
         let mut header = Header {
             length: u32::try_from(self.bytes.len()).ok()?,
             crc: 0,
-            signal: self.signal as u8,
+            signal: self.signal,
             items: self.items,
             accepted: u64::try_from(self.accepted.as_nanos()).unwrap_or(u64::MAX),
+            before: Some(before),
         };
         header.crc = header.checksum(position, &self.bytes);
         Some(header.encode())
     }
+
+    /// Returns the counts of this record.
+    pub(super) fn counts(&self) -> RecordCounts {
+        RecordCounts::one(self.signal, self.items.into())
+    }
 }
 
 impl Header {
+    /// Returns the header in version 2, in which that of version 1 has the first bytes except for the marker.
     fn encode(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        bytes[..4].copy_from_slice(&MARKER);
+        bytes[..4].copy_from_slice(if self.before.is_some() {
+            &MARKER
+        } else {
+            &OLD_MARKER
+        });
         bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.crc.to_le_bytes());
-        bytes[12] = self.signal;
+        bytes[12] = self.signal as u8;
         bytes[13..17].copy_from_slice(&self.items.to_le_bytes());
-        bytes[17..].copy_from_slice(&self.accepted.to_le_bytes());
+        bytes[17..OLD_HEADER_BYTES].copy_from_slice(&self.accepted.to_le_bytes());
+        bytes[OLD_HEADER_BYTES..].copy_from_slice(&self.before.unwrap_or_default().encode());
         bytes
     }
 
     /// Parses the header at the start of `bytes`. Returns `None` if there are too few bytes, the marker is missing, or
     /// the number of the signal is unknown.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (length, rest) = bytes.strip_prefix(&MARKER)?.split_first_chunk()?;
+        let (marker, rest) = bytes.split_first_chunk()?;
+        let is_old = *marker == OLD_MARKER;
+        if !is_old && *marker != MARKER {
+            return None;
+        }
+        let (length, rest) = rest.split_first_chunk()?;
         let (crc, rest) = rest.split_first_chunk()?;
         let (&signal, rest) = rest.split_first()?;
         let (items, rest) = rest.split_first_chunk()?;
-        let accepted = rest.first_chunk()?;
-        let header = Self {
+        let (accepted, rest) = rest.split_first_chunk()?;
+        Some(Self {
             length: u32::from_le_bytes(*length),
             crc: u32::from_le_bytes(*crc),
-            signal,
+            signal: Signal::ALL.get(usize::from(signal)).copied()?,
             items: u32::from_le_bytes(*items),
             accepted: u64::from_le_bytes(*accepted),
-        };
-        header.signal().map(|_| header)
+            before: match is_old {
+                true => None,
+                false => Some(RecordCounts::parse(rest.first_chunk()?)),
+            },
+        })
+    }
+
+    /// Returns the totals of the queue before this record, or `None` for a record of version 1.
+    pub(super) fn before(self) -> Option<RecordCounts> {
+        self.before
+    }
+
+    /// Returns the counts of this record.
+    pub(super) fn counts(self) -> StoredCounts {
+        StoredCounts {
+            records: RecordCounts::one(self.signal, self.items.into()),
+            bytes: self.record_bytes(),
+        }
+    }
+
+    /// Returns the counts of an unverified record, with at least one item and at most the number that its payload can
+    /// hold.
+    pub(super) fn plausible_counts(self) -> RecordCounts {
+        RecordCounts::one(self.signal, self.items.min(self.length).max(1).into())
+    }
+
+    /// Returns the size of the header in bytes.
+    fn header_bytes(self) -> usize {
+        self.before.map_or(OLD_HEADER_BYTES, |_| HEADER_BYTES)
     }
 
     /// Returns the size of the complete record in bytes.
     pub(super) fn record_bytes(self) -> u64 {
-        Record::stored_bytes(self.length as usize)
-    }
-
-    /// Returns the number of items of the record.
-    pub(super) fn items(self) -> u32 {
-        self.items
-    }
-
-    /// Returns the number of items of an unverified record, limited to the number that its payload can hold.
-    pub(super) fn plausible_items(self) -> u64 {
-        u64::from(self.items.min(self.length))
+        self.header_bytes() as u64 + u64::from(self.length)
     }
 
     /// Returns whether `record`, the bytes of the complete record, has the correct checksum for `position`.
     pub(super) fn is_sound(self, position: Position, record: &[u8]) -> bool {
-        (record.get(HEADER_BYTES..)).is_some_and(|payload| self.crc == self.checksum(position, payload))
+        (record.get(self.header_bytes()..))
+            .is_some_and(|payload| self.crc == self.checksum(position, payload))
     }
 
-    /// Returns the record with a payload that is verified already.
-    pub(super) fn with_payload(self, bytes: Bytes) -> Option<Record> {
-        Some(Record {
-            signal: self.signal()?,
+    /// Returns the record whose bytes are verified already.
+    pub(super) fn record(self, bytes: &Bytes) -> Record {
+        Record {
+            signal: self.signal,
             items: self.items,
             accepted: Duration::from_nanos(self.accepted),
-            bytes,
-        })
-    }
-
-    fn signal(self) -> Option<Signal> {
-        Signal::ALL.get(usize::from(self.signal)).copied()
+            bytes: bytes.slice(self.header_bytes()..),
+        }
     }
 
     fn checksum(self, position: Position, payload: &[u8]) -> u32 {
         let mut crc = crc32fast::Hasher::new();
         crc.update(&position.segment.to_le_bytes());
         crc.update(&position.offset.to_le_bytes());
-        crc.update(&Self { crc: 0, ..self }.encode());
+        crc.update(&Self { crc: 0, ..self }.encode()[..self.header_bytes()]);
         crc.update(payload);
         crc.finalize()
     }
@@ -168,12 +197,14 @@ mod tests {
             accepted: Duration::from_nanos(1_700_000_000_123_456_789),
             bytes: Bytes::from_static(b"payload"),
         };
-        let mut bytes = record.header(PLACE).unwrap().to_vec();
+        let before = RecordCounts::from_fields([9, 1, 2, 1 << 40]);
+        let mut bytes = record.header(PLACE, before).unwrap().to_vec();
         bytes.extend_from_slice(&record.bytes);
         let header = Header::parse(&bytes).unwrap();
         assert_eq!(header.record_bytes(), bytes.len() as u64);
+        assert_eq!(header.before(), Some(before));
         assert!(header.is_sound(PLACE, &bytes));
-        assert_eq!(header.with_payload(record.bytes.clone()), Some(record));
+        assert_eq!(header.record(&bytes.clone().into()), record);
         let elsewhere = Position { offset: 17, ..PLACE };
         assert!(!header.is_sound(elsewhere, &bytes));
         for place in 0..bytes.len() {

@@ -3,33 +3,32 @@
 use std::{
     ffi::OsStr,
     fs, io,
-    ops::{AddAssign, Range, SubAssign},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
-use bytes::Bytes;
+use pulsetrain_otlp::Signal;
 
-use super::record::{self, Header, Position, Record};
+use super::{
+    counts::{RecordCounts, StoredCounts},
+    file,
+    record::{Header, Position},
+};
 
 /// The size of the file header in bytes.
 pub(super) const HEADER_BYTES: u64 = 16;
 
+/// The maximum size of a file in bytes. A segment has at most 16 MiB, or one record that is larger.
+pub(super) const MAX_BYTES: u64 = 128 << 20;
+
 const MAGIC: [u8; 8] = *b"PTQUEUE\n";
-pub(super) const VERSION: u32 = 1;
+/// The version of new segments. Records of version 1 have no totals.
+pub(super) const VERSION: u32 = 2;
 const EXTENSION: &str = "segment";
 
 /// The limit on the bytes that are hashed to find the next record in a corrupt file, as a multiple of the length of the
 /// file.
 const SEARCH_FACTOR: usize = 8;
-
-/// A number of records, items and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RecordCounts {
-    pub(super) records: u64,
-    pub(super) items: u64,
-    /// The size of the records in bytes, headers included.
-    pub(super) bytes: u64,
-}
 
 /// One file of the log.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(super) struct Segment {
     /// The parts that cannot be read, in order.
     pub(super) gaps: Vec<Range<u64>>,
     /// The counts of the records that were not read yet.
-    pub(super) unread: RecordCounts,
+    pub(super) unread: StoredCounts,
 }
 
 /// The header of a segment file.
@@ -53,19 +52,31 @@ pub(super) enum FileHeader {
     Corrupt,
 }
 
-/// The result of scanning a part of a segment.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Scan {
-    pub(super) readable: RecordCounts,
-    pub(super) gaps: Vec<Gap>,
+/// A part of a segment.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// A sound record.
+    Record(Header),
+    Gap(Gap),
 }
 
 /// A part of a segment that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) bytes: Range<u64>,
-    /// The number of items in the gap; at least one.
-    pub(super) items: u64,
+    /// The contents as far as the corrupt bytes show them; at least one item.
+    pub(super) estimate: RecordCounts,
+    /// Whether this is the start of a record at the end of the file.
+    pub(super) is_torn: bool,
+}
+
+/// An iterator over the parts of a segment.
+#[derive(Debug)]
+pub(super) struct Scan<'a> {
+    file: &'a [u8],
+    position: Position,
+    /// The limit on the bytes that are hashed to find the next record.
+    budget: usize,
 }
 
 impl Segment {
@@ -74,7 +85,7 @@ impl Segment {
             number,
             end: HEADER_BYTES,
             gaps: Vec::new(),
-            unread: RecordCounts::default(),
+            unread: StoredCounts::default(),
         }
     }
 
@@ -82,32 +93,6 @@ impl Segment {
     pub(super) fn skip_gaps(&self, offset: u64) -> u64 {
         let gap = self.gaps.iter().find(|gap| gap.contains(&offset));
         gap.map_or(offset, |gap| gap.end)
-    }
-}
-
-impl RecordCounts {
-    pub(super) fn one(items: u32, bytes: u64) -> Self {
-        Self {
-            records: 1,
-            items: u64::from(items),
-            bytes,
-        }
-    }
-}
-
-impl AddAssign for RecordCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.records += other.records;
-        self.items += other.items;
-        self.bytes += other.bytes;
-    }
-}
-
-impl SubAssign for RecordCounts {
-    fn sub_assign(&mut self, other: Self) {
-        self.records -= other.records;
-        self.items -= other.items;
-        self.bytes -= other.bytes;
     }
 }
 
@@ -129,6 +114,14 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<u64>> {
     }
     numbers.sort_unstable();
     Ok(numbers)
+}
+
+/// Returns the contents of a segment.
+///
+/// # Errors
+/// The conditions of [`file::open`] apply.
+pub(super) fn read(folder: &Path, number: u64) -> io::Result<Vec<u8>> {
+    file::read(&path(folder, number), MAX_BYTES)
 }
 
 fn number_of(name: &Path) -> Option<u64> {
@@ -160,7 +153,7 @@ impl FileHeader {
         let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
         if *header != header_of(version) {
             Self::Corrupt
-        } else if version == VERSION {
+        } else if (1..=VERSION).contains(&version) {
             Self::Sound
         } else {
             Self::Version(version)
@@ -168,85 +161,77 @@ impl FileHeader {
     }
 }
 
-impl Scan {
+impl<'a> Scan<'a> {
     /// Scans the bytes of a segment from the offset `from` on.
-    pub(super) fn new(file: &[u8], segment: u64, from: u64) -> Self {
-        let mut scan = Self::default();
-        let end = file.len() as u64;
-        let mut budget = file.len().saturating_mul(SEARCH_FACTOR);
-        let mut offset = from.max(HEADER_BYTES);
-        while offset < end {
-            match verified(file, Position { segment, offset }) {
-                Some(header) => {
-                    scan.readable += RecordCounts::one(header.items(), header.record_bytes());
-                    offset += header.record_bytes();
-                }
-                None => {
-                    let gap = gap_at(file, Position { segment, offset }, &mut budget);
-                    offset = gap.bytes.end;
-                    scan.gaps.push(gap);
+    pub(super) fn new(file: &'a [u8], segment: u64, from: u64) -> Self {
+        let offset = from.max(HEADER_BYTES);
+        Self {
+            file,
+            position: Position { segment, offset },
+            budget: file.len().saturating_mul(SEARCH_FACTOR),
+        }
+    }
+
+    /// Returns the part from a corrupt record to the next sound one, or to the end of the file.
+    fn gap(&mut self) -> Gap {
+        let start = self.position.offset;
+        let length = self.file.len() as u64;
+        let end = self.next_sound().unwrap_or(length);
+        let record = record_at(self.file, start);
+        // A header whose length leads exactly to that offset is probably sound.
+        let plausible = record.filter(|(header, _)| start + header.record_bytes() == end);
+        Gap {
+            bytes: start..end,
+            estimate: plausible.map_or(RecordCounts::one(Signal::Logs, 1), |(header, _)| {
+                header.plausible_counts()
+            }),
+            is_torn: end == length && record.is_none(),
+        }
+    }
+
+    /// Returns the offset of the first sound record after a corrupt one. The length in a corrupt header is not trusted: it
+    /// could lead past sound records.
+    fn next_sound(&mut self) -> Option<u64> {
+        let corrupt = self.position;
+        for offset in corrupt.offset + 1..self.file.len() as u64 {
+            if let Some((header, record)) = record_at(self.file, offset) {
+                self.budget = self.budget.checked_sub(record.len())?;
+                if header.is_sound(Position { offset, ..corrupt }, record) {
+                    return Some(offset);
                 }
             }
         }
-        scan
+        None
     }
 }
 
-/// Returns the header of the record at `position`, or `None` if the record is not sound.
-fn verified(file: &[u8], position: Position) -> Option<Header> {
-    let (header, record) = record_at(file, position.offset)?;
-    header.is_sound(position, record).then_some(header)
+impl Iterator for Scan<'_> {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        let position = self.position;
+        if position.offset >= self.file.len() as u64 {
+            return None;
+        }
+        let sound = record_at(self.file, position.offset)
+            .filter(|(header, record)| header.is_sound(position, record));
+        let (part, end) = match sound {
+            Some((header, _)) => (Part::Record(header), position.offset + header.record_bytes()),
+            None => {
+                let gap = self.gap();
+                let end = gap.bytes.end;
+                (Part::Gap(gap), end)
+            }
+        };
+        self.position.offset = end;
+        Some(part)
+    }
 }
 
-/// Returns the first record of a segment, or `None` if it is not sound.
-pub(super) fn first_record(file: &[u8], segment: u64) -> Option<Record> {
-    let position = Position {
-        segment,
-        offset: HEADER_BYTES,
-    };
-    let (header, record) = record_at(file, position.offset)?;
-    let payload = Bytes::copy_from_slice(record.get(record::HEADER_BYTES..)?);
-    header
-        .is_sound(position, record)
-        .then(|| header.with_payload(payload))?
-}
-
-/// Returns whether all bytes of the possible record at `offset` are present.
-pub(super) fn is_complete(file: &[u8], offset: u64) -> bool {
-    record_at(file, offset).is_some()
-}
-
-/// Returns the header and the bytes of the possible record at `offset`.
+/// Returns the header and the bytes of the possible record at `offset`, or `None` if they are incomplete.
 fn record_at(file: &[u8], offset: u64) -> Option<(Header, &[u8])> {
     let rest = file.get(usize::try_from(offset).ok()?..)?;
     let header = Header::parse(rest)?;
     let record = rest.get(..usize::try_from(header.record_bytes()).ok()?)?;
     Some((header, record))
-}
-
-/// Returns the part from a corrupt record to the next sound one, or to the end of the file.
-fn gap_at(file: &[u8], corrupt: Position, budget: &mut usize) -> Gap {
-    let next = next_sound(file, corrupt, budget).unwrap_or(file.len() as u64);
-    // A header whose length leads exactly to that offset is probably sound.
-    let items = record_at(file, corrupt.offset)
-        .filter(|(header, _)| corrupt.offset + header.record_bytes() == next)
-        .map_or(1, |(header, _)| header.plausible_items().max(1));
-    Gap {
-        bytes: corrupt.offset..next,
-        items,
-    }
-}
-
-/// Returns the offset of the first sound record after a corrupt one. The length in a corrupt header is not trusted: it
-/// could lead past sound records.
-fn next_sound(file: &[u8], corrupt: Position, budget: &mut usize) -> Option<u64> {
-    for offset in corrupt.offset + 1..file.len() as u64 {
-        if let Some((header, record)) = record_at(file, offset) {
-            *budget = budget.checked_sub(record.len())?;
-            if header.is_sound(Position { offset, ..corrupt }, record) {
-                return Some(offset);
-            }
-        }
-    }
-    None
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    DiskQueueConfig, Notice, Position, SegmentLog, SyncPolicy,
+    DiskQueueConfig, Notice, Position, RecordCounts, SegmentLog, SyncPolicy,
     disk_budget::DiskBudget,
     inbox::{Append, Inbox, IoState, Leased, Read, Request, Work},
     lease::Lease,
@@ -52,8 +52,8 @@ pub(super) struct IoThread {
     /// The batches that are in the log and not confirmed yet.
     appended: VecDeque<(Position, Append)>,
     finished: Vec<Position>,
-    /// The returned records, with the number of items of each.
-    returned: Vec<(Position, u64)>,
+    /// The returned records, with the counts of each.
+    returned: Vec<(Position, RecordCounts)>,
     request: Option<Request>,
     /// The acks of the batches that were appended since the last sync.
     unsynced: Vec<(Position, Arc<Ack>)>,
@@ -170,11 +170,11 @@ impl IoThread {
             self.unsafe_receipts.retain(|(of, _)| *of != position);
             self.log.finish(position);
         }
-        while let Some((position, items)) = self.returned.pop() {
+        while let Some((position, counts)) = self.returned.pop() {
             if !self.log.give_back(position)
                 && let Some(account) = &self.account
             {
-                account.lose_stored(items, "its segment was deleted while it was being sent");
+                account.lose_stored(counts, "its segment was deleted while it was being sent");
             }
         }
         if self.is_due() {
@@ -247,6 +247,8 @@ impl IoThread {
             }
         }
         if has_pending {
+            let due = clock::later(clock::now(), CURSOR_INTERVAL);
+            self.next_cursor.get_or_insert(due);
             self.succeeded(Operation::Append);
         }
     }
@@ -320,7 +322,7 @@ impl IoThread {
                     let lease = Lease::new(
                         Arc::clone(&self.inbox),
                         stored.position,
-                        stored.record.items,
+                        stored.record.counts(),
                         Arc::clone(&account),
                     );
                     read.push(Leased {
@@ -378,7 +380,7 @@ impl IoThread {
                 oldest: self.log.oldest(),
             });
             for notice in &notices {
-                account.lose_stored(notice.lost_items(), notice.to_string());
+                account.lose_stored(notice.lost(), notice.to_string());
             }
         }
         notices.iter().for_each(|notice| self.report(notice));

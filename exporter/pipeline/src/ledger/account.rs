@@ -25,7 +25,7 @@ use super::{
 use crate::{
     Ack, Problem,
     clock::{self, Instant},
-    disk::Lease,
+    disk::{Lease, RecordCounts},
 };
 
 /// The counts of one sink under one lock, so that every snapshot is consistent.
@@ -157,16 +157,19 @@ impl Account {
         state.stored += items;
     }
 
-    /// Counts items of the disk queue that cannot be read as lost. Their signal is unknown: they are counted as logs.
-    pub(crate) fn lose_stored(&self, items: u64, problem: impl Into<Problem>) {
+    /// Counts items of the disk queue that cannot be read as lost.
+    pub(crate) fn lose_stored(&self, lost: RecordCounts, problem: impl Into<Problem>) {
         let mut state = self.state();
         if let Some(successor) = state.successor.clone() {
             drop(state);
-            return successor.lose_stored(items, problem);
+            return successor.lose_stored(lost, problem);
         }
-        let items = items.min(state.stored - state.leased);
-        state.stored -= items;
-        state.lose(DropReason::Unreadable, Signal::Logs, items, &problem.into());
+        let problem = problem.into();
+        for (signal, items) in Signal::ALL.into_iter().zip(lost.items) {
+            let items = items.min(state.stored - state.leased);
+            state.stored -= items;
+            state.lose(DropReason::Unreadable, signal, items, &problem);
+        }
     }
 
     /// Moves the items of the disk queue to the account of the sink that owns the queue now. Items that are being sent

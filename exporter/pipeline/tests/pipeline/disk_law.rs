@@ -1,7 +1,7 @@
 //! The invariant with a disk queue, in random worlds with kills, drains and replays: accepted = delivered + dropped +
 //! queued + on disk at every moment, and everything that was acknowledged arrives or is counted as dropped.
 
-use std::{collections::BTreeSet, fs, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use proptest::{collection::vec, prelude::*};
 use pulsetrain_pipeline::{
@@ -180,16 +180,24 @@ fn check(ledger: &Ledger) {
     }
 }
 
-/// Copies the files while they are in use, as far as they exist: a segment may be deleted in the meantime. Segments are
-/// copied last, because a cursor must not be newer than the segments.
-fn copy(config: &DiskQueueConfig, to: &std::path::Path) {
-    fs::create_dir_all(to).expect("a folder can be made");
-    let mut files: Vec<_> = fs::read_dir(&config.folder)
-        .expect("it is there")
-        .map(|entry| entry.expect("it is there").path())
-        .collect();
-    files.sort_by_key(|path| path.extension().is_some());
-    for path in files {
-        let _ = fs::copy(&path, to.join(path.file_name().expect("a file has a name")));
+/// Copies the files while they are in use, until nothing was deleted in the meantime: that is preceded by a new cursor.
+/// Segments are copied last, because a cursor must not be newer than the segments.
+fn copy(config: &DiskQueueConfig, to: &Path) {
+    let cursor = || fs::read(config.folder.join("cursor")).ok();
+    loop {
+        let before = cursor();
+        fs::create_dir_all(to).expect("a folder can be made");
+        let mut files: Vec<_> = fs::read_dir(&config.folder)
+            .expect("it is there")
+            .map(|entry| entry.expect("it is there").path())
+            .collect();
+        files.sort_by_key(|path| path.extension().is_some());
+        for path in files {
+            let _ = fs::copy(&path, to.join(path.file_name().expect("a file has a name")));
+        }
+        if cursor() == before {
+            return;
+        }
+        fs::remove_dir_all(to).expect("it was made");
     }
 }

@@ -13,7 +13,7 @@ use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::disk::{Position, Record, SegmentLog};
 
 /// The length of the header of a record.
-const RECORD_HEADER: usize = 25;
+const RECORD_HEADER: usize = 57;
 
 #[derive(Clone, Debug)]
 enum Op {

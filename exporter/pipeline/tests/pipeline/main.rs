@@ -4,6 +4,7 @@ mod acks;
 mod blocking;
 mod changing_sinks;
 mod disk;
+mod disk_damage;
 mod disk_law;
 mod disk_log;
 mod drain;

@@ -8,12 +8,11 @@ use std::{
 };
 
 use super::SegmentLog;
-use crate::{
-    disk::{
-        Notice, Position,
-        segment::{self, Scan},
-    },
-    private,
+use crate::disk::{
+    Notice, Position,
+    counts::StoredCounts,
+    file,
+    segment::{self, Part, Scan},
 };
 
 /// The limit in bytes on the `*.corrupt` files of a folder; corrupt parts over the limit are not copied.
@@ -27,36 +26,36 @@ impl SegmentLog {
         let Some(end) = self.segment(segment).map(|segment| segment.end) else {
             return Ok(());
         };
-        let mut file = fs::read(segment::path(&self.folder, segment))?;
+        let mut file = segment::read(&self.folder, segment)?;
         file.resize(usize::try_from(end).unwrap_or(usize::MAX), 0);
-        let scan = Scan::new(&file, segment, offset);
+        let (mut readable, mut gaps) = (StoredCounts::default(), Vec::new());
+        for part in Scan::new(&file, segment, offset) {
+            match part {
+                Part::Record(header) => readable += header.counts(),
+                Part::Gap(gap) => gaps.push(gap.bytes),
+            }
+        }
         let Some(of_log) = self.segment_mut(segment) else {
             return Ok(());
         };
-        let (before, readable) = (
-            std::mem::replace(&mut of_log.unread, scan.readable),
-            scan.readable,
-        );
-        let known = std::mem::take(&mut of_log.gaps);
-        of_log.gaps = scan.gaps.iter().map(|gap| gap.bytes.clone()).collect();
+        let before = std::mem::replace(&mut of_log.unread, readable);
+        let known = std::mem::replace(&mut of_log.gaps, gaps.clone());
         self.unread -= before;
         self.unread += readable;
         self.head_accepted = None;
-        let mut lost = before.items.saturating_sub(readable.items);
-        for gap in scan.gaps.iter().filter(|gap| !known.contains(&gap.bytes)) {
-            let bytes = &file[gap.bytes.start as usize..gap.bytes.end as usize];
+        let mut lost = before.records - readable.records;
+        for gap in gaps.into_iter().filter(|gap| !known.contains(gap)) {
+            let bytes = &file[gap.start as usize..gap.end as usize];
+            let position = Position {
+                segment,
+                offset: gap.start,
+            };
             let notice = Notice::Unreadable {
                 path: segment::path(&self.folder, segment),
                 bytes: bytes.len() as u64,
-                items: std::mem::take(&mut lost),
-                aside: set_aside(
-                    &self.folder,
-                    Position {
-                        segment,
-                        offset: gap.bytes.start,
-                    },
-                    bytes,
-                ),
+                lost: std::mem::take(&mut lost),
+                is_exact: true,
+                aside: set_aside(&self.folder, position, bytes),
             };
             self.notices.push(notice);
         }
@@ -74,12 +73,13 @@ impl SegmentLog {
             // The file of the segment has no name any more, so nothing may be appended to it.
             self.writer = None;
         }
+        self.close(number);
         self.unread -= segment.unread;
         self.head_accepted = None;
         self.head.offset = u64::MAX;
         self.notices.push(Notice::Missing {
             path: segment::path(&self.folder, number),
-            items: segment.unread.items,
+            lost: segment.unread.records,
         });
     }
 
@@ -90,7 +90,8 @@ impl SegmentLog {
             self.notices.push(Notice::Unreadable {
                 path: segment::path(&self.folder, position.segment),
                 bytes: counts.bytes,
-                items: counts.items,
+                lost: counts.records,
+                is_exact: true,
                 aside: None,
             });
         }
@@ -109,6 +110,6 @@ pub(super) fn set_aside(folder: &Path, position: Position, bytes: &[u8]) -> Opti
         return None;
     }
     let path = segment::path_aside(folder, position);
-    let written = private::create_file(&path).and_then(|mut file| file.write_all(bytes));
+    let written = file::create(&path).and_then(|mut file| file.write_all(bytes));
     written.ok().map(|()| path)
 }

@@ -10,6 +10,7 @@ use std::{
 use bytes::Bytes;
 
 use super::segment;
+use crate::disk::file;
 
 /// The size in bytes of one read.
 const CHUNK: u64 = 128 << 10;
@@ -29,7 +30,7 @@ impl SegmentReader {
     pub(super) fn open(folder: &Path, number: u64) -> io::Result<Self> {
         Ok(Self {
             number,
-            file: File::open(segment::path(folder, number))?,
+            file: file::open(&segment::path(folder, number), segment::MAX_BYTES)?,
             chunk: Bytes::new(),
             start: 0,
         })

@@ -9,8 +9,12 @@ use std::{
 
 use super::{
     super::{
-        DiskQueueError, Notice, Position, cursor,
-        segment::{self, FileHeader, Gap, RecordCounts, Scan, Segment},
+        DiskQueueError, Notice, Position, RecordCounts,
+        counts::StoredCounts,
+        cursor::{self, CursorTotals},
+        file,
+        record::Header,
+        segment::{self, FileHeader, Gap, Part, Scan, Segment},
     },
     SegmentLog,
     damage::set_aside,
@@ -24,8 +28,27 @@ const LOCK: &str = "lock";
 struct Recovery<'a> {
     folder: &'a Path,
     segments: VecDeque<Segment>,
-    unread: RecordCounts,
+    unread: StoredCounts,
+    /// The totals before the next record; `None` until a cursor or a record of version 2 shows them.
+    next: Option<RecordCounts>,
+    /// The lost records that an earlier process counted and that were not found missing yet.
+    counted: RecordCounts,
+    /// The records that were found missing, counted ones included.
+    lost: RecordCounts,
+    /// The number of the last segment that was scanned.
+    last_scanned: u64,
+    /// The corrupt parts since the last record that shows the totals.
+    corrupt: Vec<Corrupt>,
     notices: Vec<Notice>,
+}
+
+/// A part that cannot be read, until it is known whether it held records.
+struct Corrupt {
+    path: PathBuf,
+    gap: Gap,
+    aside: Option<PathBuf>,
+    /// Whether an earlier process copied it aside and reported it.
+    is_known: bool,
 }
 
 impl SegmentLog {
@@ -38,22 +61,20 @@ impl SegmentLog {
     pub fn open(folder: &Path, segment_bytes: u64) -> Result<(Self, Vec<Notice>), DiskQueueError> {
         private::create_own_folder(folder).map_err(cannot("create", folder))?;
         let lock = lock(folder)?;
+        let folder_file = File::open(folder).map_err(cannot("open", folder))?;
         let numbers = segment::list(folder).map_err(cannot("list", folder))?;
         for &number in &numbers {
             check_version(&segment::path(folder, number))?;
         }
-        let mut recovery = Recovery {
-            folder,
-            segments: VecDeque::new(),
-            unread: RecordCounts::default(),
-            notices: Vec::new(),
-        };
-        let cursor = recovery.cursor(&numbers)?;
-        let newest = numbers.last().copied().unwrap_or_default();
-        for (at, &number) in numbers.iter().enumerate() {
-            recovery.segment(number, cursor, &numbers[at + 1..])?;
+        let mut recovery = Recovery::new(folder);
+        let (cursor, totals) = recovery.cursor(&numbers)?;
+        recovery.last_scanned = cursor.segment.saturating_sub(1);
+        for number in numbers {
+            recovery.segment(number, cursor)?;
         }
-        let next_number = newest.max(cursor.segment).saturating_add(1);
+        let end = recovery.settle_end(totals.map(|totals| totals.end));
+        let last = recovery.segments.back().map_or(0, |last| last.number);
+        let next_number = last.max(cursor.segment).saturating_add(1);
         let head = recovery.segments.front().map_or(first_of(next_number), |first| {
             let from = if first.number == cursor.segment {
                 cursor.offset
@@ -65,8 +86,9 @@ impl SegmentLog {
                 segment: first.number,
             }
         });
-        let log = Self {
+        let mut log = Self {
             folder: folder.to_owned(),
+            folder_file,
             segment_bytes,
             lock,
             segments: recovery.segments,
@@ -76,36 +98,58 @@ impl SegmentLog {
             is_dirty: false,
             reader: None,
             head,
+            head_totals: end - recovery.unread.records - recovery.lost,
+            end_totals: end,
             head_accepted: None,
             window: VecDeque::new(),
+            window_counts: RecordCounts::default(),
             returned: BTreeSet::new(),
             unread: recovery.unread,
-            in_flight: RecordCounts::default(),
+            in_flight: StoredCounts::default(),
             notices: Vec::new(),
             saved_cursor: None,
             #[cfg(test)]
             panics: std::sync::Arc::default(),
         };
+        // The next process must not count the same losses. On a full disk, the cursor is saved when it has room.
+        let _ = log.save_cursor();
         Ok((log, recovery.notices))
     }
 }
 
-impl Recovery<'_> {
-    /// Returns the cursor, or the start of the log if the cursor file is invalid.
-    fn cursor(&mut self, numbers: &[u64]) -> Result<Position, DiskQueueError> {
+impl<'a> Recovery<'a> {
+    fn new(folder: &'a Path) -> Self {
+        Self {
+            folder,
+            segments: VecDeque::new(),
+            unread: StoredCounts::default(),
+            next: None,
+            counted: RecordCounts::default(),
+            lost: RecordCounts::default(),
+            last_scanned: 0,
+            corrupt: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Returns the position of the cursor, or the start of the log if the position is invalid, and the totals of the
+    /// cursor.
+    fn cursor(&mut self, numbers: &[u64]) -> Result<(Position, Option<CursorTotals>), DiskQueueError> {
         let path = cursor::path(self.folder);
         let start = first_of(0);
-        let reason = match cursor::read(self.folder).map_err(cannot("read", &path))? {
-            Ok(None) => return Ok(start),
-            Ok(Some(cursor)) => match self.beyond_end(cursor, numbers)? {
-                None => return Ok(cursor),
-                Some(reason) => reason,
+        let (position, totals, reason) = match cursor::read(self.folder).map_err(cannot("read", &path))? {
+            Ok(None) => (start, None, None),
+            Ok(Some(cursor)) => match self.beyond_end(cursor.position, numbers)? {
+                None => (cursor.position, cursor.totals, None),
+                reason => (start, cursor.totals, reason),
             },
-            Err(reason) => reason,
+            Err(reason) => (start, None, Some(reason)),
         };
-        cursor::remove(self.folder).map_err(cannot("remove", &path))?;
-        self.notices.push(Notice::BadCursor { path, reason });
-        Ok(start)
+        self.next = totals.map(|totals| totals.start);
+        self.counted = totals.map(|totals| totals.lost).unwrap_or_default();
+        self.notices
+            .extend(reason.map(|reason| Notice::BadCursor { path, reason }));
+        Ok((position, totals))
     }
 
     /// Returns the reason why a cursor is not in the log, or `None` if it is. Without segments every cursor is at the
@@ -133,102 +177,162 @@ impl Recovery<'_> {
         }))
     }
 
-    /// Scans one segment, and deletes it if it has no record left to read. `later` are the numbers of the segments after
-    /// it.
-    fn segment(&mut self, number: u64, cursor: Position, later: &[u64]) -> Result<(), DiskQueueError> {
+    /// Scans one segment, and deletes it if it has no record left to read.
+    fn segment(&mut self, number: u64, cursor: Position) -> Result<(), DiskQueueError> {
         let path = segment::path(self.folder, number);
         if number < cursor.segment {
             return fs::remove_file(&path).map_err(cannot("delete", &path));
         }
-        let file = fs::read(&path).map_err(cannot("read", &path))?;
+        let file = segment::read(self.folder, number).map_err(cannot("read", &path))?;
         let from = if number == cursor.segment {
             cursor.offset
         } else {
             0
         };
-        let mut scan = Scan::new(&file, number, from);
-        let mut end = file.len() as u64;
-        let torn = torn_tail(&file, &scan).map(|gap| gap.bytes.clone());
-        if let Some(torn) = torn
-            && self.is_unacknowledged(
-                Position {
-                    segment: number,
-                    offset: torn.start,
-                },
-                &file[torn.start as usize..],
-                later,
-            )?
-        {
-            scan.gaps.pop();
-            end = torn.start;
-            truncate(&path, end).map_err(cannot("truncate the incomplete end of", &path))?;
-            self.notices.push(Notice::TornTail {
-                path: path.clone(),
-                bytes: torn.end - torn.start,
-            });
+        let mut segment = Segment::new(number);
+        segment.end = file.len() as u64;
+        for part in Scan::new(&file, number, from) {
+            match part {
+                Part::Record(header) => {
+                    self.record(number, header);
+                    segment.unread += header.counts();
+                }
+                Part::Gap(gap) if gap.is_torn => {
+                    segment.end = gap.bytes.start;
+                    truncate(&path, segment.end).map_err(cannot("truncate the incomplete end of", &path))?;
+                    self.corrupt.push(Corrupt::torn(&path, gap));
+                }
+                Part::Gap(gap) => {
+                    segment.gaps.push(gap.bytes.clone());
+                    self.corrupt
+                        .push(Corrupt::copied(self.folder, number, gap, &file));
+                }
+            }
         }
-        for gap in &scan.gaps {
-            self.report(&path, number, gap, &file);
-        }
-        if scan.readable.records == 0 {
+        self.last_scanned = number;
+        if segment.unread.bytes == 0 {
             return fs::remove_file(&path).map_err(cannot("delete", &path));
         }
-        self.unread += scan.readable;
-        self.segments.push_back(Segment {
-            number,
-            end,
-            gaps: scan.gaps.into_iter().map(|gap| gap.bytes).collect(),
-            unread: scan.readable,
-        });
+        self.unread += segment.unread;
+        self.segments.push_back(segment);
         Ok(())
     }
 
-    /// Returns whether `torn`, the incomplete record at the end of a segment, was never acknowledged.
-    ///
-    /// The last record of the log was being written when the process ended. In front of other records, `torn` is the
-    /// remainder of a failed append that could not be truncated: the record was appended again, and is the first one of
-    /// the next non-empty segment. If it is not, the machine failed before an acknowledged record was on the disk.
-    fn is_unacknowledged(
-        &self,
-        position: Position,
-        torn: &[u8],
-        later: &[u64],
-    ) -> Result<bool, DiskQueueError> {
-        for &number in later {
-            let path = segment::path(self.folder, number);
-            let file = fs::read(&path).map_err(cannot("read", &path))?;
-            if Scan::new(&file, number, 0).readable.records > 0 {
-                return Ok(segment::first_record(&file, number)
-                    .is_some_and(|record| record.begins_with(position, torn)));
-            }
+    /// Compares the number of a record with that of the next one.
+    fn record(&mut self, segment: u64, header: Header) {
+        let counts = header.counts().records;
+        if let Some(before) = header.before() {
+            let next = self.next.unwrap_or(before);
+            self.settle(before - next, Some(segment));
+            self.next = Some(next.max(before + counts));
+        } else if let Some(next) = &mut self.next {
+            *next += counts;
         }
-        Ok(true)
     }
 
-    /// Copies a part that cannot be read aside, and reports it once, even if the segment is opened again.
-    fn report(&mut self, path: &Path, number: u64, gap: &Gap, file: &[u8]) {
-        let position = Position {
-            segment: number,
-            offset: gap.bytes.start,
-        };
-        if segment::path_aside(self.folder, position).exists() {
-            return;
+    /// Reports the records that are missing in front of a segment, or at the end of the log, and the corrupt parts there.
+    fn settle(&mut self, missing: RecordCounts, in_front_of: Option<u64>) {
+        let counted = missing.min(self.counted);
+        self.counted -= counted;
+        self.lost += missing;
+        let lost = missing - counted;
+        let corrupt = std::mem::take(&mut self.corrupt);
+        if lost.total_items() == 0 {
+            let notice = |part| Corrupt::notice(vec![part], lost, true);
+            self.notices.extend(corrupt.into_iter().filter_map(notice));
+        } else if !corrupt.is_empty() {
+            self.notices.extend(Corrupt::notice(corrupt, lost, true));
+        } else {
+            let last = self.last_scanned;
+            self.notices
+                .push(if in_front_of.is_some_and(|number| number > last + 1) {
+                    Notice::Missing {
+                        path: segment::path(self.folder, last + 1),
+                        lost,
+                    }
+                } else {
+                    Notice::Shortened {
+                        path: segment::path(self.folder, last),
+                        lost,
+                    }
+                });
         }
-        let bytes = &file[gap.bytes.start as usize..gap.bytes.end as usize];
-        self.notices.push(Notice::Unreadable {
-            path: path.to_owned(),
-            bytes: bytes.len() as u64,
-            items: gap.items,
-            aside: set_aside(self.folder, position, bytes),
-        });
+    }
+
+    /// Reports the end of the log, which a cursor knows. Without it, the corrupt bytes show what they held. Returns the
+    /// totals of the queue.
+    fn settle_end(&mut self, end: Option<RecordCounts>) -> RecordCounts {
+        if let Some((next, end)) = self.next.zip(end) {
+            self.settle(end - next, None);
+            return next.max(end);
+        }
+        for corrupt in std::mem::take(&mut self.corrupt) {
+            let estimate = corrupt.estimate();
+            self.notices
+                .extend(Corrupt::notice(vec![corrupt], estimate, false));
+        }
+        self.next.unwrap_or(self.unread.records)
     }
 }
 
-/// Returns the incomplete record at the end of a segment.
-fn torn_tail<'a>(file: &[u8], scan: &'a Scan) -> Option<&'a Gap> {
-    scan.gaps
-        .last()
-        .filter(|last| last.bytes.end == file.len() as u64 && !segment::is_complete(file, last.bytes.start))
+impl Corrupt {
+    /// Returns a part that was truncated.
+    fn torn(path: &Path, gap: Gap) -> Self {
+        Self {
+            path: path.to_owned(),
+            gap,
+            aside: None,
+            is_known: false,
+        }
+    }
+
+    /// Copies a part of a segment aside, if that was not done before.
+    fn copied(folder: &Path, segment: u64, gap: Gap, file: &[u8]) -> Self {
+        let position = Position {
+            segment,
+            offset: gap.bytes.start,
+        };
+        let is_known = segment::path_aside(folder, position).exists();
+        let bytes = &file[gap.bytes.start as usize..gap.bytes.end as usize];
+        Self {
+            path: segment::path(folder, segment),
+            gap,
+            aside: (!is_known).then(|| set_aside(folder, position, bytes)).flatten(),
+            is_known,
+        }
+    }
+
+    /// Returns the contents of a part with unknown numbers: an incomplete record at the end was not acknowledged, and a
+    /// known part was counted.
+    fn estimate(&self) -> RecordCounts {
+        if self.gap.is_torn || self.is_known {
+            RecordCounts::default()
+        } else {
+            self.gap.estimate
+        }
+    }
+
+    /// Returns the notice of adjacent parts and the records that were in them.
+    fn notice(parts: Vec<Self>, lost: RecordCounts, is_exact: bool) -> Option<Notice> {
+        let bytes = parts
+            .iter()
+            .map(|part| part.gap.bytes.end - part.gap.bytes.start)
+            .sum();
+        let is_torn = parts.iter().all(|part| part.gap.is_torn);
+        let is_known = parts.iter().all(|part| part.is_known);
+        let aside = parts.iter().find_map(|part| part.aside.clone());
+        let path = parts.into_iter().next()?.path;
+        if lost.total_items() == 0 && is_torn {
+            return Some(Notice::TornTail { path, bytes });
+        }
+        (lost.total_items() > 0 || !is_known).then_some(Notice::Unreadable {
+            path,
+            bytes,
+            lost,
+            is_exact,
+            aside,
+        })
+    }
 }
 
 fn truncate(path: &Path, length: u64) -> io::Result<()> {
@@ -237,7 +341,7 @@ fn truncate(path: &Path, length: u64) -> io::Result<()> {
 
 fn lock(folder: &Path) -> Result<File, DiskQueueError> {
     let path = folder.join(LOCK);
-    let file = private::create_file(&path).map_err(cannot("create", &path))?;
+    let file = file::create(&path).map_err(cannot("create", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(DiskQueueError::InUse {
@@ -249,7 +353,7 @@ fn lock(folder: &Path) -> Result<File, DiskQueueError> {
 
 fn check_version(path: &Path) -> Result<(), DiskQueueError> {
     let mut header = Vec::new();
-    File::open(path)
+    file::open(path, segment::MAX_BYTES)
         .and_then(|file| file.take(segment::HEADER_BYTES).read_to_end(&mut header))
         .map_err(cannot("read", path))?;
     match FileHeader::parse(&header) {

@@ -15,12 +15,17 @@ impl SegmentLog {
     }
 }
 
+/// The size of a segment with three records.
+const SEGMENT_BYTES: u64 = 1100;
+/// The stored size of a record.
+const RECORD_BYTES: usize = HEADER_BYTES + 300;
+
 fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder can be made")
 }
 
 fn open(folder: &TempDir) -> (SegmentLog, Vec<Notice>) {
-    SegmentLog::open(folder.path(), 1000).expect("the folder can be opened")
+    SegmentLog::open(folder.path(), SEGMENT_BYTES).expect("the folder can be opened")
 }
 
 fn record(number: u8) -> Record {
@@ -30,6 +35,18 @@ fn record(number: u8) -> Record {
         accepted: Duration::from_secs(u64::from(number)),
         bytes: vec![number; 300].into(),
     }
+}
+
+/// Returns the counts of a number of records.
+fn counts(records: u64) -> RecordCounts {
+    RecordCounts {
+        records,
+        items: [0, 5 * records, 0],
+    }
+}
+
+fn lost_items(notices: &[Notice]) -> u64 {
+    notices.iter().map(|notice| notice.lost().total_items()).sum()
 }
 
 /// Returns a folder with these records, which no process has open.
@@ -83,7 +100,7 @@ fn torn_tail_is_cut_and_reported_once() {
     assert_eq!(
         notices[0].to_string(),
         format!(
-            "{}: truncated the last 324 bytes, an incomplete record that was never acknowledged",
+            "{}: truncated the last 356 bytes, an incomplete record that was not acknowledged unless the machine failed",
             path(&folder, 1).display()
         )
     );
@@ -93,13 +110,14 @@ fn torn_tail_is_cut_and_reported_once() {
 }
 
 /// Appends the start of a record to a segment, like a failed append that could not be truncated.
-fn tear(folder: &TempDir, number: u64, torn: &Record, length: usize) {
+fn tear(folder: &TempDir, number: u64, torn: u8, length: usize) {
+    let (torn, before) = (record(torn), counts(torn.into()));
     let mut file = fs::read(path(folder, number)).unwrap();
     let position = Position {
         segment: number,
         offset: file.len() as u64,
     };
-    let mut bytes = torn.header(position).unwrap().to_vec();
+    let mut bytes = torn.header(position, before).unwrap().to_vec();
     bytes.extend_from_slice(&torn.bytes);
     file.extend_from_slice(&bytes[..length]);
     fs::write(path(folder, number), file).unwrap();
@@ -108,10 +126,10 @@ fn tear(folder: &TempDir, number: u64, torn: &Record, length: usize) {
 #[test]
 fn torn_record_that_was_appended_again_is_not_a_loss() {
     // The records 0 to 2 are in segment 1, and 3 to 5 in segment 2.
-    for length in [12, 25, 324] {
+    for length in [12, 25, 356] {
         let folder = filled(0..6);
         let sound = fs::read(path(&folder, 1)).unwrap();
-        tear(&folder, 1, &record(3), length);
+        tear(&folder, 1, 3, length);
         let (mut log, notices) = open(&folder);
         let expected = Notice::TornTail {
             path: path(&folder, 1),
@@ -129,33 +147,40 @@ fn record_with_two_failed_appends_is_not_a_loss() {
     for number in [2, 3] {
         fs::write(path(&folder, number), segment::file_header()).unwrap();
     }
-    for (number, length) in [(1, 100), (2, 200), (3, 325)] {
-        tear(&folder, number, &record(3), length);
+    for (number, length) in [(1, 100), (2, 200), (3, RECORD_BYTES)] {
+        tear(&folder, number, 3, length);
     }
     let (mut log, notices) = open(&folder);
-    let lost: u64 = notices.iter().map(Notice::lost_items).sum();
-    assert_eq!((notices.len(), lost), (2, 0), "{notices:?}");
+    assert_eq!((notices.len(), lost_items(&notices)), (2, 0), "{notices:?}");
     assert_eq!(rest(&mut log), [0, 1, 2, 3]);
 }
 
 #[test]
-fn torn_record_before_a_different_record_is_a_loss() {
-    for (torn, length) in [(record(9), 324), (record(3), 11)] {
+fn torn_record_that_was_not_appended_again_is_a_loss() {
+    for length in [11, 356] {
         let folder = filled(0..6);
-        tear(&folder, 1, &torn, length);
+        let mut file = fs::read(path(&folder, 1)).unwrap();
+        file.truncate(file.len() - RECORD_BYTES + length);
+        fs::write(path(&folder, 1), file).unwrap();
         let (mut log, notices) = open(&folder);
-        assert!(
-            matches!(notices.as_slice(), [Notice::Unreadable { items: 1, .. }]),
-            "{notices:?}"
-        );
-        assert_eq!(rest(&mut log), [0, 1, 2, 3, 4, 5]);
+        let expected = Notice::Unreadable {
+            path: path(&folder, 1),
+            bytes: length as u64,
+            lost: counts(1),
+            is_exact: true,
+            aside: None,
+        };
+        assert_eq!(notices, [expected]);
+        assert_eq!(rest(&mut log), [0, 1, 3, 4, 5]);
+        drop(log);
+        assert_eq!(open(&folder).1, [], "it is counted once");
     }
 }
 
 #[test]
 fn torn_record_before_empty_segments_is_not_a_loss() {
     let folder = filled(0..3);
-    tear(&folder, 1, &record(9), 100);
+    tear(&folder, 1, 3, 100);
     fs::write(path(&folder, 2), &segment::file_header()[..7]).unwrap();
     fs::write(path(&folder, 3), segment::file_header()).unwrap();
     let (mut log, notices) = open(&folder);
@@ -163,8 +188,7 @@ fn torn_record_before_empty_segments_is_not_a_loss() {
         matches!(notices.as_slice(), [Notice::TornTail { bytes: 100, .. }, ..]),
         "{notices:?}"
     );
-    let lost: u64 = notices.iter().map(Notice::lost_items).sum();
-    assert_eq!((lost, rest(&mut log)), (0, vec![0, 1, 2]));
+    assert_eq!((lost_items(&notices), rest(&mut log)), (0, vec![0, 1, 2]));
 }
 
 #[test]
@@ -177,12 +201,13 @@ fn corrupt_record_is_copied_aside_and_the_rest_is_read() {
     let aside = folder.path().join("00000000000000000001.at-16.corrupt");
     let expected = Notice::Unreadable {
         path: path(&folder, 1),
-        bytes: 325,
-        items: 5,
+        bytes: RECORD_BYTES as u64,
+        lost: counts(1),
+        is_exact: true,
         aside: Some(aside.clone()),
     };
     assert_eq!(notices, [expected]);
-    assert_eq!(fs::read(aside).unwrap(), file[16..341]);
+    assert_eq!(fs::read(aside).unwrap(), file[16..16 + RECORD_BYTES]);
     assert_eq!(rest(&mut log), [1, 2, 3, 4, 5]);
     drop(log);
     let (mut log, notices) = open(&folder);
@@ -198,7 +223,7 @@ fn record_that_becomes_corrupt_while_the_log_is_open_is_counted() {
     file[16 + 30] ^= 1;
     fs::write(path(&folder, 2), &file).unwrap();
     assert_eq!(rest(&mut log), [0, 1, 2, 4, 5]);
-    let lost: u64 = log.take_notices().iter().map(Notice::lost_items).sum();
+    let lost = lost_items(&log.take_notices());
     assert_eq!((lost, log.contents().items), (5, 25));
 }
 
@@ -210,7 +235,7 @@ fn deleted_segment_is_counted_and_the_rest_is_read() {
     assert_eq!(rest(&mut log), [0, 1, 2, 6, 7, 8]);
     let expected = Notice::Missing {
         path: path(&folder, 2),
-        items: 15,
+        lost: counts(3),
     };
     assert_eq!(log.take_notices(), [expected]);
     assert_eq!(log.contents().records, 6);
@@ -220,7 +245,7 @@ fn deleted_segment_is_counted_and_the_rest_is_read() {
 fn deleted_folder_is_detected_and_recreated() {
     let folder = folder();
     let inner = folder.path().join("queue");
-    let (mut log, _) = SegmentLog::open(&inner, 1000).unwrap();
+    let (mut log, _) = SegmentLog::open(&inner, SEGMENT_BYTES).unwrap();
     log.append(&record(1)).unwrap();
     log.append(&record(0)).unwrap();
     let old = log.next().unwrap().unwrap();
@@ -230,7 +255,7 @@ fn deleted_folder_is_detected_and_recreated() {
     log.reopen().unwrap();
     let expected = Notice::FolderGone {
         path: inner,
-        items: 5,
+        lost: counts(1),
     };
     assert_eq!(log.take_notices(), [expected]);
     log.append(&record(2)).unwrap();
@@ -246,16 +271,16 @@ fn deleted_folder_is_detected_and_recreated() {
 fn segment_of_another_version_is_rejected_and_left_unchanged() {
     let folder = filled(0..2);
     let mut file = fs::read(path(&folder, 1)).unwrap();
-    file[8] = 2;
+    file[8] = 3;
     let crc = crc32fast::hash(&file[..12]).to_le_bytes();
     file[12..16].copy_from_slice(&crc);
     fs::write(path(&folder, 1), &file).unwrap();
-    let refused = SegmentLog::open(folder.path(), 1000).unwrap_err();
-    assert!(matches!(refused, DiskQueueError::Version { version: 2, .. }));
+    let refused = SegmentLog::open(folder.path(), SEGMENT_BYTES).unwrap_err();
+    assert!(matches!(refused, DiskQueueError::Version { version: 3, .. }));
     assert!(
         refused
             .to_string()
-            .contains("has version 2 of the format, and this program reads version 1"),
+            .contains("has version 3 of the format, and this program reads version 2"),
         "{refused}"
     );
     assert_eq!(fs::read(path(&folder, 1)).unwrap(), file);
@@ -283,7 +308,7 @@ fn invalid_cursor_is_reported_and_every_record_is_read_again() {
         ),
         (
             beyond(1, 5000),
-            "the cursor is at byte 5000 of segment 1, which has 991 bytes",
+            "the cursor is at byte 5000 of segment 1, which has 1087 bytes",
         ),
         (String::new(), "the 0 bytes of the file are not a cursor"),
     ];
@@ -307,7 +332,7 @@ fn invalid_cursor_is_reported_and_every_record_is_read_again() {
 fn second_process_on_a_folder_is_refused() {
     let folder = filled(0..1);
     let (_log, _) = open(&folder);
-    let refused = SegmentLog::open(folder.path(), 1000).unwrap_err();
+    let refused = SegmentLog::open(folder.path(), SEGMENT_BYTES).unwrap_err();
     assert!(
         refused.to_string().contains("in use by another process"),
         "{refused}"
@@ -321,6 +346,162 @@ fn file_at_the_path_of_the_folder_is_rejected_with_advice() {
     fs::write(&file, "").unwrap();
     let refused = SegmentLog::open(&file, 1000).unwrap_err().to_string();
     assert!(refused.contains("move it away"), "{refused}");
+}
+
+/// Returns a segment of version 1.
+fn old_segment(number: u64, records: &[Record]) -> Vec<u8> {
+    let mut file = b"PTQUEUE\n\x01\0\0\0".to_vec();
+    file.extend(crc32fast::hash(&file).to_le_bytes());
+    for record in records {
+        let parts = |crc: u32| {
+            let mut parts = b"\xf5rec".to_vec();
+            parts.extend((record.bytes.len() as u32).to_le_bytes());
+            parts.extend(crc.to_le_bytes());
+            parts.push(record.signal as u8);
+            parts.extend(record.items.to_le_bytes());
+            parts.extend((record.accepted.as_nanos() as u64).to_le_bytes());
+            parts.extend(&record.bytes);
+            parts
+        };
+        let covered = [number.to_le_bytes(), (file.len() as u64).to_le_bytes()].concat();
+        let crc = crc32fast::hash(&[covered, parts(0)].concat());
+        file.extend(parts(crc));
+    }
+    file
+}
+
+/// Returns a folder as version 1 left it: the records 0 to 5, of which the first is finished.
+fn old_folder() -> TempDir {
+    let folder = folder();
+    for number in [1_u8, 2] {
+        let records = [0, 1, 2].map(|at| record(3 * (number - 1) + at));
+        let file = old_segment(number.into(), &records);
+        fs::write(path(&folder, number.into()), file).unwrap();
+    }
+    let line = "1 1 341";
+    let cursor = format!("{line} {:08x}\n", crc32fast::hash(line.as_bytes()));
+    fs::write(folder.path().join("cursor"), cursor).unwrap();
+    folder
+}
+
+#[test]
+fn folder_of_version_1_is_continued_and_its_later_losses_are_counted() {
+    let folder = old_folder();
+    let (mut log, notices) = open(&folder);
+    assert_eq!(notices, []);
+    log.append(&record(6)).unwrap();
+    drop(log);
+    assert_eq!(rest(&mut open(&folder).0), [1, 2, 3, 4, 5, 6]);
+    fs::remove_file(path(&folder, 2)).unwrap();
+    let (mut log, notices) = open(&folder);
+    let expected = Notice::Missing {
+        path: path(&folder, 2),
+        lost: counts(3),
+    };
+    assert_eq!(notices, [expected]);
+    assert_eq!(rest(&mut log), [1, 2, 6]);
+}
+
+#[test]
+fn loss_in_a_folder_of_version_1_is_estimated_once() {
+    let folder = old_folder();
+    let mut file = fs::read(path(&folder, 2)).unwrap();
+    file[16 + 100] ^= 1;
+    fs::write(path(&folder, 2), file).unwrap();
+    let (mut log, notices) = open(&folder);
+    assert_eq!((notices.len(), lost_items(&notices)), (1, 5));
+    assert!(
+        notices[0].to_string().contains("lost at least 5 items"),
+        "{}",
+        notices[0]
+    );
+    assert_eq!(rest(&mut log), [1, 2, 4, 5]);
+    drop(log);
+    assert_eq!(open(&folder).1, []);
+}
+
+#[test]
+fn deleted_segments_are_closed_and_the_disk_has_their_room() {
+    let folder = filled(0..3);
+    let (mut log, _) = open(&folder);
+    // Sealed and not synced, read, and being written.
+    for number in 3..10 {
+        log.append(&record(number)).unwrap();
+    }
+    let mut positions = Vec::new();
+    while let Some(stored) = log.next().unwrap() {
+        positions.push(stored.position);
+    }
+    for position in positions {
+        log.finish(position);
+        assert_eq!(open_and_deleted(folder.path()), Vec::<PathBuf>::new());
+    }
+    log.save_cursor().unwrap();
+    assert_eq!(segment::list(folder.path()).unwrap(), []);
+    assert_eq!(open_and_deleted(folder.path()), Vec::<PathBuf>::new());
+    log.append(&record(10)).unwrap();
+    log.sync().unwrap();
+    assert_eq!(rest(&mut log), [10]);
+}
+
+/// Returns the deleted files of a folder that this process has open.
+fn open_and_deleted(folder: &Path) -> Vec<PathBuf> {
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let mut files: Vec<_> = descriptors
+        .filter_map(|fd| fs::read_link(fd.path()).ok())
+        .collect();
+    files.retain(|file| file.starts_with(folder) && file.to_string_lossy().ends_with(" (deleted)"));
+    files
+}
+
+#[test]
+fn strange_files_are_rejected_before_they_are_opened() {
+    use std::os::unix::fs::symlink;
+    let fifo = |path: &Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    };
+    let sparse = |path: &Path| File::create(path).unwrap().set_len(3 << 30).unwrap();
+    let link = |path: &Path| symlink("/dev/zero", path).unwrap();
+    let folder_there = |path: &Path| fs::create_dir(path).unwrap();
+    let cases: [(&dyn Fn(&Path), &str); 4] = [
+        (&fifo, "it is a FIFO; move it out of the folder of the queue"),
+        (
+            &link,
+            "it is a symbolic link; move it out of the folder of the queue",
+        ),
+        (
+            &sparse,
+            "it has 3221225472 bytes, more than the 134217728 of a file of the queue; move it out",
+        ),
+        (&folder_there, "it is a folder; move it out"),
+    ];
+    for (make, words) in cases {
+        for name in ["00000000000000000002.segment", "cursor", "lock"] {
+            let folder = filled(0..3);
+            let file = folder.path().join(name);
+            let _ = fs::remove_file(&file);
+            make(&file);
+            let refused = SegmentLog::open(folder.path(), SEGMENT_BYTES);
+            if name == "lock" && words.contains("bytes") {
+                assert!(refused.is_ok(), "a lock is never read");
+                continue;
+            }
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(name), "{refused}");
+            let words = words.replace("134217728", if name == "cursor" { "4096" } else { "134217728" });
+            assert!(refused.contains(&words), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn limit_of_open_files_is_not_called_a_fault_of_the_disk() {
+    let error = io::Error::from_raw_os_error(libc::EMFILE);
+    assert_eq!(
+        super::super::error::remedy(&error),
+        "raise the limit of open files (ulimit -n, LimitNOFILE of systemd)"
+    );
 }
 
 /// `/dev/full` in the place of a segment answers each write with `ENOSPC`.
