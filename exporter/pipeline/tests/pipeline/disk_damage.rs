@@ -5,6 +5,7 @@
 use std::{
     collections::BTreeMap,
     env,
+    ffi::OsStr,
     fmt::Write as _,
     fs::{self, OpenOptions},
     path::{Path, PathBuf},
@@ -34,20 +35,20 @@ const DAMAGES: [(&str, Damage); 18] = [
     ("none", |_, _| {}),
     ("oldest segment deleted", |files, _| files.delete(0)),
     ("middle segment deleted", |files, random| {
-        files.delete(files.middle(random))
+        files.delete(files.middle(random));
     }),
     ("newest segment deleted", |files, _| files.delete(files.last())),
     ("all segments deleted", |files, _| {
-        (0..=files.last()).for_each(|at| files.delete(at))
+        (0..=files.last()).for_each(|at| files.delete(at));
     }),
     ("middle segment of 0 bytes", |files, random| {
-        files.cut(files.middle(random), |_| 0)
+        files.cut(files.middle(random), |_| 0);
     }),
     ("middle segment cut in half", |files, random| {
         files.cut(files.middle(random), |length| length / 2);
     }),
     ("newest segment of 0 bytes", |files, _| {
-        files.cut(files.last(), |_| 0)
+        files.cut(files.last(), |_| 0);
     }),
     ("newest segment short by 10,000 bytes", |files, _| {
         files.cut(files.last(), |length| length.saturating_sub(10_000));
@@ -64,16 +65,18 @@ const DAMAGES: [(&str, Damage); 18] = [
             (files.path(2), &files.paths[1]),
             (&aside, &files.paths[2]),
         ] {
-            fs::rename(from, to).unwrap();
+            fs::rename(from, to).expect("the files can be used");
         }
     }),
     ("copy of a segment in the place of the next one", |files, _| {
-        fs::copy(files.path(1), files.path(2)).unwrap();
+        fs::copy(files.path(1), files.path(2)).expect("the files can be used");
     }),
     ("copy of a segment under the next free number", |files, random| {
-        let newest = files.path(files.last()).file_stem().unwrap().to_str().unwrap();
-        let next = newest.parse::<u64>().unwrap() + 1;
-        files.copy(files.middle(random), next);
+        let newest = files.path(files.last()).file_stem().and_then(OsStr::to_str);
+        let newest: u64 = newest
+            .and_then(|number| number.parse().ok())
+            .expect("its name is a number");
+        files.copy(files.middle(random), newest + 1);
     }),
     ("copy of a segment under the largest number", |files, random| {
         files.copy(files.middle(random), u64::MAX);
@@ -120,7 +123,10 @@ fn missing_items_of_a_damaged_queue_are_counted_exactly() {
     for (name, damage) in DAMAGES {
         let mut row = Row::default();
         for seed in 0..runs {
-            let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+            let runtime = Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .expect("a runtime");
             runtime.block_on(run(name, damage, seed, &mut row));
         }
         assert_eq!(row.missing, row.counted, "{name}");
@@ -129,22 +135,23 @@ fn missing_items_of_a_damaged_queue_are_counted_exactly() {
             missing,
             counted,
         } = row;
-        writeln!(table, "| {name} | {acknowledged} | {missing} | {counted} |").unwrap();
+        writeln!(table, "| {name} | {acknowledged} | {missing} | {counted} |")
+            .expect("the files can be used");
     }
     if let Some(document) = document {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
-        let text = fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(&path).expect("the files can be used");
         let (begin, end) = (format!("<!-- {NAME} -->\n"), format!("<!-- end of {NAME} -->"));
         let (before, rest) = text.split_once(&begin).expect("the document has the marks");
         let (_, after) = rest.split_once(&end).expect("the document has the marks");
-        fs::write(path, format!("{before}{begin}{table}{end}{after}")).unwrap();
+        fs::write(path, format!("{before}{begin}{table}{end}{after}")).expect("the files can be used");
     }
 }
 
 /// Stores batches of which the first ones are delivered, damages the files, restarts once or twice, and delivers the rest.
 async fn run(name: &str, damage: Damage, seed: u64, row: &mut Row) {
     let mut random = Rng::with_seed(seed);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the files can be used");
     let config = DiskQueueConfig {
         max_bytes: 1 << 19,
         sync: SyncPolicy::Interval(Duration::from_millis(5)),
@@ -158,7 +165,9 @@ async fn run(name: &str, damage: Damage, seed: u64, row: &mut Row) {
         let (signal, count) = (Signal::ALL[random.usize(..3)], random.u32(1..20));
         let mut payload = id.to_be_bytes().to_vec();
         payload.resize(random.usize(500..2500), random.u8(..));
-        push(&ingress, Batch::new(signal, count, payload)).await.unwrap();
+        push(&ingress, Batch::new(signal, count, payload))
+            .await
+            .expect("the files can be used");
         items.insert(id, (signal, u64::from(count)));
     }
     pipeline.drain(Duration::ZERO).await;
@@ -213,7 +222,9 @@ fn add_lost(pipeline: &Pipeline, counted: &mut [u64; Signal::ALL.len()]) {
 
 impl Files {
     fn new(folder: &Path) -> Self {
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let entries = fs::read_dir(folder)
+            .expect("the files can be used")
+            .map(|entry| entry.expect("the files can be used").path());
         let mut paths: Vec<_> = entries
             .filter(|path| path.extension().is_some_and(|extension| extension == "segment"))
             .collect();
@@ -242,22 +253,27 @@ impl Files {
     }
 
     fn delete(&self, at: usize) {
-        fs::remove_file(self.path(at)).unwrap();
+        fs::remove_file(self.path(at)).expect("the files can be used");
     }
 
     fn copy(&self, at: usize, number: u64) {
-        fs::copy(self.path(at), self.folder.join(format!("{number:020}.segment"))).unwrap();
+        fs::copy(self.path(at), self.folder.join(format!("{number:020}.segment")))
+            .expect("the files can be used");
     }
 
     fn cut(&self, at: usize, length: impl FnOnce(u64) -> u64) {
-        let file = OpenOptions::new().write(true).open(self.path(at)).unwrap();
-        file.set_len(length(file.metadata().unwrap().len())).unwrap();
+        let file = OpenOptions::new()
+            .write(true)
+            .open(self.path(at))
+            .expect("the files can be used");
+        file.set_len(length(file.metadata().expect("the files can be used").len()))
+            .expect("the files can be used");
     }
 
     fn change(&self, at: usize, change: impl FnOnce(&mut [u8])) {
-        let mut bytes = fs::read(self.path(at)).unwrap();
+        let mut bytes = fs::read(self.path(at)).expect("the files can be used");
         change(&mut bytes);
-        fs::write(self.path(at), bytes).unwrap();
+        fs::write(self.path(at), bytes).expect("the files can be used");
     }
 
     fn flip(&self, bits: usize, random: &mut Rng) {

@@ -456,25 +456,25 @@ fn open_and_deleted(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn strange_files_are_rejected_before_they_are_opened() {
-    use std::os::unix::fs::symlink;
+    type Make = fn(&Path);
     let fifo = |path: &Path| {
         let made = std::process::Command::new("mkfifo").arg(path).status();
         assert!(made.unwrap().success());
     };
     let sparse = |path: &Path| File::create(path).unwrap().set_len(3 << 30).unwrap();
-    let link = |path: &Path| symlink("/dev/zero", path).unwrap();
+    let link = |path: &Path| std::os::unix::fs::symlink("/dev/zero", path).unwrap();
     let folder_there = |path: &Path| fs::create_dir(path).unwrap();
-    let cases: [(&dyn Fn(&Path), &str); 4] = [
-        (&fifo, "it is a FIFO; move it out of the folder of the queue"),
+    let cases: [(Make, &str); 4] = [
+        (fifo, "it is a FIFO; move it out of the folder of the queue"),
         (
-            &link,
+            link,
             "it is a symbolic link; move it out of the folder of the queue",
         ),
         (
-            &sparse,
+            sparse,
             "it has 3221225472 bytes, more than the 134217728 of a file of the queue; move it out",
         ),
-        (&folder_there, "it is a folder; move it out"),
+        (folder_there, "it is a folder; move it out"),
     ];
     for (make, words) in cases {
         for name in ["00000000000000000002.segment", "cursor", "lock"] {
