@@ -31,7 +31,7 @@
 //! `2 segment offset start end lost crc32`: the position and the totals of the oldest unfinished record, the totals after the
 //! newest one, and the part of the difference that an earlier start counted as lost. It is written within 100 ms of a
 //! change, at the end of the process, and before a segment is deleted. So each loss is counted once and exactly, by signal,
-//! and a file that nobody misses (a copy of a segment) is none.
+//! and a copy of a segment is not a loss.
 //!
 //! Not known are the records after the `end` of the cursor, if the end of the log is damaged too: those of the last 100 ms
 //! before a kill. After a failure of the machine, the disk may also have an older cursor than the records that were

@@ -148,7 +148,7 @@ fn missing_items_of_a_damaged_queue_are_counted_exactly() {
     }
 }
 
-/// Stores batches of which the first ones are delivered, damages the files, restarts once or twice, and delivers the rest.
+/// Stores batches, delivers the first ones, damages the files, restarts once or twice, and delivers the rest.
 async fn run(name: &str, damage: Damage, seed: u64, row: &mut Row) {
     let mut random = Rng::with_seed(seed);
     let folder = tempfile::tempdir().expect("the files can be used");

@@ -370,7 +370,7 @@ fn old_segment(number: u64, records: &[Record]) -> Vec<u8> {
     file
 }
 
-/// Returns a folder as version 1 left it: the records 0 to 5, of which the first is finished.
+/// Returns a folder as version 1 left it: the records 0 to 5, the first of them finished.
 fn old_folder() -> TempDir {
     let folder = folder();
     for number in [1_u8, 2] {
