@@ -1,4 +1,4 @@
-//! What clients send does not fill the memory: every text of a message can be long and new in each message.
+//! Texts of clients do not fill the memory, although every text of a message can be long and new in each message.
 
 use pulsetrain_tests::{
     Folder, Process, command, free_port,
