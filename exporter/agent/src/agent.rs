@@ -34,6 +34,7 @@ pub(crate) use self::{
 use crate::{
     cli::AgentArguments,
     config::{self, Config, Fault},
+    descriptors,
     failure::{Failure, INCOMPLETE},
     log::{self, Subject},
     runtime, terminal,
@@ -74,6 +75,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         };
         return print(&format!("{looked_at}: {verdict}\n"));
     }
+    descriptors::raise_limit();
     runtime::run_on(2, |runtime| runtime.block_on(live(file.as_deref(), config)))
 }
 

@@ -8,6 +8,7 @@ mod cli;
 mod config;
 mod convert;
 mod demo;
+mod descriptors;
 mod doctor;
 mod failure;
 mod import;

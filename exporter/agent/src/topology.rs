@@ -42,6 +42,7 @@ use crate::{
         SourceConfig,
     },
     convert::trace,
+    descriptors,
     failure::{Failure, net_problem},
     import::resource::Resource,
     input_guard::refuse_input,
@@ -322,6 +323,8 @@ pub(crate) fn build_source(
     };
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
     tail.poll_interval = logs.poll_interval.0;
+    tail.follow_links = logs.follow_links;
+    tail.open_files = descriptors::open_logs();
     tail.options = RunOptions {
         service,
         resource,
@@ -411,6 +414,8 @@ pub(crate) fn followed(
 ) -> Option<Box<dyn Source>> {
     let config = TailConfig {
         options,
+        // The user names the logs, and reads with his own rights.
+        follow_links: true,
         at_stop: AtStop::Finish,
         ..TailConfig::new(paths.iter().cloned())
     };

@@ -61,6 +61,13 @@ pub enum TailError {
         /// The error.
         message: &'static str,
     },
+    /// A link leads out of the folder or the pattern that is followed.
+    LinkOutside {
+        /// The link.
+        link: PathBuf,
+        /// The file or folder that it leads to.
+        target: PathBuf,
+    },
     /// The checkpoints of followed files cannot be read or written.
     Checkpoints {
         /// The folder.
@@ -168,6 +175,11 @@ impl TailError {
                 place,
                 message,
             } => format!("{pattern} is not a valid pattern: {message} at character {place}"),
+            Self::LinkOutside { link, target } => format!(
+                "{} is a link to {}, outside the folder that is followed, and is not read",
+                link.display(),
+                target.display()
+            ),
             Self::Checkpoints { folder, source } => {
                 format!("cannot store checkpoints in {}: {source}", folder.display())
             }
@@ -213,6 +225,7 @@ impl TailError {
                 "if the run has only just started, try again when it has logged its first step"
             }
             Self::Pattern { .. } => "it is used as the name of a file",
+            Self::LinkOutside { .. } => "follow the target itself, or set follow_links: true",
             Self::Checkpoints { .. } => {
                 "make the folder and its files readable and writable, free disk space, or name another folder"
             }
@@ -232,6 +245,14 @@ impl TailError {
             Self::StateFolderInUse { .. } => "end it, or name another folder",
             Self::Stopped { .. } => return None,
         }))
+    }
+
+    /// Returns the error of a link that is not followed.
+    pub(crate) fn link_outside(link: impl Into<PathBuf>, target: PathBuf) -> Self {
+        Self::LinkOutside {
+            link: link.into(),
+            target,
+        }
     }
 
     /// Returns the error of reading or writing checkpoints in a folder.

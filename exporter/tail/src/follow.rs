@@ -15,6 +15,8 @@ mod event;
 mod followed_file;
 mod follower;
 mod identity;
+mod links;
+mod pattern_walk;
 mod poll_report;
 mod rotated;
 mod run_reader;

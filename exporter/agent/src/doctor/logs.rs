@@ -37,7 +37,7 @@ pub(super) async fn check(
     };
     let mut reports = Vec::new();
     for path in paths {
-        reports.extend(check_path(path, &options, timeout, findings).await);
+        reports.extend(check_path(path, true, &options, timeout, findings).await);
     }
     report_collisions(&reports, findings);
     report_runs(
@@ -56,7 +56,8 @@ pub(super) async fn check(
         let paths = logs.paths.iter().map(|path| Path::new(&path.value));
         let mut reports = Vec::new();
         for path in paths.clone().filter(|path| config::readable(path).is_ok()) {
-            reports.extend(check_path(path, &options, timeout, findings).await);
+            let checked = check_path(path, logs.follow_links, &options, timeout, findings);
+            reports.extend(checked.await);
         }
         report_collisions(&reports, findings);
         if logs.run_id.is_none() {
@@ -103,12 +104,13 @@ fn report_runs(first: Option<&Path>, reports: &[ImportReport], setting: &str, fi
 /// Inspects the logs of a path, a folder or a pattern. Returns the reports of those that can be read.
 async fn check_path(
     path: &Path,
+    follow_links: bool,
     options: &RunOptions,
     timeout: Duration,
     findings: &mut Findings,
 ) -> Vec<ImportReport> {
     let mut reports = Vec::new();
-    let files = followed_files(path);
+    let (files, refused) = followed_files(path, follow_links);
     let place = || Subject::Log(path.to_owned());
     let is_special = path.exists() && !path.is_dir() || path == Path::new("-");
     if files.is_empty() && is_special {
@@ -126,6 +128,9 @@ async fn check_path(
     } else if files.is_empty() {
         let advice = "start the trainer, or correct the path; the agent waits for the log until it exists";
         findings.warn(place(), "no file has this path", advice);
+    }
+    for link in refused.iter().take(MAX_LOGS) {
+        findings.add(Level::Warning, place(), link.problem(), CHECK_FILE);
     }
     let is_folder = path.is_dir();
     let skipped = files.len().saturating_sub(MAX_LOGS);

@@ -60,6 +60,8 @@ pub(super) fn source(
             resource,
             ..options.clone()
         },
+        // The user names the logs, and reads with his own rights.
+        follow_links: true,
         poll_interval: arguments.poll_interval,
         ..TailConfig::new(paths)
     };

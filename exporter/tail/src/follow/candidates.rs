@@ -5,40 +5,46 @@ use std::{
     io,
     os::unix::fs::{DirEntryExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use glob::{MatchOptions, glob_with};
+use pulsetrain_pipeline::clock;
 
-use super::identity::{FileIdentity, Inode};
+use super::{
+    identity::{FileIdentity, Inode},
+    links::LinkPolicy,
+    pattern_walk::{FoundFiles, PatternWalk, WalkBudget, has_wildcard},
+};
 use crate::{TailError, event_files::run_files};
-
-/// Hidden files do not match, and `*` does not match a path separator.
-const MATCHING: MatchOptions = MatchOptions {
-    case_sensitive: true,
-    require_literal_separator: true,
-    require_literal_leading_dot: true,
-};
 
 /// The inputs of a follower: paths and patterns.
 #[derive(Debug)]
 pub(super) struct Candidates(Vec<Input>);
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Input {
     /// A file or a folder that may not exist yet. A folder names the files in it, and the event files and wandb runs below
     /// it.
-    Path(PathBuf),
-    /// A pattern, with the last folder before its first wildcard.
-    Pattern { pattern: String, folder: PathBuf },
+    Path {
+        path: PathBuf,
+        follow_links: bool,
+    },
+    Pattern(Box<PatternWalk>),
+}
+
+/// Files to follow, with the policy for the links among them.
+pub(super) struct Candidate {
+    pub(super) path: PathBuf,
+    pub(super) links: LinkPolicy,
 }
 
 impl Candidates {
     /// Parses the inputs. An invalid pattern is an error, and its text is used as a path.
-    pub(super) fn new(inputs: &[PathBuf]) -> (Self, Vec<TailError>) {
+    pub(super) fn new(inputs: &[PathBuf], follow_links: bool) -> (Self, Vec<TailError>) {
         let mut errors = Vec::new();
         let inputs = inputs
             .iter()
-            .map(|input| Input::new(input, &mut errors))
+            .map(|input| Input::new(input, follow_links, &mut errors))
             .collect();
         (Self(inputs), errors)
     }
@@ -46,81 +52,100 @@ impl Candidates {
     /// Returns the paths that are not patterns.
     pub(super) fn named(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().filter_map(|input| match input {
-            Input::Path(path) => Some(path.as_path()),
-            Input::Pattern { .. } => None,
+            Input::Path { path, .. } => Some(path.as_path()),
+            Input::Pattern(_) => None,
         })
     }
 
-    /// Returns the files that folders and patterns name now.
-    pub(super) fn found(&self) -> Vec<PathBuf> {
-        self.0.iter().flat_map(Input::files).collect()
+    /// Returns files that folders and patterns name now, and links that are not followed. Patterns continue where their budget
+    /// ended.
+    pub(super) fn find(&mut self, budget: WalkBudget) -> (Vec<Candidate>, Vec<TailError>) {
+        let (mut files, mut refused) = (Vec::new(), Vec::new());
+        for input in &mut self.0 {
+            let (links, found) = input.find(budget);
+            for (link, target) in found.refused {
+                refused.push(TailError::link_outside(link, target));
+            }
+            let candidate = |path| Candidate {
+                path,
+                links: links.clone(),
+            };
+            files.extend(found.files.into_iter().map(candidate));
+        }
+        (files, refused)
     }
 
     /// Returns the folders in which new files may appear.
     pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().filter_map(|input| match input {
-            Input::Path(path) if path.is_dir() => Some(path.as_path()),
-            Input::Path(path) => path.parent(),
-            Input::Pattern { folder, .. } => Some(folder.as_path()),
+            Input::Path { path, .. } if path.is_dir() => Some(path.as_path()),
+            Input::Path { path, .. } => path.parent(),
+            Input::Pattern(walk) => Some(walk.folder()),
         })
     }
 }
 
 impl Input {
-    fn new(input: &Path, errors: &mut Vec<TailError>) -> Self {
+    fn new(input: &Path, follow_links: bool, errors: &mut Vec<TailError>) -> Self {
         let path = std::path::absolute(input).unwrap_or_else(|_| input.to_owned());
-        let has_wildcard = |part: &Path| part.to_string_lossy().contains(['*', '?', '[']);
         if path.exists() || !has_wildcard(&path) {
-            return Self::Path(path);
+            return Self::Path { path, follow_links };
         }
-        let pattern = path.to_string_lossy().into_owned();
-        if let Err(error) = glob::Pattern::new(&pattern) {
-            errors.push(TailError::Pattern {
-                pattern,
-                place: error.pos,
-                message: error.msg,
-            });
-            return Self::Path(path);
-        }
-        let folder = path
-            .ancestors()
-            .find(|part| !has_wildcard(part))
-            .unwrap_or(Path::new("/"));
-        Self::Pattern {
-            folder: folder.to_owned(),
-            pattern,
+        match PatternWalk::new(&path, follow_links) {
+            Ok(walk) => Self::Pattern(Box::new(walk)),
+            Err(error) => {
+                errors.push(TailError::Pattern {
+                    pattern: path.to_string_lossy().into_owned(),
+                    place: error.pos,
+                    message: error.msg,
+                });
+                Self::Path { path, follow_links }
+            }
         }
     }
 
-    fn files(&self) -> Vec<PathBuf> {
-        let found: Vec<PathBuf> = match self {
-            Self::Path(path) => path
-                .read_dir()
-                .map(|folder| {
-                    folder
-                        .flatten()
-                        .map(|entry| entry.path())
-                        .filter(|path| !is_hidden(path))
-                        .chain(run_files(path, None))
-                        .collect()
-                })
-                .unwrap_or_default(),
-            Self::Pattern { pattern, .. } => glob_with(pattern, MATCHING)
-                .map(|paths| paths.flatten().collect())
-                .unwrap_or_default(),
-        };
-        found.into_iter().filter(|path| path.is_file()).collect()
+    fn find(&mut self, budget: WalkBudget) -> (LinkPolicy, FoundFiles) {
+        match self {
+            Self::Path { path, follow_links } => {
+                let links = LinkPolicy::for_folder(path, *follow_links);
+                let found = in_folder(path, &links);
+                (links, found)
+            }
+            Self::Pattern(walk) => (walk.policy(), walk.step(budget)),
+        }
     }
 }
 
-/// Returns the files that a path, a folder or a pattern of a follower names now.
-pub fn followed_files(path: &Path) -> Vec<PathBuf> {
-    let (candidates, _) = Candidates::new(&[path.to_owned()]);
+/// Returns the files in a folder, and the event files and wandb runs below it.
+fn in_folder(folder: &Path, links: &LinkPolicy) -> FoundFiles {
+    let mut found = FoundFiles::default();
+    let Ok(entries) = folder.read_dir() else {
+        return found;
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let shown = paths.filter(|path| !is_hidden(path));
+    for path in shown.chain(run_files(folder, None)).filter(|path| path.is_file()) {
+        match path.canonicalize() {
+            Ok(real) if !links.allows(&real) => found.refused.push((path, real)),
+            _ => found.files.push(path),
+        }
+    }
+    found
+}
+
+/// Returns the files that a path, a folder or a pattern of a follower names now, as far as they are found in ten seconds, and the
+/// links that are not followed.
+pub fn followed_files(path: &Path, follow_links: bool) -> (Vec<PathBuf>, Vec<TailError>) {
+    let (mut candidates, _) = Candidates::new(&[path.to_owned()], follow_links);
     let named = candidates.named().filter(|path| path.is_file());
     let mut files: Vec<PathBuf> = named.map(Path::to_owned).collect();
-    files.extend(candidates.found());
+    let (found, refused) = candidates.find(WalkBudget {
+        entries: usize::MAX,
+        until: clock::later(clock::now(), Duration::from_secs(10)),
+    });
+    files.extend(found.into_iter().map(|found| found.path));
     files.sort();
-    files
+    (files, refused)
 }
 
 /// Opens a regular file. Pipes and devices cannot be followed.
@@ -164,11 +189,15 @@ mod tests {
 
     use super::*;
 
-    fn names(candidates: &Candidates) -> Vec<String> {
-        let mut names: Vec<String> = candidates
-            .found()
+    fn names(candidates: &mut Candidates) -> Vec<String> {
+        let budget = WalkBudget {
+            entries: 1_000,
+            until: clock::later(clock::now(), Duration::from_secs(60)),
+        };
+        let (found, _) = candidates.find(budget);
+        let mut names: Vec<String> = found
             .iter()
-            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .map(|found| found.path.file_name().unwrap().to_string_lossy().into_owned())
             .collect();
         names.sort();
         names
@@ -177,16 +206,16 @@ mod tests {
     #[test]
     fn patterns_and_folders_find_new_files_but_not_hidden_ones() {
         let folder = tempfile::tempdir().unwrap();
-        let (pattern, errors) = Candidates::new(&[folder.path().join("run*/training.json")]);
-        let (folder_itself, _) = Candidates::new(&[folder.path().join("run1")]);
+        let (mut pattern, errors) = Candidates::new(&[folder.path().join("run*/training.json")], false);
+        let (mut folder_itself, _) = Candidates::new(&[folder.path().join("run1")], false);
         assert!(errors.is_empty());
-        assert_eq!((names(&pattern), names(&folder_itself)), (vec![], vec![]));
+        assert_eq!((names(&mut pattern), names(&mut folder_itself)), (vec![], vec![]));
         fs::create_dir(folder.path().join("run1")).unwrap();
         for name in ["training.json", "other.log", ".hidden"] {
             fs::write(folder.path().join("run1").join(name), "").unwrap();
         }
-        assert_eq!(names(&pattern), ["training.json"]);
-        assert_eq!(names(&folder_itself), ["other.log", "training.json"]);
+        assert_eq!(names(&mut pattern), ["training.json"]);
+        assert_eq!(names(&mut folder_itself), ["other.log", "training.json"]);
         assert_eq!(pattern.folders().collect::<Vec<_>>(), [folder.path()]);
     }
 
@@ -195,13 +224,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run[1].json");
         fs::write(&path, "").unwrap();
-        let (candidates, _) = Candidates::new(std::slice::from_ref(&path));
+        let (candidates, _) = Candidates::new(std::slice::from_ref(&path), false);
         assert_eq!(candidates.named().collect::<Vec<_>>(), [path]);
     }
 
     #[test]
     fn an_invalid_pattern_is_reported() {
-        let (_, errors) = Candidates::new(&["/nowhere/[".into()]);
+        let (_, errors) = Candidates::new(&["/nowhere/[".into()], false);
         assert!(errors[0].to_string().contains("/nowhere/["), "{}", errors[0]);
     }
 }

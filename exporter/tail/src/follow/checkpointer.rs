@@ -233,7 +233,8 @@ impl Checkpointer {
         in_flight.or_else(|| table.acked.files.get(path)).cloned()
     }
 
-    /// Returns the checkpoint of the run's file with the latest modification time, in flight or acknowledged.
+    /// Returns the checkpoint of the run's file with the latest modification time, in flight or acknowledged. Of files with equal
+    /// times, the one that is read furthest has the longest history.
     pub(super) fn newest_of_run(&self, format: &str, run: &str, attempt: i64) -> Option<FileCheckpoint> {
         let table = lock(&self.0.table);
         let in_flight = table.entries.iter().filter_map(|entry| match &entry.update {
@@ -244,7 +245,7 @@ impl Checkpointer {
             checkpoint.format == format && checkpoint.run.id == run && checkpoint.run.attempt == attempt
         };
         let all = table.acked.files.values().chain(in_flight).filter(of_run);
-        all.max_by_key(|checkpoint| checkpoint.modified_unix_nanos)
+        all.max_by_key(|checkpoint| (checkpoint.modified_unix_nanos, checkpoint.offset))
             .cloned()
     }
 

@@ -9,6 +9,11 @@ use crate::RunOptions;
 pub struct TailConfig {
     /// Files, directories (the files in them) and patterns with `*`, `?`, `[...]` and `**`. They need not exist yet.
     pub inputs: Vec<PathBuf>,
+    /// Whether links that lead out of a followed folder, or out of the folder of a pattern, are followed. A path that is no pattern
+    /// may be a link itself, wherever it leads.
+    pub follow_links: bool,
+    /// The most files that are kept open. The others are opened when they change.
+    pub open_files: usize,
     /// The user's options for the runs. A run id that is set here is kept when a run restarts, as its next attempt.
     pub options: RunOptions,
     /// The interval of polls without a report of a change; network file systems report none.
@@ -36,6 +41,8 @@ impl TailConfig {
     pub fn new(inputs: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             inputs: inputs.into_iter().collect(),
+            follow_links: false,
+            open_files: 256,
             options: RunOptions::default(),
             poll_interval: Duration::from_secs(1),
             watch: true,

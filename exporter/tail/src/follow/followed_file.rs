@@ -28,6 +28,7 @@ use super::{
     checkpointer::CheckpointUpdate,
     context::TailContext,
     identity::Inode,
+    links::{self, LinkPolicy},
     run_reader::{ReadOutcome, RunReader},
 };
 use crate::TailError;
@@ -38,6 +39,7 @@ const BUDGET_BYTES: usize = 8 << 20;
 /// A path that is followed.
 pub(super) struct FollowedFile {
     path: PathBuf,
+    links: LinkPolicy,
     reader: Option<Box<RunReader>>,
     /// Whether a run was opened here. Later files ignore the checkpoint of the path.
     has_opened_run: bool,
@@ -73,9 +75,10 @@ pub(super) enum NextAction {
 }
 
 impl FollowedFile {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(super) fn new(path: PathBuf, links: LinkPolicy) -> Self {
         Self {
             path,
+            links,
             reader: None,
             has_opened_run: false,
             previous: None,
@@ -129,6 +132,10 @@ impl FollowedFile {
                 }
             }
         }
+    }
+
+    pub(super) fn has_handle(&self) -> bool {
+        self.reader().is_some_and(RunReader::has_handle)
     }
 
     /// Closes the open file if there is nothing to read.
@@ -255,7 +262,14 @@ impl FollowedFile {
     }
 
     fn open(&self) -> Result<(File, Inode), TailError> {
-        open(&self.path).map_err(|error| TailError::open(&self.path, error))
+        let failed = |error| TailError::open(&self.path, error);
+        let (file, inode) = open(&self.path).map_err(failed)?;
+        // The path may have become a link since it was found.
+        let real = links::real_path(&file, &self.path).map_err(failed)?;
+        match self.links.allows(&real) {
+            true => Ok((file, inode)),
+            false => Err(TailError::link_outside(&self.path, real)),
+        }
     }
 
     fn read_error(&self, source: io::Error) -> TailError {

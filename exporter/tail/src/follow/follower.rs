@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -14,16 +14,22 @@ use pulsetrain_pipeline::{
 
 use super::{
     TailConfig, TailSource, TailStatus,
-    candidates::Candidates,
+    candidates::{Candidate, Candidates},
     context::TailContext,
     followed_file::{FollowedFile, NextAction},
+    links::LinkPolicy,
+    pattern_walk::WalkBudget,
     wakeup::Wakeup,
     watch::Watch,
 };
 use crate::TailError;
 
-/// The most files that are kept open. The others are opened when they change.
-const OPEN_FILES: usize = 256;
+/// The most entries of folders that one poll reads for a pattern, and the longest that it takes. The next poll continues.
+const WALK_ENTRIES: usize = 100_000;
+const WALK_TIME: Duration = Duration::from_millis(200);
+
+/// The most refused links that are reported, so that their number does not fill a log.
+const REPORTED_LINKS: usize = 100;
 
 /// Follows all files of a source.
 pub(super) struct Follower {
@@ -36,12 +42,14 @@ pub(super) struct Follower {
     status: Arc<TailStatus>,
     next_poll: Instant,
     has_reported_waiting: bool,
+    /// The messages of refused links.
+    reported_links: HashSet<String>,
     config: TailConfig,
 }
 
 impl Follower {
     pub(super) fn new(source: TailSource, ingress: Ingress, wakeup: Arc<Wakeup>) -> Self {
-        let (candidates, errors) = Candidates::new(&source.config.inputs);
+        let (candidates, errors) = Candidates::new(&source.config.inputs, source.config.follow_links);
         let watch = if source.config.watch {
             Watch::new(Arc::clone(&wakeup))
         } else {
@@ -66,6 +74,7 @@ impl Follower {
             status: source.status,
             next_poll: clock::now(),
             has_reported_waiting: false,
+            reported_links: HashSet::new(),
             config: source.config,
         }
     }
@@ -104,30 +113,44 @@ impl Follower {
     /// Resolves the inputs to files and polls all of them.
     fn rescan(&mut self) {
         self.next_poll = clock::later(clock::now(), self.config.poll_interval);
-        let named: Vec<PathBuf> = self
-            .candidates
-            .named()
-            .filter(|path| !path.is_dir())
-            .map(Path::to_owned)
+        let named = self.candidates.named().filter(|path| !path.is_dir());
+        let named: Vec<Candidate> = named
+            .map(|path| Candidate {
+                path: path.to_owned(),
+                links: LinkPolicy::Anywhere,
+            })
             .collect();
-        let found = self.candidates.found();
-        named.into_iter().chain(found).for_each(|path| self.follow(path));
+        let (found, refused) = self.candidates.find(WalkBudget {
+            entries: WALK_ENTRIES,
+            until: clock::later(clock::now(), WALK_TIME),
+        });
+        named
+            .into_iter()
+            .chain(found)
+            .for_each(|candidate| self.follow(candidate));
+        refused.into_iter().for_each(|error| self.report_refused(error));
         self.candidates
             .folders()
             .for_each(|folder| self.watch.add(folder));
-        for file in &mut self.files {
-            file.poll(&mut self.context);
-        }
+        self.poll_files(|_| true);
         self.report_waiting();
-        self.close_handles();
     }
 
     /// Polls the changed files, and those with an action left over from the last round.
     fn poll_changed(&mut self, changed: &HashSet<PathBuf>) {
-        for file in &mut self.files {
-            if file.next() != NextAction::Wait || changed.contains(file.path()) {
-                file.poll(&mut self.context);
+        self.poll_files(|file| file.next() != NextAction::Wait || changed.contains(file.path()));
+    }
+
+    /// Polls files. Of more than the configured number, the others are open only while they are read.
+    fn poll_files(&mut self, is_due: impl Fn(&FollowedFile) -> bool) {
+        let mut open = self.files.iter().filter(|file| file.has_handle()).count();
+        for file in self.files.iter_mut().filter(|file| is_due(file)) {
+            open -= usize::from(file.has_handle());
+            file.poll(&mut self.context);
+            if open >= self.config.open_files {
+                file.close_handle();
             }
+            open += usize::from(file.has_handle());
         }
     }
 
@@ -144,7 +167,13 @@ impl Follower {
         }
     }
 
-    fn follow(&mut self, path: PathBuf) {
+    fn report_refused(&mut self, error: TailError) {
+        if self.reported_links.len() < REPORTED_LINKS && self.reported_links.insert(error.to_string()) {
+            self.context.report_problem(error);
+        }
+    }
+
+    fn follow(&mut self, Candidate { path, links }: Candidate) {
         if self.by_path.contains_key(&path) {
             return;
         }
@@ -152,7 +181,7 @@ impl Follower {
             self.watch.add(folder);
         }
         self.by_path.insert(path.clone(), self.files.len());
-        self.files.push(FollowedFile::new(path));
+        self.files.push(FollowedFile::new(path, links));
     }
 
     /// Waits for the flush interval, so that one batch holds all that is written meanwhile. Returns whether to stop.
@@ -170,21 +199,6 @@ impl Follower {
 
     fn is_busy(&self) -> bool {
         self.files.iter().any(|file| file.next() != NextAction::Wait)
-    }
-
-    fn close_handles(&mut self) {
-        let is_open = |file: &FollowedFile| file.reader().is_some_and(|reader| reader.has_handle());
-        let excess = self
-            .files
-            .iter()
-            .filter(|file| is_open(file))
-            .count()
-            .saturating_sub(OPEN_FILES);
-        self.files
-            .iter_mut()
-            .filter(|file| is_open(file))
-            .take(excess)
-            .for_each(FollowedFile::close_handle);
     }
 
     fn update_status(&self) {

@@ -114,6 +114,19 @@ async fn a_checkpoint_is_acknowledged_with_its_batches() {
 }
 
 #[tokio::test]
+async fn newest_of_files_with_equal_times_is_read_furthest() {
+    let checkpointer = Checkpointer::in_memory();
+    let (_pipeline, ingress, _permits) = gated();
+    for (name, offset) in [("1", 100), ("2", 300), ("3", 200)] {
+        let update = CheckpointUpdate::Read(name.into(), Box::new(checkpoint(offset)));
+        send(&checkpointer, &ingress, Vec::new(), update);
+    }
+    let run = Run::default();
+    let newest = checkpointer.newest_of_run("surogate", &run.id, run.attempt);
+    assert_eq!(newest.unwrap().offset, 300);
+}
+
+#[tokio::test]
 async fn entries_after_an_undelivered_batch_are_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let checkpointer = Checkpointer::open(folder.path()).unwrap();
