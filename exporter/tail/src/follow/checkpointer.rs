@@ -1,6 +1,6 @@
 //! Checkpoints of all followed files, in an order that a restart can rely on.
 //!
-//! All files send their batches in one order, and each flush is a numbered entry in it. An entry is acknowledged when every
+//! All files send their batches in one order, and each group of flushes is a numbered entry in it. An entry is acknowledged when every
 //! sink has acknowledged its batches and those of all entries before it. Checkpoints are therefore consistent with each other, and
 //! the number of the first unacknowledged entry determines which batches are sent again: their acks carry that number. An output
 //! without batches of that number and above holds exactly the data before the checkpoints.
@@ -83,7 +83,7 @@ struct Table {
 
 struct Entry {
     bytes: usize,
-    update: CheckpointUpdate,
+    updates: Vec<CheckpointUpdate>,
     outcome: Option<AckOutcome>,
 }
 
@@ -226,10 +226,9 @@ impl Checkpointer {
     pub(super) fn checkpoint_of(&self, path: &Path) -> Option<FileCheckpoint> {
         let table = lock(&self.0.table);
         let in_flight = table
-            .entries
-            .iter()
+            .updates()
             .rev()
-            .find_map(|entry| entry.checkpoint_of(path));
+            .find_map(|update| update.checkpoint_of(path));
         in_flight.or_else(|| table.acked.files.get(path)).cloned()
     }
 
@@ -237,7 +236,7 @@ impl Checkpointer {
     /// times, the one that is read furthest has the longest history.
     pub(super) fn newest_of_run(&self, format: &str, run: &str, attempt: i64) -> Option<FileCheckpoint> {
         let table = lock(&self.0.table);
-        let in_flight = table.entries.iter().filter_map(|entry| match &entry.update {
+        let in_flight = table.updates().filter_map(|update| match update {
             CheckpointUpdate::Read(_, checkpoint) => Some(&**checkpoint),
             CheckpointUpdate::Finished(..) => None,
         });
@@ -260,24 +259,24 @@ impl Checkpointer {
         Ok(false)
     }
 
-    /// Returns the number of bytes and of flushes in flight.
+    /// Returns the number of bytes and of groups in flight.
     pub(super) fn in_flight(&self) -> (usize, usize) {
         let table = lock(&self.0.table);
         (table.in_flight_bytes, table.entries.len())
     }
 
-    /// Sends batches with the room that is reserved for them. The update takes effect when they and all batches before them are
+    /// Sends batches with the room that is reserved for them. The updates take effect when they and all batches before them are
     /// acknowledged.
     pub(super) fn send(
         &self,
         ingress: &Ingress,
         batches: Vec<Batch>,
         mut reserved: Reservation,
-        update: CheckpointUpdate,
+        updates: Vec<CheckpointUpdate>,
     ) -> Result<(), PipelineError> {
         let _order = lock(&self.0.order);
         let bytes = batches.iter().map(|batch| batch.bytes().len()).sum();
-        let number = lock(&self.0.table).push(bytes, update);
+        let number = lock(&self.0.table).push(bytes, updates);
         let shared = Arc::clone(&self.0);
         let ack = Ack::new(move |outcome| lock(&shared.table).acknowledge(number, outcome));
         let ack = Arc::new(ack.numbered(number));
@@ -298,11 +297,12 @@ impl fmt::Debug for Checkpointer {
     }
 }
 
-impl Entry {
+impl CheckpointUpdate {
     fn checkpoint_of(&self, path: &Path) -> Option<&FileCheckpoint> {
-        match &self.update {
-            CheckpointUpdate::Read(of, checkpoint) | CheckpointUpdate::Finished(of, checkpoint)
-                if of == path =>
+        match self {
+            // Bytes, because a comparison by components is slow for thousands of files.
+            Self::Read(of, checkpoint) | Self::Finished(of, checkpoint)
+                if of.as_os_str() == path.as_os_str() =>
             {
                 Some(checkpoint)
             }
@@ -313,7 +313,7 @@ impl Entry {
 
 impl Table {
     fn finished(&self) -> Vec<FileIdentity> {
-        let in_flight = self.entries.iter().filter_map(|entry| match &entry.update {
+        let in_flight = self.updates().filter_map(|update| match update {
             CheckpointUpdate::Finished(_, checkpoint) => Some(&checkpoint.identity),
             CheckpointUpdate::Read(..) => None,
         });
@@ -321,12 +321,17 @@ impl Table {
         self.acked.finished.iter().chain(in_flight).cloned().collect()
     }
 
+    /// Returns the updates in flight, in order.
+    fn updates(&self) -> impl DoubleEndedIterator<Item = &CheckpointUpdate> {
+        self.entries.iter().flat_map(|entry| &entry.updates)
+    }
+
     /// Adds an entry and returns its number.
-    fn push(&mut self, bytes: usize, update: CheckpointUpdate) -> u64 {
+    fn push(&mut self, bytes: usize, updates: Vec<CheckpointUpdate>) -> u64 {
         self.in_flight_bytes += bytes;
         self.entries.push_back(Entry {
             bytes,
-            update,
+            updates,
             outcome: None,
         });
         self.first_unacked + self.entries.len() as u64 - 1
@@ -348,7 +353,7 @@ impl Table {
             self.first_unacked += 1;
             self.is_cut_off |= outcome.is_cut_off;
             if !self.is_cut_off {
-                self.apply(entry.update);
+                entry.updates.into_iter().for_each(|update| self.apply(update));
             }
         }
     }

@@ -16,8 +16,14 @@ use super::{
 };
 use crate::{ImportReport, RunOptions, TailError};
 
-/// The most flushes in flight. Beyond it, records wait for the next flush, so that batches become larger instead of more.
+/// The most groups of flushes in flight. Beyond it, records wait for the next flush, so that batches become larger instead of more.
 const FLUSHES_IN_FLIGHT: usize = 64;
+
+/// The size at which a group of flushes is sent, before all files of a round are polled.
+const GROUP_BYTES: usize = 1 << 20;
+
+/// The size beyond which messages of a group are not joined.
+const JOINED_BYTES: usize = 256 << 10;
 
 /// The most bytes in flight. Beyond it, a backlog stays in its file. A quarter of the default size of a queue.
 const BYTES_IN_FLIGHT: usize = 16 << 20;
@@ -31,6 +37,14 @@ const STOP_CHECK: Duration = Duration::from_millis(20);
 /// The least interval between two writes of the checkpoint file.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Flushes of the files of one round, which are sent and acknowledged together: thousands of files with a line a second cost one
+/// sync of the disk queue.
+#[derive(Default)]
+struct FlushGroup {
+    messages: Vec<Encoded>,
+    updates: Vec<CheckpointUpdate>,
+}
+
 /// The context of all files of a follower.
 pub(super) struct TailContext {
     checkpointer: Checkpointer,
@@ -38,12 +52,34 @@ pub(super) struct TailContext {
     wakeup: Arc<Wakeup>,
     on_event: Box<dyn FnMut(TailEvent) + Send>,
     meter: PollMeter,
+    group: FlushGroup,
     options: RunOptions,
     at_stop: AtStop,
     tracked: HashSet<Inode>,
     is_shutting_down: bool,
     is_closed: bool,
     next_save: Instant,
+}
+
+impl FlushGroup {
+    /// Adds a message, joined with the last one of its signal if both are small: the bytes of OTLP messages are concatenated.
+    fn add(&mut self, encoded: Encoded) {
+        let newest = self
+            .messages
+            .iter_mut()
+            .rfind(|message| message.signal == encoded.signal);
+        match newest.filter(|message| message.bytes.len() + encoded.bytes.len() <= JOINED_BYTES) {
+            Some(message) => {
+                message.items += encoded.items;
+                message.bytes.extend_from_slice(&encoded.bytes);
+            }
+            None => self.messages.push(encoded),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.messages.iter().map(|message| message.bytes.len()).sum()
+    }
 }
 
 impl TailContext {
@@ -61,6 +97,7 @@ impl TailContext {
             wakeup,
             on_event,
             meter: PollMeter::new(on_poll),
+            group: FlushGroup::default(),
             options: config.options.clone(),
             at_stop: config.at_stop,
             tracked: HashSet::new(),
@@ -70,15 +107,27 @@ impl TailContext {
         }
     }
 
-    /// Waits until every required sink has room, then sends batches. The update takes effect when the batches are acknowledged.
-    /// Meanwhile nothing more is read: the log is the queue.
+    /// Adds batches to the group of this round, with an update that takes effect when they are acknowledged.
     pub(super) fn send(&mut self, batches: Vec<Encoded>, update: CheckpointUpdate) {
-        let batches: Vec<Batch> = batches
+        batches.into_iter().for_each(|encoded| self.group.add(encoded));
+        self.group.updates.push(update);
+        if self.group.bytes() >= GROUP_BYTES {
+            self.send_group();
+        }
+    }
+
+    /// Waits until every required sink has room, then sends the group. Meanwhile nothing more is read: the log is the queue.
+    pub(super) fn send_group(&mut self) {
+        let FlushGroup { messages, updates } = std::mem::take(&mut self.group);
+        if updates.is_empty() {
+            return;
+        }
+        let batches: Vec<Batch> = messages
             .into_iter()
             .map(|encoded| Batch::new(encoded.signal, encoded.items, encoded.bytes))
             .collect();
         let reserved = self.reserve(&batches);
-        let sent = self.checkpointer.send(&self.ingress, batches, reserved, update);
+        let sent = self.checkpointer.send(&self.ingress, batches, reserved, updates);
         self.is_closed |= sent.is_err();
     }
 
@@ -88,21 +137,24 @@ impl TailContext {
     }
 
     /// Returns the checkpoint of a path.
-    pub(super) fn checkpoint_of(&self, path: &Path) -> Option<FileCheckpoint> {
+    pub(super) fn checkpoint_of(&mut self, path: &Path) -> Option<FileCheckpoint> {
+        self.send_group();
         self.checkpointer.checkpoint_of(path)
     }
 
     /// Returns the checkpoint of the newest file of a run.
-    pub(super) fn newest_of_run(&self, format: &str, run: &Run) -> Option<FileCheckpoint> {
+    pub(super) fn newest_of_run(&mut self, format: &str, run: &Run) -> Option<FileCheckpoint> {
+        self.send_group();
         self.checkpointer.newest_of_run(format, &run.id, run.attempt)
     }
 
-    pub(super) fn is_finished(&self, file: &File) -> io::Result<bool> {
+    pub(super) fn is_finished(&mut self, file: &File) -> io::Result<bool> {
+        self.send_group();
         self.checkpointer.is_finished(file)
     }
 
     /// Returns whether the file at a path was read to its end before. Returns `false` if it cannot be opened.
-    pub(super) fn is_finished_at(&self, path: &Path) -> bool {
+    pub(super) fn is_finished_at(&mut self, path: &Path) -> bool {
         File::open(path).is_ok_and(|file| self.is_finished(&file).unwrap_or(false))
     }
 
@@ -184,15 +236,17 @@ impl TailContext {
         (self.on_event)(TailEvent::Problem(error));
     }
 
-    /// Writes the checkpoint file, unless it was written less than [`SAVE_INTERVAL`] ago.
+    /// Sends the group, and writes the checkpoint file, unless it was written less than [`SAVE_INTERVAL`] ago.
     pub(super) fn save(&mut self) {
+        self.send_group();
         if clock::now() >= self.next_save {
             self.save_now();
         }
     }
 
-    /// Writes the checkpoint file. A persistent failure is reported once.
+    /// Sends the group, and writes the checkpoint file. A persistent failure is reported once.
     pub(super) fn save_now(&mut self) {
+        self.send_group();
         self.next_save = clock::later(clock::now(), SAVE_INTERVAL);
         if let Err(error) = self.checkpointer.save_reporting_once() {
             self.report_problem(error);
@@ -224,5 +278,43 @@ impl TailContext {
         };
         self.is_closed |= reserved.is_err();
         reserved.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulsetrain_otlp::Signal;
+
+    use super::*;
+
+    fn encoded(signal: Signal, len: usize) -> Encoded {
+        Encoded {
+            signal,
+            items: 1,
+            bytes: vec![len as u8; len],
+        }
+    }
+
+    #[test]
+    fn group_joins_small_messages_of_a_signal_in_their_order() {
+        let mut group = FlushGroup::default();
+        let lens = [(Signal::Metrics, 3), (Signal::Traces, 4), (Signal::Metrics, 5)];
+        for (signal, len) in lens.into_iter().chain([(Signal::Traces, JOINED_BYTES)]) {
+            group.add(encoded(signal, len));
+        }
+        let messages = group.messages.iter();
+        let joined: Vec<_> = messages
+            .map(|message| (message.signal, message.items, message.bytes.len()))
+            .collect();
+        assert_eq!(
+            joined,
+            [
+                (Signal::Metrics, 2, 8),
+                (Signal::Traces, 1, 4),
+                (Signal::Traces, 1, JOINED_BYTES)
+            ]
+        );
+        assert_eq!(group.messages[0].bytes, [3, 3, 3, 5, 5, 5, 5, 5]);
+        assert_eq!(group.bytes(), 12 + JOINED_BYTES);
     }
 }

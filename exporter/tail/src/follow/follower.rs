@@ -216,6 +216,7 @@ impl Follower {
         self.rescan();
         while self.context.finishes_at_stop() && !self.context.is_closed() && self.has_unread() {
             self.poll_changed(&HashSet::new());
+            self.context.send_group();
         }
         if self.context.finishes_at_stop() && self.context.is_closed() {
             let bytes = self.unread_bytes();

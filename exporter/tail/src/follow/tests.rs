@@ -50,7 +50,9 @@ fn batch() -> Batch {
 /// Sends batches; the queue has room.
 fn send(checkpointer: &Checkpointer, ingress: &Ingress, batches: Vec<Batch>, update: CheckpointUpdate) {
     let reserved = ingress.try_reserve(&batches).unwrap();
-    checkpointer.send(ingress, batches, reserved, update).unwrap();
+    checkpointer
+        .send(ingress, batches, reserved, vec![update])
+        .unwrap();
 }
 
 fn log() -> PathBuf {
@@ -124,6 +126,38 @@ async fn newest_of_files_with_equal_times_is_read_furthest() {
     let run = Run::default();
     let newest = checkpointer.newest_of_run("surogate", &run.id, run.attempt);
     assert_eq!(newest.unwrap().offset, 300);
+}
+
+#[tokio::test]
+async fn updates_of_a_group_take_effect_together() {
+    let checkpointer = Checkpointer::in_memory();
+    let (pipeline, ingress, permits) = gated();
+    let (batches, other) = (vec![batch(), batch()], PathBuf::from("/logs/other.json"));
+    let updates = vec![
+        read_to(100),
+        CheckpointUpdate::Read(other.clone(), Box::new(checkpoint(7))),
+    ];
+    let reserved = ingress.try_reserve(&batches).unwrap();
+    checkpointer.send(&ingress, batches, reserved, updates).unwrap();
+    let offset = |path: &PathBuf| {
+        checkpointer
+            .checkpoint_of(path)
+            .map(|checkpoint| checkpoint.offset)
+    };
+    assert_eq!(
+        (offset(&log()), offset(&other)),
+        (Some(100), Some(7)),
+        "in flight"
+    );
+    assert_eq!(checkpointer.in_flight(), (20, 1));
+    permits.add_permits(2);
+    pipeline.drain(MINUTE).await;
+    assert_eq!(
+        (offset(&log()), offset(&other)),
+        (Some(100), Some(7)),
+        "acknowledged"
+    );
+    assert_eq!(checkpointer.in_flight(), (0, 0));
 }
 
 #[tokio::test]

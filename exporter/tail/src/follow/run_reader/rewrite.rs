@@ -34,7 +34,7 @@ impl RunReader {
     }
 
     /// Restores the record of emitted items from the newest file of the run, if its files contain the same items.
-    pub(in crate::follow) fn share_emitted(&mut self, context: &TailContext) {
+    pub(in crate::follow) fn share_emitted(&mut self, context: &mut TailContext) {
         if self.shares_items()
             && let Some(checkpoint) = context.newest_of_run(self.format.name, self.run())
             && let Some(emitted) = &checkpoint.emitted
