@@ -7,6 +7,7 @@ pub(crate) mod state_folder;
 use std::{
     fmt::Display,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use pulsetrain_derive::{EnergyConfig, EnergyStage, SignalsConfig, SignalsStage};
@@ -28,7 +29,7 @@ use pulsetrain_sinks::{
 };
 use pulsetrain_tail::{
     AtStop, Checkpointer, Claims, LogInput, PollReport, RunOptions, TailConfig, TailEvent, TailSource,
-    logs_in, options_of_file,
+    TailStatus, logs_in, options_of_file,
 };
 use pulsetrain_translate::TunixTranslation;
 
@@ -303,7 +304,7 @@ pub(crate) fn recorded_energy() -> EnergyStage {
 }
 
 /// Creates a source of the configuration by its name, with this service and these attributes for its logs. `on_reading`
-/// is called with every reading.
+/// is called with every reading. Returns the status of the logs too, or `None` for another source.
 ///
 /// # Errors
 /// Returns an error if a port cannot be listened on.
@@ -312,13 +313,13 @@ pub(crate) fn build_source(
     (service, resource): Resource,
     (checkpointer, claims): (&Checkpointer, &Claims),
     on_reading: impl FnMut(PollReport) + Send + 'static,
-) -> Result<Box<dyn Source>, Failure> {
+) -> Result<(Box<dyn Source>, Option<Arc<TailStatus>>), Failure> {
     let name = name.to_owned();
     let logs = match config {
         SourceConfig::Logs(logs) => logs,
         SourceConfig::Otlp(receiver) => {
             let report = move |event: &dyn Display| log::warn(Subject::Source(&name), event);
-            return receiver_source(receiver, report);
+            return Ok((receiver_source(receiver, report)?, None));
         }
     };
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
@@ -333,9 +334,9 @@ pub(crate) fn build_source(
     let on_event = move |event: TailEvent| {
         log::write(level(&event), Subject::Source(&name), event);
     };
-    Ok(Box::new(
-        TailSource::new(tail, checkpointer.clone(), on_event).measured(on_reading),
-    ))
+    let source = TailSource::new(tail, checkpointer.clone(), on_event).measured(on_reading);
+    let status = source.status();
+    Ok((Box::new(source), Some(status)))
 }
 
 /// Returns the options for the logs of a source. Faults in the options are reported by the check of the configuration.

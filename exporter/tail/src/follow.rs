@@ -35,7 +35,7 @@ pub use self::{
     config::{AtStop, TailConfig},
     event::TailEvent,
     poll_report::PollReport,
-    status::TailStatus,
+    status::{LogState, LogStatus, TailStatus},
 };
 use self::{follower::Follower, wakeup::Wakeup};
 pub use candidates::followed_files;

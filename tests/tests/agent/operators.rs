@@ -1,8 +1,11 @@
 //! The information for an operator while sinks fail: the log, `/readyz` and the page.
 
-use pulsetrain_tests::{Answer, FakeEndpoint, free_port, wait_until};
+use std::{collections::BTreeMap, fs, os::unix::fs::symlink};
 
-use crate::world::{Setup, World};
+use pulsetrain_tests::{Answer, FakeEndpoint, free_port, wait_until};
+use serde_json::Value;
+
+use crate::world::{Setup, World, get};
 
 fn otlp(name: &str, endpoint: &str) -> String {
     format!("  {name}:\n    otlp:\n      endpoint: {endpoint}\n")
@@ -76,5 +79,54 @@ fn refused_reload_and_version_are_on_the_page() {
     world.configure("");
     agent.reload();
     wait_until("the page has the new configuration", || reloaded() == [1.0]);
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn status_has_state_error_and_lag_of_each_log_and_links_outside_are_refused() {
+    let world = World::new();
+    world.write_log("surogate/training_dense.json");
+    fs::write(world.path("compressed.json"), [0x1f, 0x8b, 8, 0]).expect("a log can be written");
+    fs::create_dir(world.path("linked")).expect("a folder can be made");
+    symlink(world.path("training.json"), world.path("linked/secret.json")).expect("a link can be made");
+    world.configure_as(&Setup {
+        logs: &[
+            "training.json",
+            "compressed.json",
+            "missing.json",
+            "linked/*.json",
+        ],
+        ..Setup::default()
+    });
+    let agent = world.start();
+    let logs = || -> BTreeMap<String, (String, bool, bool)> {
+        let status = get(world.health(), "/status");
+        let Some((_, body)) = status.split_once("\r\n\r\n") else {
+            return BTreeMap::new();
+        };
+        let status: Value = serde_json::from_str(body).expect("the status is JSON");
+        let sources = status["sources"].as_array().expect("a list").iter();
+        let logs = sources.flat_map(|source| source["logs"].as_array().expect("a list").clone());
+        let named = logs.map(|log| {
+            let path = log["path"].as_str().expect("a path");
+            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+            let state = log["state"].as_str().expect("a state").to_owned();
+            (
+                name,
+                (state, !log["error"].is_null(), log["lag_seconds"].is_f64()),
+            )
+        });
+        named.collect()
+    };
+    let state = |state: &str, has_error, has_lag| (state.to_owned(), has_error, has_lag);
+    let expected = BTreeMap::from([
+        ("training.json".to_owned(), state("up_to_date", false, true)),
+        ("compressed.json".to_owned(), state("failing", true, false)),
+        ("missing.json".to_owned(), state("waiting", false, false)),
+    ]);
+    wait_until("the status has each log", || logs() == expected);
+    wait_until("the link is refused", || {
+        agent.log().contains("outside the folder that is followed")
+    });
     assert!(agent.stop().success());
 }

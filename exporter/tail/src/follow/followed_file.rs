@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_pipeline::clock;
+use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_record::UsedTimezone;
 
 use self::file_stat::{FileStat, is_silent};
@@ -30,11 +30,15 @@ use super::{
     identity::Inode,
     links::{self, LinkPolicy},
     run_reader::{ReadOutcome, RunReader},
+    status::{LogState, LogStatus},
 };
 use crate::TailError;
 
 /// The number of bytes of one file that are read before the next file has its turn.
 const BUDGET_BYTES: usize = 8 << 20;
+
+/// The error of a file whose parser panicked, after the report of the panic.
+const PANICKED: &str = "its parser panicked; it is not read until it is truncated or replaced";
 
 /// A path that is followed.
 pub(super) struct FollowedFile {
@@ -60,6 +64,8 @@ pub(super) struct FollowedFile {
     next: NextAction,
     /// The problem that was reported last, so that it is reported once.
     reported_problem: Option<String>,
+    /// The time of the last poll after which all records were read and sent.
+    caught_up: Option<Instant>,
 }
 
 /// The next action of a followed file.
@@ -90,6 +96,7 @@ impl FollowedFile {
             sent_offset: 0,
             next: NextAction::default(),
             reported_problem: None,
+            caught_up: None,
         }
     }
 
@@ -121,7 +128,12 @@ impl FollowedFile {
         let polled = self.poll_guarded(context);
         context.meter().end_poll(began.elapsed(), polled.as_ref().err());
         match polled {
-            Ok(()) => self.reported_problem = None,
+            Ok(()) => {
+                self.reported_problem = None;
+                if self.state() == LogState::UpToDate {
+                    self.caught_up = Some(clock::now());
+                }
+            }
             Err(error) => {
                 self.next = NextAction::Wait;
                 self.last_stat = None;
@@ -131,6 +143,27 @@ impl FollowedFile {
                     context.report_problem(error);
                 }
             }
+        }
+    }
+
+    /// Returns the status after the last poll.
+    pub(super) fn status(&self) -> LogStatus {
+        let panicked = self.failed_stat.map(|_| PANICKED.to_owned());
+        LogStatus {
+            path: self.path.clone(),
+            state: self.state(),
+            error: self.reported_problem.clone().or(panicked),
+            unread_bytes: self.unread_bytes(),
+            caught_up: self.caught_up,
+        }
+    }
+
+    fn state(&self) -> LogState {
+        match (&self.reader, self.next) {
+            _ if self.reported_problem.is_some() || self.failed_stat.is_some() => LogState::Failing,
+            (None, _) => LogState::Waiting,
+            (Some(_), NextAction::Wait) => LogState::UpToDate,
+            (Some(_), NextAction::Flush | NextAction::Read) => LogState::Lagging,
         }
     }
 

@@ -134,6 +134,8 @@ impl Follower {
             .for_each(|folder| self.watch.add(folder));
         self.poll_files(|_| true);
         self.report_waiting();
+        self.status
+            .set_logs(self.files.iter().map(FollowedFile::status).collect());
     }
 
     /// Polls the changed files, and those with an action left over from the last round.
@@ -230,5 +232,6 @@ impl Follower {
         self.context.meter().end_poll(Duration::ZERO, None);
         self.context.save_now();
         self.status.set(0, 0);
+        self.status.set_logs(Vec::new());
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```json
 //! {"version": "0.1.0", "ready": true, "reason": null, "clock_steps": 0, "warnings": [],
-//!  "sources": [{"name": "trainer", "state": "running", "error": null, "lag_seconds": 0.4, "last_batch_seconds": 1.2}],
+//!  "sources": [{"name": "trainer", "state": "running", "error": null, "lag_seconds": 0.4, "last_batch_seconds": 1.2,
+//!               "followed": 1, "logs": [{"path": "/runs/1.jsonl", "state": "up_to_date", "error": null, "lag_seconds": 0.2, "unread_bytes": 0}]}],
 //!  "sinks": [{"name": "collector", "state": "failing", "failing_seconds": 12.5, "error": "connection refused",
 //!             "accepted_items": 90, "delivered_items": 60, "dropped_items": 0, "retries": 7,
 //!             "queue": {"items": 0, "batches": 0, "bytes": 0, "oldest_seconds": null},
@@ -11,10 +12,16 @@
 //! ```
 //!
 //! A source is `running` or `not_open`. A sink is `working`, `failing` (nothing was delivered, or its disk queue cannot be used,
-//! since `failing_seconds`) or `not_open`; `disk` is null without a disk queue. `memory` has the
-//! parts that remember what clients send, and how often each forgot something at its limit. `lag_seconds` is the age of the newest item when it arrived, `last_batch_seconds` the time since the last batch.
+//! since `failing_seconds`) or `not_open`; `disk` is null without a disk queue. `memory` has the parts that remember what clients send,
+//! and how often each forgot something at its limit. `lag_seconds` of a source is the age of the newest item when it arrived,
+//! `last_batch_seconds` the time since the last batch.
+//!
+//! A log is `waiting`, `up_to_date`, `lagging` or `failing`. Its `lag_seconds` is the time since the last poll after which all of its
+//! records were read and sent: at most about the poll interval unless the log lags. Of the `followed` logs, `logs` lists the first
+//! 1,000: failing ones, then those with the largest lag.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -22,12 +29,16 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Ledger, SinkCounts, clock};
+use pulsetrain_tail::{LogState, LogStatus, TailStatus};
 use serde_json::{Value, json};
 
 use super::{Answer, MemoryOwner, Readiness};
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/status";
+
+/// The most logs of a source in an answer.
+const MAX_LOGS: usize = 1_000;
 
 /// The state of an agent's parts; clones share it.
 #[derive(Clone)]
@@ -36,6 +47,7 @@ pub(crate) struct Status {
     lags: Arc<dyn Fn() -> BTreeMap<String, SourceLag> + Send + Sync>,
     parts: Arc<Mutex<Parts>>,
     memory: Arc<Mutex<Vec<MemoryOwner>>>,
+    logs: Arc<Mutex<BTreeMap<String, Arc<TailStatus>>>>,
 }
 
 /// The lag of a source.
@@ -67,6 +79,7 @@ impl Status {
             lags: Arc::new(lags),
             parts: Arc::default(),
             memory: Arc::default(),
+            logs: Arc::default(),
         }
     }
 
@@ -80,6 +93,20 @@ impl Status {
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = parts;
     }
 
+    /// Reports the logs of a source from now on, or no logs.
+    pub(crate) fn watch_logs(&self, source: &str, status: Option<Arc<TailStatus>>) {
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        match status {
+            Some(status) => logs.insert(source.to_owned(), status),
+            None => logs.remove(source),
+        };
+    }
+
+    fn logs(&self, source: &str) -> Vec<LogStatus> {
+        let logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.get(source).map(|logs| logs.logs()).unwrap_or_default()
+    }
+
     fn parts(&self) -> Parts {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -91,7 +118,7 @@ impl Status {
         let (lags, now) = ((self.lags)(), clock::unix_now());
         let sources = parts.sources.iter();
         let sources: Vec<Value> = sources
-            .map(|(name, error)| source(name, error.as_deref(), lags.get(name), now))
+            .map(|(name, error)| source(name, error.as_deref(), lags.get(name), now, self.logs(name)))
             .collect();
         let counts = self.ledger.snapshot();
         let sinks: Vec<Value> = counts
@@ -118,7 +145,16 @@ fn section(queue: &str) -> &str {
     queue.split_once(" (").map_or(queue, |(section, _)| section)
 }
 
-fn source(name: &str, error: Option<&str>, lag: Option<&SourceLag>, now: Duration) -> Value {
+fn source(
+    name: &str,
+    error: Option<&str>,
+    lag: Option<&SourceLag>,
+    now: Duration,
+    mut logs: Vec<LogStatus>,
+) -> Value {
+    let followed = logs.len();
+    logs.sort_by_key(|log| (log.state != LogState::Failing, Reverse(log.lag())));
+    logs.truncate(MAX_LOGS);
     let SourceLag { lag, last_batch } = lag.copied().unwrap_or_default();
     json!({
         "name": name,
@@ -126,6 +162,18 @@ fn source(name: &str, error: Option<&str>, lag: Option<&SourceLag>, now: Duratio
         "error": error,
         "lag_seconds": lag.map(|lag| lag.as_secs_f64()),
         "last_batch_seconds": last_batch.map(|last| now.saturating_sub(last).as_secs_f64()),
+        "followed": followed,
+        "logs": logs.iter().map(log).collect::<Vec<_>>(),
+    })
+}
+
+fn log(log: &LogStatus) -> Value {
+    json!({
+        "path": log.path,
+        "state": log.state.as_str(),
+        "error": log.error,
+        "lag_seconds": log.lag().map(|lag| lag.as_secs_f64()),
+        "unread_bytes": log.unread_bytes,
     })
 }
 

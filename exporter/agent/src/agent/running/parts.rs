@@ -186,12 +186,13 @@ impl Running {
                 measure(reading);
             }
         };
-        let source = topology::build_source(
+        let (source, logs) = topology::build_source(
             (name, config),
             on_this_machine(self.resource.clone()),
             (&self.checkpointer, &self.claims),
             on_reading,
         )?;
+        self.status.watch_logs(name, logs);
         self.run_source(name, source);
         Ok(())
     }
