@@ -73,7 +73,7 @@ fn refused_reload_and_version_are_on_the_page() {
     let reloaded = || world.scraped("pulsetrain_config_last_reload_success");
     wait_until("the page has the first configuration", || reloaded() == [1.0]);
     assert_eq!(world.scraped("pulsetrain_build_info"), [1.0]);
-    std::fs::write(world.path("agent.yaml"), "sinks: 7\n").unwrap();
+    fs::write(world.path("agent.yaml"), "sinks: 7\n").unwrap();
     agent.reload();
     wait_until("the page names the refusal", || reloaded() == [0.0]);
     world.configure("");
