@@ -303,8 +303,15 @@ pub(crate) fn recorded_energy() -> EnergyStage {
     EnergyStage::new(EnergyConfig::offline())
 }
 
+/// A source of the configuration.
+pub(crate) struct BuiltSource {
+    pub(crate) source: Box<dyn Source>,
+    /// The status of its logs; `None` for a receiver.
+    pub(crate) logs: Option<Arc<TailStatus>>,
+}
+
 /// Creates a source of the configuration by its name, with this service and these attributes for its logs. `on_reading`
-/// is called with every reading. Returns the status of the logs too, or `None` for another source.
+/// is called with every reading.
 ///
 /// # Errors
 /// Returns an error if a port cannot be listened on.
@@ -313,13 +320,14 @@ pub(crate) fn build_source(
     (service, resource): Resource,
     (checkpointer, claims): (&Checkpointer, &Claims),
     on_reading: impl FnMut(PollReport) + Send + 'static,
-) -> Result<(Box<dyn Source>, Option<Arc<TailStatus>>), Failure> {
+) -> Result<BuiltSource, Failure> {
     let name = name.to_owned();
     let logs = match config {
         SourceConfig::Logs(logs) => logs,
         SourceConfig::Otlp(receiver) => {
             let report = move |event: &dyn Display| log::warn(Subject::Source(&name), event);
-            return Ok((receiver_source(receiver, report)?, None));
+            let source = receiver_source(receiver, report)?;
+            return Ok(BuiltSource { source, logs: None });
         }
     };
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
@@ -335,8 +343,10 @@ pub(crate) fn build_source(
         log::write(level(&event), Subject::Source(&name), event);
     };
     let source = TailSource::new(tail, checkpointer.clone(), on_event).measured(on_reading);
-    let status = source.status();
-    Ok((Box::new(source), Some(status)))
+    Ok(BuiltSource {
+        logs: Some(source.status()),
+        source: Box::new(source),
+    })
 }
 
 /// Returns the options for the logs of a source. Faults in the options are reported by the check of the configuration.

@@ -36,6 +36,18 @@ pub(super) struct Collected {
     pub(super) permit: OwnedSemaphorePermit,
 }
 
+impl Collected {
+    /// Returns the body without the spare capacity, whose share is given back.
+    fn new(mut bytes: Vec<u8>, mut permit: OwnedSemaphorePermit) -> Self {
+        drop(permit.split(bytes.capacity() - bytes.len()));
+        bytes.shrink_to_fit();
+        Self {
+            bytes: bytes.into(),
+            permit,
+        }
+    }
+}
+
 impl Bodies {
     /// Creates a budget of `bytes`.
     pub(super) fn new(bytes: usize) -> Self {
@@ -78,13 +90,7 @@ impl Bodies {
             }
             bytes.extend_from_slice(&data);
         }
-        let surplus = bytes.capacity() - bytes.len();
-        bytes.shrink_to_fit();
-        drop(permit.split(surplus));
-        Ok(Collected {
-            bytes: bytes.into(),
-            permit,
-        })
+        Ok(Collected::new(bytes, permit))
     }
 
     /// Decompresses a body to at most `limit` bytes. The result has a share of the budget of its own.
@@ -114,13 +120,7 @@ impl Bodies {
             permit.merge(self.permit(more)?);
             bytes.reserve_exact(more);
         }
-        let surplus = bytes.capacity() - bytes.len();
-        bytes.shrink_to_fit();
-        drop(permit.split(surplus));
-        Ok(Collected {
-            bytes: bytes.into(),
-            permit,
-        })
+        Ok(Collected::new(bytes, permit))
     }
 
     /// Reserves a part of the budget.

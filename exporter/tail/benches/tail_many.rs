@@ -150,7 +150,7 @@ async fn follow(folder: &Path, logs: u32, sink: Delays) -> Result<(f64, u32), Bo
         Ok(())
     });
     writing.await??;
-    // What is in a file now is read at the stop.
+    // The stop reads the bytes that are in a file now.
     stop.cancel();
     let _ = following.await;
     pipeline.drain(Duration::from_secs(60)).await;

@@ -61,7 +61,7 @@ pub(crate) struct Assembler {
     groups: Groups,
     newest: UnixNanos,
     evicted: Vec<RankId>,
-    /// The number of ranks evicted so far.
+    /// The number of ranks evicted so far, and of uses of resources that are too long.
     evictions: u64,
     /// Steps that a restart has closed while a batch was decoded.
     before_restart: Vec<StepFacts>,
@@ -96,7 +96,7 @@ impl Assembler {
         self.known_bytes + self.rank_bytes
     }
 
-    /// Returns the number of ranks evicted so far.
+    /// Returns the number of ranks evicted so far, and of uses of resources that are too long.
     pub(crate) fn evictions(&self) -> u64 {
         self.evictions
     }
@@ -184,6 +184,7 @@ impl Assembler {
             return Some(known.clone());
         }
         if resource.len() > MAX_RESOURCE_BYTES {
+            self.evictions += 1;
             return None;
         }
         let attributes = Resource::decode(resource).map(|resource| resource.attributes);

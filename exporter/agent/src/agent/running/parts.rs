@@ -22,7 +22,7 @@ use crate::{
     import::resource::on_this_machine,
     ledger_view::LedgerView,
     log::{self, Subject},
-    topology::{self, ALL_OFF, BuiltSink, RetainedStores},
+    topology::{self, ALL_OFF, BuiltSink, BuiltSource, RetainedStores},
 };
 
 impl Running {
@@ -186,7 +186,7 @@ impl Running {
                 measure(reading);
             }
         };
-        let (source, logs) = topology::build_source(
+        let BuiltSource { source, logs } = topology::build_source(
             (name, config),
             on_this_machine(self.resource.clone()),
             (&self.checkpointer, &self.claims),
