@@ -58,6 +58,8 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         true => config::addresses_of_agent(config),
         false => Vec::new(),
     };
+    // Read before the configuration: a file that is replaced in between is read again.
+    let in_use = file.as_deref().and_then(config_watch::content);
     let config = match read(file.as_deref(), ours) {
         Ok(config) => config,
         Err(faults) => return Ok(refuse(&faults)),
@@ -76,15 +78,17 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         return print(&format!("{looked_at}: {verdict}\n"));
     }
     descriptors::raise_limit();
-    runtime::run_on(2, |runtime| runtime.block_on(live(file.as_deref(), config)))
+    runtime::run_on(2, |runtime| {
+        runtime.block_on(live(file.as_deref(), in_use, config))
+    })
 }
 
 /// Runs the agent until it is stopped.
-async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> {
+async fn live(file: Option<&Path>, in_use: Option<Vec<u8>>, config: Config) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
     let systemd = Arc::new(Systemd::from_env());
-    let mut watch = ConfigWatch::new(file).await;
+    let mut watch = ConfigWatch::new(file, in_use);
     let mut running = Running::start(config).await?;
     if file.is_none() {
         log::info(

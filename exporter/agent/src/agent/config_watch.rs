@@ -24,18 +24,16 @@ pub(super) struct ConfigWatch {
 }
 
 impl ConfigWatch {
-    /// Watches a file, or nothing.
-    pub(super) async fn new(file: Option<&Path>) -> Self {
+    /// Watches a file, or nothing. `in_use` is its content when the configuration was read.
+    pub(super) fn new(file: Option<&Path>, in_use: Option<Vec<u8>>) -> Self {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut watch = Self {
+        Self {
             file: file.map(Path::to_owned),
-            in_use: None,
+            in_use,
             seen: None,
             looks,
-        };
-        watch.in_use = watch.content().await;
-        watch
+        }
     }
 
     /// Waits until the file has another content than the one in use. Dropping the future loses nothing.
@@ -56,16 +54,18 @@ impl ConfigWatch {
         self.in_use = self.content().await;
     }
 
-    /// Returns the content of the file, or `None` if it cannot be read, such as while it is replaced.
     async fn content(&self) -> Option<Vec<u8>> {
         let file = self.file.clone()?;
-        let read = tokio::task::spawn_blocking(move || {
-            let metadata = fs::metadata(&file).ok()?;
-            let is_readable = metadata.is_file() && metadata.len() <= MAX_BYTES;
-            is_readable.then(|| fs::read(&file).ok()).flatten()
-        });
+        let read = tokio::task::spawn_blocking(move || content(&file));
         read.await.ok().flatten()
     }
+}
+
+/// Returns the content of a configuration file, or `None` if it cannot be read, such as while it is replaced.
+pub(super) fn content(file: &Path) -> Option<Vec<u8>> {
+    let metadata = fs::metadata(file).ok()?;
+    let is_readable = metadata.is_file() && metadata.len() <= MAX_BYTES;
+    is_readable.then(|| fs::read(file).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -84,7 +84,8 @@ mod tests {
         }
         symlink("1", path("..data")).unwrap();
         symlink("..data/agent.yaml", path("agent.yaml")).unwrap();
-        let mut watch = ConfigWatch::new(Some(&path("agent.yaml"))).await;
+        let file = path("agent.yaml");
+        let mut watch = ConfigWatch::new(Some(&file), content(&file));
         let hour = Duration::from_secs(3600);
         assert!(tokio::time::timeout(hour, watch.changed()).await.is_err());
         symlink("2", path("..new")).unwrap();

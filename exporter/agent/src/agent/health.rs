@@ -181,9 +181,7 @@ impl Routes for HealthRoutes {
                 "only this machine and authenticated clients may use this: set health.auth, or let health listen on a \
                  loopback address\n",
             ),
-            (trace::PATH, Some(inside)) => {
-                Handle::current().block_on(trace::answer(request.uri().query(), &inside.recorders))
-            }
+            (trace::PATH, Some(inside)) => trace::answer(request.uri().query(), &inside.recorders),
             (status::PATH, Some(inside)) => match &inside.status {
                 Some(status) => status.answer(&self.ready),
                 None => plain(StatusCode::NOT_FOUND, "only an agent has a status\n"),

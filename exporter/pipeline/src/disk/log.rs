@@ -268,12 +268,20 @@ impl SegmentLog {
         if self.is_empty() {
             self.seal();
         }
-        let saved = self.write_cursor();
-        // On a full disk, the deleted segments make room for the cursor.
-        if self.remove_finished() && saved.is_err() {
-            return self.write_cursor();
+        match self.write_cursor() {
+            // The deleted segments make room for the cursor.
+            Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                if self.remove_finished() {
+                    return self.write_cursor();
+                }
+                Err(error)
+            }
+            Err(error) => Err(error),
+            Ok(()) => {
+                self.remove_finished();
+                Ok(())
+            }
         }
-        saved
     }
 
     fn write_cursor(&mut self) -> io::Result<()> {

@@ -371,6 +371,11 @@ impl IoThread {
         let contents = self.log.contents();
         self.room.set_stored(contents.file_bytes);
         let notices = self.log.take_notices();
+        if !notices.is_empty() {
+            // The cursor has the losses, so that the next start does not count them again; and it frees their segments.
+            let due = clock::later(clock::now(), CURSOR_INTERVAL);
+            self.next_cursor.get_or_insert(due);
+        }
         if let Some(account) = &self.account {
             account.record_stored(StoredLevel {
                 folder: self.config.folder.clone(),

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     /// Returns a distribution of values above zero.
-    fn of(schema: i32, values: &[f64]) -> Native {
+    fn distribution(schema: i32, values: &[f64]) -> Native {
         let mut native = Native {
             schema,
             zero_threshold: 1e-128,
@@ -130,15 +130,15 @@ mod tests {
         ) {
             // Values at a bound may fall to either side when they are reckoned.
             let parts: Vec<(i32, Vec<f64>)> = parts;
-            let mut total = of(8, &[]);
+            let mut total = distribution(8, &[]);
             for (schema, values) in &parts {
-                prop_assert!(total.add(&of(*schema, values)));
+                prop_assert!(total.add(&distribution(*schema, values)));
             }
             let all: Vec<f64> = parts.iter().flat_map(|(_, values)| values.clone()).collect();
             prop_assert_eq!(total.count, all.len() as u64);
             prop_assert!(total.positive.counts.len() as i64 <= MAX_BUCKETS);
             prop_assert_eq!(total.positive.counts.iter().sum::<u64>(), total.count);
-            let expected = of(total.schema, &all).positive;
+            let expected = distribution(total.schema, &all).positive;
             let nonzero = |side: &Side| -> Vec<(i64, u64)> {
                 let counts = (i64::from(side.first)..).zip(side.counts.iter().copied());
                 counts.filter(|(_, count)| *count > 0).collect()
@@ -149,12 +149,12 @@ mod tests {
 
     #[test]
     fn other_zero_buckets_cannot_be_added() {
-        let mut total = of(3, &[1.5]);
+        let mut total = distribution(3, &[1.5]);
         let other = Native {
             zero_threshold: 0.5,
-            ..of(3, &[1.5])
+            ..distribution(3, &[1.5])
         };
         assert!(!total.add(&other));
-        assert_eq!(total, of(3, &[1.5]));
+        assert_eq!(total, distribution(3, &[1.5]));
     }
 }

@@ -11,7 +11,6 @@ use std::{
 
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, MemoryUse, Sink, clock};
 use pulsetrain_to_perfetto::{PerfettoConfig, PerfettoError, PerfettoSummary};
-use tokio::sync::Semaphore;
 
 use super::{
     batch_ring::{BatchRing, before},
@@ -42,7 +41,7 @@ pub struct FlightRecorder {
     ring: Arc<Mutex<BatchRing>>,
     memory: MemoryUse,
     /// Limits conversions to one at a time, so that their memory does not add up.
-    drawing: Arc<Semaphore>,
+    drawing: Arc<Mutex<()>>,
 }
 
 /// A trace of the buffered batches.
@@ -70,7 +69,7 @@ impl FlightRecorder {
             config: Arc::new(config),
             ring: Arc::default(),
             memory: MemoryUse::default(),
-            drawing: Arc::new(Semaphore::new(1)),
+            drawing: Arc::default(),
         })
     }
 
@@ -79,20 +78,17 @@ impl FlightRecorder {
         FlightRecorderSink(self.clone())
     }
 
-    /// Converts the batches of the `last` duration, or all. Concurrent calls wait for each other.
+    /// Converts the batches of the `last` duration, or all, on this thread, which it blocks. Concurrent calls wait for each other.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be written.
-    pub async fn record(&self, last: Option<Duration>) -> Result<TraceSnapshot, PerfettoError> {
-        // The semaphore is never closed. Without a permit, two conversions would run at a time.
-        let _one_at_a_time = self.drawing.acquire().await;
+    pub fn record(&self, last: Option<Duration>) -> Result<TraceSnapshot, PerfettoError> {
+        let _one_at_a_time = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::now();
         let last = last.map_or(self.config.last, |last| last.min(self.config.last));
         let snapshot = self.lock().since(before(now, last));
-        let config = self.config.perfetto.clone();
-        let drawn = tokio::task::spawn_blocking(move || snapshot.draw(config, Vec::new())).await;
-        let (trace, summary) = drawn.map_err(io::Error::other)??;
+        let (trace, summary) = snapshot.draw(self.config.perfetto.clone(), Vec::new())?;
         Ok(TraceSnapshot { trace, summary })
     }
 
@@ -102,11 +98,11 @@ impl FlightRecorder {
     ///
     /// A file that cannot be written.
     pub async fn save(&self) -> Result<PathBuf, PerfettoError> {
-        let recording = self.record(None).await?;
-        let series = self.series.clone();
+        let recorder = self.clone();
         let saved = tokio::task::spawn_blocking(move || {
-            fs::create_dir_all(series.folder())?;
-            let path = series.next(clock::unix_now());
+            let recording = recorder.record(None)?;
+            fs::create_dir_all(recorder.series.folder())?;
+            let path = recorder.series.next(clock::unix_now());
             replace(&path, |file| file.write_all(&recording.trace))?;
             Ok(path)
         });
@@ -164,7 +160,7 @@ mod tests {
     }
 
     async fn shown(recorder: &FlightRecorder, last: Option<Duration>) -> String {
-        let recording = recorder.record(last).await.expect("memory can be written");
+        let recording = recorder.record(last).expect("memory can be written");
         String::from_utf8_lossy(&recording.trace).into_owned()
     }
 

@@ -214,6 +214,11 @@ impl Checkpointer {
         stored.map_err(|source| TailError::checkpoints(&folder.path, source))
     }
 
+    /// Returns whether [`save`](Self::save) would write checkpoints.
+    pub(super) fn is_changed(&self) -> bool {
+        self.0.folder.is_some() && lock(&self.0.table).is_changed
+    }
+
     /// Does the same as [`save`](Self::save), but returns a persistent error to one caller only.
     pub(super) fn save_reporting_once(&self) -> Result<(), TailError> {
         let saved = self.save();

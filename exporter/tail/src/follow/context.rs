@@ -1,6 +1,14 @@
 //! The context that the followed files of a follower share: pipeline, checkpoints, events, options.
 
-use std::{collections::HashSet, fs::File, io, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    fs::File,
+    io,
+    path::Path,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
 
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
@@ -59,6 +67,8 @@ pub(super) struct TailContext {
     is_shutting_down: bool,
     is_closed: bool,
     next_save: Instant,
+    /// The thread that writes the checkpoint file. Thousands of checkpoints take seconds, in which the logs are read on.
+    saving: Option<JoinHandle<Result<(), TailError>>>,
 }
 
 impl FlushGroup {
@@ -104,6 +114,7 @@ impl TailContext {
             is_shutting_down: false,
             is_closed: false,
             next_save: clock::now(),
+            saving: None,
         }
     }
 
@@ -236,19 +247,48 @@ impl TailContext {
         (self.on_event)(TailEvent::Problem(error));
     }
 
-    /// Sends the group, and writes the checkpoint file, unless it was written less than [`SAVE_INTERVAL`] ago.
+    /// Sends the group, and begins to write the checkpoint file, unless it is being written or was written less than
+    /// [`SAVE_INTERVAL`] ago.
     pub(super) fn save(&mut self) {
         self.send_group();
-        if clock::now() >= self.next_save {
-            self.save_now();
+        if self.saving.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.end_saving();
+        }
+        if self.saving.is_some() || clock::now() < self.next_save || !self.checkpointer.is_changed() {
+            return;
+        }
+        let checkpointer = self.checkpointer.clone();
+        let begun = thread::Builder::new()
+            .name("checkpoints".to_owned())
+            .spawn(move || checkpointer.save_reporting_once());
+        match begun {
+            Ok(saving) => self.saving = Some(saving),
+            Err(_) => self.save_now(),
         }
     }
 
-    /// Sends the group, and writes the checkpoint file. A persistent failure is reported once.
+    /// Sends the group, and writes the checkpoint file.
     pub(super) fn save_now(&mut self) {
         self.send_group();
+        self.end_saving();
+        let saved = self.checkpointer.save_reporting_once();
+        self.report_saved(saved);
+    }
+
+    /// Waits for the thread that writes the checkpoint file.
+    fn end_saving(&mut self) {
+        if let Some(saving) = self.saving.take() {
+            match saving.join() {
+                Ok(saved) => self.report_saved(saved),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    }
+
+    /// Reports a failed write of the checkpoint file. A persistent failure is reported once.
+    fn report_saved(&mut self, saved: Result<(), TailError>) {
         self.next_save = clock::later(clock::now(), SAVE_INTERVAL);
-        if let Err(error) = self.checkpointer.save_reporting_once() {
+        if let Err(error) = saved {
             self.report_problem(error);
         }
     }
@@ -269,7 +309,7 @@ impl TailContext {
         };
         let mut has_given_up = false;
         while !has_given_up && self.checkpointer.in_flight().0 > BYTES_IN_FLIGHT {
-            std::thread::sleep(STOP_CHECK);
+            thread::sleep(STOP_CHECK);
             has_given_up = gives_up();
         }
         let reserved = match has_given_up {

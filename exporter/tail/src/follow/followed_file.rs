@@ -171,10 +171,15 @@ impl FollowedFile {
         self.reader().is_some_and(RunReader::has_handle)
     }
 
+    /// Sets the links that the path may have.
+    pub(super) fn set_links(&mut self, links: LinkPolicy) {
+        self.links = links;
+    }
+
     /// Closes the open file if there is nothing to read.
     pub(super) fn close_handle(&mut self) {
         if let Some(reader) = &mut self.reader
-            && self.next == NextAction::Wait
+            && self.next != NextAction::Read
         {
             reader.close_handle();
         }

@@ -176,7 +176,9 @@ impl Follower {
     }
 
     fn follow(&mut self, Candidate { path, links }: Candidate) {
-        if self.by_path.contains_key(&path) {
+        if let Some(place) = self.by_path.get(&path) {
+            // The input may be a link that leads to another folder now.
+            self.files[*place].set_links(links);
             return;
         }
         if let Some(folder) = path.parent() {

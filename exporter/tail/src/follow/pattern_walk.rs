@@ -5,7 +5,9 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, DirEntry, ReadDir},
+    ffi::{OsStr, OsString},
+    fs::{self, DirEntry, FileType, ReadDir},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -57,8 +59,18 @@ pub(super) struct FoundFiles {
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
     Name(Pattern),
+    /// A name without a wildcard. Its folder need not be readable, only searchable.
+    Literal(OsString),
     /// `**`: any number of folders.
     Folders,
+}
+
+/// An entry of a folder.
+#[derive(Debug)]
+enum Entry {
+    Listed(DirEntry),
+    /// The path and the name of an entry that the pattern names, which may not exist.
+    Named(PathBuf, OsString),
 }
 
 /// A walk in progress.
@@ -89,6 +101,7 @@ impl PatternWalk {
         let rest = pattern.strip_prefix(&folder).unwrap_or(pattern);
         let parts = rest.iter().map(|part| match part.to_str() {
             Some("**") => Ok(Part::Folders),
+            _ if !has_wildcard(Path::new(part)) => Ok(Part::Literal(part.to_owned())),
             _ => Pattern::new(&part.to_string_lossy()).map(Part::Name),
         });
         Ok(Self {
@@ -150,7 +163,7 @@ impl Walk {
     /// Reads entries until the budget is spent. Returns whether the walk is complete.
     fn advance(&mut self, budget: WalkBudget, parts: &[Part], found: &mut FoundFiles) -> bool {
         for entries in 1..=budget.entries {
-            let Some((entry, active)) = self.next_entry() else {
+            let Some((entry, active)) = self.next_entry(parts) else {
                 return true;
             };
             self.visit(&entry, &active, parts, found);
@@ -183,27 +196,32 @@ impl Walk {
     }
 
     /// Returns the next entry, and the parts that its name is compared with. A folder that cannot be read has no entries.
-    fn next_entry(&mut self) -> Option<(DirEntry, Vec<usize>)> {
+    fn next_entry(&mut self, parts: &[Part]) -> Option<(Entry, Vec<usize>)> {
         loop {
             if let Some((entries, active)) = &mut self.open {
                 match entries.next() {
-                    Some(Ok(entry)) => return Some((entry, active.clone())),
+                    Some(Ok(entry)) => return Some((Entry::Listed(entry), active.clone())),
                     Some(Err(_)) | None => self.open = None,
                 }
             }
             let (folder, active) = self.folders.pop().or_else(|| self.links.pop())?;
+            if let [part] = active[..]
+                && let Some(Part::Literal(name)) = parts.get(part)
+            {
+                return Some((Entry::Named(folder.join(name), name.clone()), active));
+            }
             self.open = fs::read_dir(folder).ok().map(|entries| (entries, active));
         }
     }
 
-    fn visit(&mut self, entry: &DirEntry, active: &[usize], parts: &[Part], found: &mut FoundFiles) {
-        let name = entry.file_name();
+    fn visit(&mut self, entry: &Entry, active: &[usize], parts: &[Part], found: &mut FoundFiles) {
+        let name = entry.name();
         let matches: Vec<usize> = active
             .iter()
             .copied()
-            .filter(|part| is_match(parts.get(*part), &name.to_string_lossy()))
+            .filter(|part| is_match(parts.get(*part), &name))
             .collect();
-        let Some(kind) = entry.file_type().ok().filter(|_| !matches.is_empty()) else {
+        let Some(kind) = entry.kind().ok().filter(|_| !matches.is_empty()) else {
             return;
         };
         let path = entry.path();
@@ -241,11 +259,36 @@ impl Walk {
     }
 }
 
+impl Entry {
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Listed(entry) => entry.path(),
+            Self::Named(path, _) => path.clone(),
+        }
+    }
+
+    fn name(&self) -> OsString {
+        match self {
+            Self::Listed(entry) => entry.file_name(),
+            Self::Named(_, name) => name.clone(),
+        }
+    }
+
+    /// Returns what the entry itself is: a link is not followed.
+    fn kind(&self) -> io::Result<FileType> {
+        match self {
+            Self::Listed(entry) => entry.file_type(),
+            Self::Named(path, _) => Ok(fs::symlink_metadata(path)?.file_type()),
+        }
+    }
+}
+
 /// Returns whether the name of an entry matches a part. `**` matches every name that is not hidden.
-fn is_match(part: Option<&Part>, name: &str) -> bool {
+fn is_match(part: Option<&Part>, name: &OsStr) -> bool {
     match part {
-        Some(Part::Name(pattern)) => pattern.matches_with(name, MATCHING),
-        Some(Part::Folders) => !name.starts_with('.'),
+        Some(Part::Name(pattern)) => pattern.matches_with(&name.to_string_lossy(), MATCHING),
+        Some(Part::Literal(literal)) => literal == name,
+        Some(Part::Folders) => !name.as_encoded_bytes().starts_with(b"."),
         None => false,
     }
 }

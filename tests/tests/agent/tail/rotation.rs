@@ -143,6 +143,29 @@ fn symlink_retargeted_to_another_log_is_another_run() {
     world.expect_delivered(follower, &imported(logs.iter().map(AsRef::as_ref), &[]));
 }
 
+/// The links of a known path are those of the folder to which its input leads now.
+#[test]
+fn log_below_a_retargeted_folder_is_another_run() {
+    let logs = [
+        corpus("surogate/training_dense.json"),
+        corpus("surogate/training_moe.json"),
+    ];
+    let world = World::new("current/*.json").with("--poll-interval=0.1");
+    for (log, run) in logs.iter().zip(["run1", "run2"]) {
+        fs::create_dir(world.path(run)).expect("a folder can be made");
+        fs::copy(log, world.path(run).join("log.json")).expect("a log can be copied");
+    }
+    let link = world.path("current");
+    std::os::unix::fs::symlink(world.path("run1"), &link).expect("a link can be made");
+    let follower = world.follow();
+    let first = imported([logs[0].as_path()], &[]).len();
+    wait_until("the first run is delivered", || world.delivered().len() >= first);
+    let next = world.path("next");
+    std::os::unix::fs::symlink(world.path("run2"), &next).expect("a link can be made");
+    fs::rename(&next, &link).expect("a link can be replaced");
+    world.expect_delivered(follower, &imported(logs.iter().map(AsRef::as_ref), &[]));
+}
+
 /// A log is not read before its run name, which comes late; but a log without a writer never gets one.
 #[test]
 fn finished_log_without_a_run_name_is_still_read() {

@@ -18,7 +18,7 @@
 //!
 //! A log is `waiting`, `up_to_date`, `lagging` or `failing`. Its `lag_seconds` is the time since the last poll after which all of its
 //! records were read and sent: at most about the poll interval unless the log lags. Of the `followed` logs, `logs` lists the first
-//! 1,000: failing ones, then those with the largest lag.
+//! 1,000: failing ones, then lagging ones, each with the largest lag first.
 
 use std::{
     cmp::Reverse,
@@ -153,7 +153,8 @@ fn source(
     mut logs: Vec<LogStatus>,
 ) -> Value {
     let followed = logs.len();
-    logs.sort_by_key(|log| (log.state != LogState::Failing, Reverse(log.lag())));
+    // Each lag is read once, because it grows meanwhile. A log that never caught up has the largest.
+    logs.sort_by_cached_key(|log| (order(log.state), Reverse(log.lag().unwrap_or(Duration::MAX))));
     logs.truncate(MAX_LOGS);
     let SourceLag { lag, last_batch } = lag.copied().unwrap_or_default();
     json!({
@@ -165,6 +166,16 @@ fn source(
         "followed": followed,
         "logs": logs.iter().map(log).collect::<Vec<_>>(),
     })
+}
+
+/// Returns the place of a state in the list: those that need attention first.
+fn order(state: LogState) -> u8 {
+    match state {
+        LogState::Failing => 0,
+        LogState::Lagging => 1,
+        LogState::UpToDate => 2,
+        LogState::Waiting => 3,
+    }
 }
 
 fn log(log: &LogStatus) -> Value {

@@ -19,8 +19,8 @@ struct TraceQuery<'a> {
     sink: Option<&'a str>,
 }
 
-/// Answers a request.
-pub(super) async fn answer(query: Option<&str>, recorders: &Recorders) -> Answer {
+/// Answers a request, and blocks this thread meanwhile.
+pub(super) fn answer(query: Option<&str>, recorders: &Recorders) -> Answer {
     let question = match TraceQuery::parse(query.unwrap_or_default()) {
         Ok(question) => question,
         Err(problem) => return plain(StatusCode::BAD_REQUEST, format!("{problem}\n")),
@@ -31,7 +31,7 @@ pub(super) async fn answer(query: Option<&str>, recorders: &Recorders) -> Answer
             "there is no such sink of the kind flight_recorder: pulsetrain agent --print-config shows one\n",
         );
     };
-    match recorder.record(question.last).await {
+    match recorder.record(question.last) {
         Ok(recording) => download(recording.trace),
         Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
@@ -73,11 +73,11 @@ fn download(trace: Vec<u8>) -> Answer {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn trace_request_without_a_recorder_gets_404() {
+    #[test]
+    fn trace_request_without_a_recorder_gets_404() {
         let none = Recorders::default();
-        assert_eq!(answer(None, &none).await.status(), 404);
-        assert_eq!(answer(Some("last=soon"), &none).await.status(), 400);
+        assert_eq!(answer(None, &none).status(), 404);
+        assert_eq!(answer(Some("last=soon"), &none).status(), 400);
     }
 
     #[test]
