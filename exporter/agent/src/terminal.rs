@@ -36,7 +36,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_to(&mut stdout(), text)
 }
 
-/// Like [`print`], for a text of printable parts with colors of its own.
+/// Like [`print()`], for a text of printable parts with colors of its own.
 ///
 /// # Errors
 /// Returns an error if the standard output cannot be written.
