@@ -78,7 +78,7 @@ impl CopiedOutput {
     /// Starts to read the pipes of a [`Handover`](crate::Handover). The standard input is the connection to the keeper.
     ///
     /// # Errors
-    /// A descriptor is no pipe of this process, or the limit on threads is reached.
+    /// A descriptor is not a pipe of this process, or the limit on threads is reached.
     pub fn receive(handover: &str) -> io::Result<Self> {
         let (sender, chunks) = sender(MAX_WAITING);
         let (alive, streams) = mpsc::sync_channel(1);

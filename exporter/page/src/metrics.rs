@@ -45,7 +45,7 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Returns the id of a metric, or `None` at the limit of metrics, and for a name or unit that is no name.
+    /// Returns the id of a metric, or `None` at the limit of metrics, and for a name or unit that is too long.
     pub(super) fn id(&mut self, metric: &view::Metric<'_>) -> Option<MetricId> {
         let name = metric.name.to_str_lossy();
         if let Some(id) = self.by_name.get(&*name) {

@@ -3,6 +3,9 @@
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
+use http::HeaderMap;
+
+use crate::rejection::Rejection;
 
 /// The largest window of zstd, as a power of two: 32 MiB, which the Collector's exporter asks for at its highest level. Every decoder
 /// should support 8 MiB (RFC 8878, section 3.1.1.1.2), and a frame may ask for 2 GiB.
@@ -17,8 +20,18 @@ pub(super) enum Coding {
 }
 
 impl Coding {
-    /// Parses the value of `Content-Encoding`.
-    pub(super) fn named(word: &str) -> Option<Self> {
+    /// Parses the value of a header.
+    pub(super) fn from_header(headers: &HeaderMap, name: &str) -> Result<Self, Rejection> {
+        let word = headers.get(name);
+        let word = word.map_or("", |word| word.to_str().unwrap_or("?"));
+        Self::named(word).ok_or_else(|| {
+            Rejection::Unsupported(format!(
+                "{name} {word} is not supported; use gzip, zstd or identity"
+            ))
+        })
+    }
+
+    fn named(word: &str) -> Option<Self> {
         match word.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Some(Self::Identity),
             "gzip" | "x-gzip" => Some(Self::Gzip),

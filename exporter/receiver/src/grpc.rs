@@ -20,7 +20,7 @@ use crate::{
 const FRAME_HEADER_BYTES: usize = 5;
 /// The frame of a message without fields, which acknowledges all items.
 const EMPTY_MESSAGE: &[u8] = &[0; FRAME_HEADER_BYTES];
-const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+const ENCODING: &str = "grpc-encoding";
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -72,7 +72,7 @@ async fn message(
         return unreadable("the body is not one message of the length in its header");
     }
     let (flag, message) = (*flag, body.bytes.slice(FRAME_HEADER_BYTES..));
-    match (flag, coding(headers)?) {
+    match (flag, Coding::from_header(headers, ENCODING)?) {
         (0, _) if message.len() > handler.limits().bytes => Err(handler.too_large()),
         (0, _) => Ok(Collected {
             bytes: message,
@@ -84,16 +84,6 @@ async fn message(
         (1, coding) => handler.decompress(coding, message).await,
         _ => unreadable("the flag of the message is neither 0 nor 1"),
     }
-}
-
-fn coding(headers: &HeaderMap) -> Result<Coding, Rejection> {
-    let word = headers.get(ENCODING);
-    let word = word.map_or("", |word| word.to_str().unwrap_or("?"));
-    Coding::named(word).ok_or_else(|| {
-        Rejection::Unsupported(format!(
-            "grpc-encoding {word} is not supported; use gzip, zstd or identity"
-        ))
-    })
 }
 
 fn success() -> Response<Body> {

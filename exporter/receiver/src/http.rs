@@ -3,9 +3,7 @@
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version,
-    header::{
-        ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
-    },
+    header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -74,7 +72,7 @@ impl Export {
                 "Content-Type is missing or not of OTLP; send {PROTOBUF} or {JSON}"
             ))
         })?;
-        let coding = coding(&head.headers)?;
+        let coding = Coding::from_header(&head.headers, "Content-Encoding")?;
         let length = head.headers.get(CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > handler.limits().bytes) {
@@ -128,16 +126,6 @@ fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     [(PROTOBUF, Encoding::Protobuf), (JSON, Encoding::Json)]
         .into_iter()
         .find_map(|(name, encoding)| kind.eq_ignore_ascii_case(name.as_bytes()).then_some(encoding))
-}
-
-fn coding(headers: &HeaderMap) -> Result<Coding, Rejection> {
-    let word = headers.get(CONTENT_ENCODING);
-    let word = word.map_or("", |word| word.to_str().unwrap_or("?"));
-    Coding::named(word).ok_or_else(|| {
-        Rejection::Unsupported(format!(
-            "Content-Encoding {word} is not supported; use gzip, zstd or identity"
-        ))
-    })
 }
 
 /// Returns the response that acknowledges all items: a message without fields.

@@ -13,7 +13,7 @@ const LENGTH: usize = 64 << 10;
 /// The messages of each text before the first measurement. They fill the stores that have a limit.
 const FIRST: usize = 20;
 
-/// The growth that is no sign of a leak: the allocator, and buffers in flight.
+/// The growth that the allocator and buffers in flight explain.
 const MARGIN_KIB: u64 = 16 << 10;
 
 /// Returns messages with every text that is stored somewhere, each with its path.

@@ -243,7 +243,7 @@ impl Assembler {
         Some(id)
     }
 
-    /// Drops the rank that was silent for the longest time, with its open steps. Returns `false` if there is no rank.
+    /// Drops the rank that was silent for the longest time, with its open steps. Returns `false` without any.
     fn evict(&mut self) -> bool {
         let Some(id) = self
             .ranks

@@ -268,20 +268,14 @@ impl SegmentLog {
         if self.is_empty() {
             self.seal();
         }
-        match self.write_cursor() {
-            // The deleted segments make room for the cursor.
-            Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
-                if self.remove_finished() {
-                    return self.write_cursor();
-                }
-                Err(error)
-            }
-            Err(error) => Err(error),
-            Ok(()) => {
-                self.remove_finished();
-                Ok(())
-            }
+        let saved = self.write_cursor();
+        let is_full =
+            |error: &io::Error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        // On a full disk, the deleted segments make room for the cursor.
+        if saved.as_ref().err().is_none_or(is_full) && self.remove_finished() && saved.is_err() {
+            return self.write_cursor();
         }
+        saved
     }
 
     fn write_cursor(&mut self) -> io::Result<()> {
