@@ -2,6 +2,7 @@
 
 mod chunks;
 mod survey;
+mod utf16;
 
 use std::{
     sync::{Arc, atomic::AtomicU64},

@@ -7,6 +7,7 @@ use pulsetrain_record::{Recorder, Run};
 use super::{
     FORMATS, LogFormat, LogReader, ParserFactory, ReadLimits, encoding,
     generic::{self, FormatHint},
+    layers::each_layer,
     trainers,
 };
 use crate::FormatError;
@@ -17,14 +18,22 @@ use crate::FormatError;
 /// [`FormatError::UnknownFormat`] if no format detects the input. [`FormatError::Compressed`] or [`FormatError::Utf16`] if its
 /// encoding is the reason. [`FormatError::AmbiguousFormat`] if several formats do.
 pub fn detect(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static str), FormatError> {
-    let text = encoding::without_byte_order_mark(head);
-    let mut candidates: Vec<_> = FORMATS
-        .iter()
-        .filter(|format| !matches!(format.parser, ParserFactory::Embedded { .. }) && !format.is_fallback())
-        .filter_map(|format| Some((format, (format.detect)(text)?)))
-        .collect();
+    let bytes = encoding::without_byte_order_mark(head);
+    let text = &*encoding::without_zeros(bytes);
+    let mut candidates = named(bytes);
+    if candidates.is_empty() && text.len() < bytes.len() {
+        candidates = named(text);
+    }
     if candidates.is_empty() {
-        candidates = trainers(text);
+        let found = each_layer(text).map(|(layers, inner)| {
+            let mut found = named(&inner);
+            found.retain(|(format, _)| LogReader::new(format, ReadLimits::default()).set_layers(layers));
+            found
+        });
+        candidates = found
+            .into_iter()
+            .find(|found| !found.is_empty())
+            .unwrap_or_default();
     }
     let fallback = || {
         let mut formats = FORMATS.iter().filter(|format| format.is_fallback());
@@ -53,6 +62,19 @@ pub fn detect(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static 
                 .collect::<Vec<_>>()
                 .join(", "),
         }),
+    }
+}
+
+/// Returns the formats of known trainers that detect the first bytes of an input, with their signatures.
+fn named(text: &[u8]) -> Vec<(&'static LogFormat, &'static str)> {
+    let found: Vec<_> = FORMATS
+        .iter()
+        .filter(|format| !matches!(format.parser, ParserFactory::Embedded { .. }) && !format.is_fallback())
+        .filter_map(|format| Some((format, (format.detect)(text)?)))
+        .collect();
+    match found.is_empty() {
+        true => trainers(text),
+        false => found,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Detects inputs that no format can read: compressed files, and text in UTF-16 as Windows shells write it.
 
+use std::borrow::Cow;
+
 use crate::FormatError;
 
 /// Magic numbers of compressed files, with the program that decompresses each. gzip and zstd arrive here only from followed
@@ -34,6 +36,21 @@ pub fn unreadable(input: &str, head: &[u8]) -> Option<FormatError> {
 /// Returns the head without a byte order mark.
 pub fn without_byte_order_mark(head: &[u8]) -> &[u8] {
     head.strip_prefix(UTF_8).unwrap_or(head)
+}
+
+/// Returns the head of a text without zero bytes, which a crash, or a truncation of a file that is written, leaves in it. Other bytes are
+/// returned as they are.
+pub(super) fn without_zeros(head: &[u8]) -> Cow<'_, [u8]> {
+    /// The most bytes of a text for one zero.
+    const BYTES_OF_ZERO: usize = 64;
+    let leading = head.iter().take_while(|byte| **byte == 0).count();
+    let text = &head[leading..];
+    let zeros = memchr::memchr_iter(0, text).count();
+    match zeros {
+        0 => Cow::Borrowed(text),
+        _ if zeros * BYTES_OF_ZERO < text.len() => text.iter().copied().filter(|byte| *byte != 0).collect(),
+        _ => Cow::Borrowed(head),
+    }
 }
 
 fn has_nul(bytes: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pulsetrain_mapping::{CoverageRow, Mapping};
 use pulsetrain_record::LoggedTime;
 
-use super::{LogParser, encoding, lines};
+use super::{LogParser, encoding, layers, lines};
 
 /// The number of leading bytes that are read to detect the format and the run of an input.
 pub const HEAD_BYTES: usize = 256 << 10;
@@ -73,7 +73,9 @@ impl LogFormat {
     /// is the first record. A head of full size without a record identifies the run by itself.
     pub fn run_header(&self, head: &[u8], mapping: &Arc<Mapping>) -> RunHeader {
         let ParserFactory::Mapped(begin) = self.parser else {
-            return (self.identify)(head);
+            let layers = layers::layers(self.detect, head).unwrap_or(0);
+            let inner = layers::without_layers(head, layers).filter(|_| layers > 0);
+            return (self.identify)(inner.as_deref().unwrap_or(head));
         };
         let mut identity = lines::identify_by(begin(mapping), head);
         // The head has no byte order mark.

@@ -34,7 +34,6 @@ use pulsetrain_mapping::{CoverageRow, MappedFormat, Mapping};
 use pulsetrain_semconv::{event, metric};
 
 pub(super) use auto::FORMAT as GENERIC;
-pub(super) use clock::date;
 pub use key_use::{KeyUse, key_notices, suggestion_hint, unused_notice};
 pub use likeness::found_keys;
 pub(super) use likeness::{FormatHint, format_hint};

@@ -1,62 +1,45 @@
-//! Parses the time at the beginning of a line, as Python's logging writes `asctime`: `2026-01-02 10:00:00,123 INFO ...`, also
-//! in brackets, with slashes, or as Transformers' examples do: `01/02/2026 10:00:00 - INFO - ...`. absl writes it without a
-//! year: `I0102 10:00:00.123456 ...`. pdsh and Docker Compose put the host or container before it: `node01: 2026-01-02 ...`.
+//! Returns the time before the message of a line, and removes the place in the source from it.
 
-use super::{absl, generic};
+use super::{prefix::Prefix, timestamp::DateOrder};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::LoggedTime;
 
-/// The number of bytes of the date and its separator.
-const DATE: usize = 11;
-
-/// Returns the time at the beginning of a line, or `None` for another beginning. A time without a year is in the year nearest to
-/// `near_unix_nanos`.
+/// Returns the time before the message of a line, or `None` for another beginning.
 #[inline]
-pub(super) fn leading_time(line: &str, near_unix_nanos: UnixNanos) -> Option<LoggedTime> {
-    let Some(inside) = line.strip_prefix('[') else {
-        let of_absl = || Some(absl::split(line, near_unix_nanos)?.0.local_unix_nanos);
-        return of_date(line)
-            .or_else(|| of_absl().map(LoggedTime::Local))
-            .or_else(|| after_host(line));
-    };
+pub(super) fn leading_time(line: &str, near_unix_nanos: UnixNanos, order: &DateOrder) -> Option<LoggedTime> {
+    let of_prefix = |line| Prefix::parse(line, near_unix_nanos, order).time;
     // ESPnet writes the host in brackets before the time. Transformers writes `[INFO|trainer.py:2409]` before that of its own
     // messages; its records have no time, and must not follow those of the messages.
-    let after_bracket = || inside.split_once("] ").filter(|(host, _)| !host.contains('|'));
-    of_date(inside)
-        .or_else(|| read_rich(inside))
-        .or_else(|| of_date(after_bracket()?.1))
+    let after_bracket = || {
+        let (host, rest) = line.strip_prefix('[')?.split_once("] ")?;
+        (!host.contains('|')).then(|| of_prefix(rest))?
+    };
+    match line.as_bytes().first()? {
+        b'[' => of_prefix(line)
+            .filter(|_| !is_of_transformers(line))
+            .or_else(after_bracket),
+        first if first.is_ascii_alphanumeric() || matches!(first, b'(' | b'<') => {
+            of_prefix(line).or_else(|| after_host(line, near_unix_nanos, order))
+        }
+        _ => None,
+    }
 }
 
-/// Parses the time after one word and a delimiter: `node01: 2026-01-02 10:00:00`, `trainer-1  | 2026-01-02 10:00:00`.
+fn is_of_transformers(line: &str) -> bool {
+    line.split_once(']')
+        .is_some_and(|(inside, _)| inside.contains('|'))
+}
+
+/// Parses the time after one word and a delimiter: `alpha: 2026-01-02 10:00:00`, `app-1  | 2026-01-02 10:00:00`.
 #[inline]
-fn after_host(line: &str) -> Option<LoggedTime> {
+fn after_host(line: &str, near_unix_nanos: UnixNanos, order: &DateOrder) -> Option<LoggedTime> {
     if !line.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return None;
     }
     let (host, rest) = line.split_once([':', '|'])?;
     let rest = rest.strip_prefix(' ')?;
     let is_host = !host.trim_end().contains(' ');
-    is_host.then(|| of_date(rest.strip_prefix('[').unwrap_or(rest)))?
-}
-
-/// Parses the beginning of a line of rich's handler in its default form, `[%m/%d/%y %H:%M:%S] LEVEL`.
-fn read_rich(inside: &str) -> Option<LoggedTime> {
-    let (time, rest) = inside.split_once("] ")?;
-    let (date, clock) = time.split_once(' ')?;
-    let (month_and_day, year) = date.rsplit_once('/').filter(|(_, year)| year.len() == 2)?;
-    let level = rest.split(' ').next()?;
-    LEVELS
-        .contains(&level)
-        .then(|| generic::date(&format!("20{year}/{month_and_day} {clock}")))?
-}
-
-#[inline]
-fn of_date(text: &str) -> Option<LoggedTime> {
-    match text.as_bytes() {
-        [b'0'..=b'9', _, _, _, b'-' | b'/', ..] => read(text),
-        [b'0'..=b'9', _, b'/', _, _, b'/', ..] => read_month_first(text),
-        _ => None,
-    }
+    is_host.then(|| Prefix::parse(rest, near_unix_nanos, order).time)?
 }
 
 /// Returns the message of a line after the place in the source, whose line number is not a value: after `| train:main:42 - ` of
@@ -79,7 +62,7 @@ pub(super) fn without_source_line(line: &str) -> &str {
         let (level, message) = rest.split_once(": ")?;
         let is_prefix = is_place(place, 1)
             && LEVELS.contains(&level)
-            && leading_time(before, UnixNanos::default()).is_some();
+            && leading_time(before, UnixNanos::default(), &DateOrder::default()).is_some();
         is_prefix.then_some(message)
     };
     let of_rank = || {
@@ -99,33 +82,6 @@ pub(super) fn without_source_line(line: &str) -> &str {
 
 /// The levels of Python's logging.
 const LEVELS: [&str; 5] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
-
-/// Parses the beginning of a line of Transformers' examples, `%m/%d/%Y %H:%M:%S - LEVEL - `. Other programs may write the day
-/// first, so another continuation is rejected.
-#[inline(never)]
-fn read_month_first(text: &str) -> Option<LoggedTime> {
-    let (time, rest) = text.split_once(" - ")?;
-    let (level, _) = rest.split_once(" - ")?;
-    if !LEVELS.contains(&level) {
-        return None;
-    }
-    let (date, clock) = time.split_once(' ')?;
-    let (month_and_day, year) = date.rsplit_once('/')?;
-    generic::date(&format!("{year}/{month_and_day} {clock}"))
-}
-
-#[inline(never)]
-fn read(text: &str) -> Option<LoggedTime> {
-    let clock = text.get(DATE..)?;
-    let is_of_clock = |letter: char| letter.is_ascii_digit() || ":.,+-Z".contains(letter);
-    let len = clock.find(|letter| !is_of_clock(letter)).unwrap_or(clock.len());
-    let clock = clock[..len].trim_end_matches([',', ':']);
-    // open_clip writes `2026-01-02,12:00:00`, Sockeye `2026-01-02:12:00:00`.
-    match text.as_bytes()[DATE - 1] {
-        b',' | b':' => generic::date(&[&text[..DATE - 1], " ", clock].concat()),
-        _ => generic::date(&text[..DATE + clock.len()]),
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -188,7 +144,8 @@ mod tests {
             ("trainer-1  | 2026-01-02 12:00:00 INFO step: 1", 0),
         ] {
             assert_eq!(
-                leading_time(line, UnixNanos(noon)).map(|time| UsedTimezone::default().instant(time).0),
+                leading_time(line, UnixNanos(noon), &DateOrder::default())
+                    .map(|time| UsedTimezone::default().instant(time).0),
                 Some(noon + milliseconds * 1_000_000),
                 "{line}"
             );
@@ -201,22 +158,22 @@ mod tests {
             "",
             "step=1 2026-01-02 12:00:00",
             "the start: 2026-01-02 12:00:00",
-            "[01/02/26 12:00:00] step=1",
             "2026-01-02 step=1",
             "2026-13-02 12:00:00 step=1",
             "2026-01-02 noon",
             "1234-5678",
-            "01/02/2026 12:00:00 step=1",
-            "13/02/2026 12:00:00 - INFO - step=1",
-            "01/02/2026 12:00:00 - step=1",
+            "[INFO|trainer.py:2409] 2026-01-02 12:00:00 >> step=1",
             "12/100 steps - loss",
             "1/2/3 - x",
             "2026-01-0é2 12:00:00",
             "[step 1]",
-            "I0102 12:00:00 no source",
             "E0000 00:00:1795221162.374285   23181 port.cc:153] oneDNN",
         ] {
-            assert_eq!(leading_time(line, UnixNanos::default()), None, "{line}");
+            assert_eq!(
+                leading_time(line, UnixNanos::default(), &DateOrder::default()),
+                None,
+                "{line}"
+            );
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::{cell::Cell, sync::Arc, time::Duration};
 
-use super::{ReadTime, leading_time::leading_time, pace::Pace};
+use super::{ReadTime, pace::Pace, timestamp::DateOrder};
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::LocalClock;
+use pulsetrain_record::{LocalClock, LoggedTime};
 
 /// The minimum distance of two records without a time. It keeps their order and separates the points of a series.
 pub(super) const TICK: Duration = Duration::from_millis(1);
@@ -29,13 +29,15 @@ pub(super) struct LineClock {
     pace: Option<Pace>,
     /// The zone of times at the beginnings of lines.
     local: Arc<LocalClock>,
+    /// The order of day and month in them.
+    date_order: DateOrder,
 }
 
 impl LineClock {
-    /// Returns the time of the next record, which is on this line. Call it once a record.
-    pub(super) fn time(&self, line: &str, read: ReadTime) -> UnixNanos {
+    /// Returns the time of the next record, given that before its message. Call it once a record.
+    pub(super) fn time(&self, leading: Option<LoggedTime>, read: ReadTime) -> UnixNanos {
         let next = |tick| self.last.get().saturating_add(tick);
-        let time = match leading_time(line, read.unix_nanos).map(|time| self.local.instant(time)) {
+        let time = match leading.map(|time| self.local.instant(time)) {
             // Many lines of one second.
             Some(time) if time == self.last_leading.replace(time) => next(TICK),
             Some(time) => time,
@@ -52,6 +54,11 @@ impl LineClock {
     /// clock, because otherwise they would all be the last time of the old one, for as long as the step.
     fn has_stepped_back(&self, read: UnixNanos) -> bool {
         read.saturating_add(STEP_BACK) < self.last_read.replace(read)
+    }
+
+    /// Returns the order of day and month in the times of the log.
+    pub(super) fn date_order(&self) -> &DateOrder {
+        &self.date_order
     }
 
     /// Returns the number of invented times so far.
@@ -79,12 +86,17 @@ impl LineClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logs::leading_time::leading_time;
 
     const FINISHED: ReadTime = ReadTime {
         unix_nanos: UnixNanos(5_000_000_000),
         is_live: false,
     };
     const SECOND: u64 = 1_000_000_000;
+
+    fn leading(line: &str) -> Option<LoggedTime> {
+        leading_time(line, FINISHED.unix_nanos, &DateOrder::default())
+    }
 
     #[test]
     fn lines_within_one_second_keep_their_order() {
@@ -95,7 +107,7 @@ mod tests {
             "c",
             "1970-01-01 00:00:02 d",
         ];
-        let times = lines.map(|line| clock.time(line, FINISHED));
+        let times = lines.map(|line| clock.time(leading(line), FINISHED));
         let second = UnixNanos(SECOND);
         let expected = [
             second,
@@ -111,7 +123,7 @@ mod tests {
     fn finished_log_without_timestamps_gets_synthetic_times_that_are_counted() {
         let clock = LineClock::default();
         let read = FINISHED.unix_nanos;
-        let times = ["a", "b"].map(|line| clock.time(line, FINISHED));
+        let times = ["a", "b"].map(|line| clock.time(leading(line), FINISHED));
         assert_eq!(times, [read, read.saturating_add(TICK)]);
         assert_eq!(clock.invented(), 2);
     }
@@ -124,7 +136,7 @@ mod tests {
             ..FINISHED
         };
         let read = FINISHED.unix_nanos;
-        let times = ["a", "b"].map(|line| clock.time(line, live));
+        let times = ["a", "b"].map(|line| clock.time(leading(line), live));
         assert_eq!(times, [read, read.saturating_add(LIVE_TICK)]);
         assert_eq!(clock.invented(), 0);
     }
@@ -137,7 +149,7 @@ mod tests {
                 unix_nanos: UnixNanos(second * SECOND),
                 is_live: true,
             };
-            clock.time("a", read)
+            clock.time(None, read)
         });
         // A small correction keeps the order; a step back does not hold the times.
         let second = |second: u64| UnixNanos(second * SECOND);

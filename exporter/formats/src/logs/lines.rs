@@ -1,26 +1,34 @@
 //! Splits a log into lines of clean text.
 //!
 //! A line ends at a newline, a carriage return or both; progress bars write only carriage returns. Control sequences are
-//! removed, invalid UTF-8 is replaced, and the prefix of a launcher is stripped ([`RankedLine`]). A last line without an end
-//! may be incomplete: it is parsed only if its format can detect that it is complete.
+//! removed, invalid UTF-8 is replaced, and what containers, schedulers, launchers and loggers put around a line is removed
+//! ([`Wrapping`]). A last line without an end may be incomplete: it is parsed only if its format can detect that it is complete.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, RunHeader, Window,
     clean::{CleanText, clean},
+    envelope::Unwrapped,
+    layers::MAX_LAYERS,
     leading_time::leading_time,
     line_clock::LineClock,
-    rank_prefix::{LineNumbers, RankedLine, without_prefixes},
+    prefix::Prefix,
+    rank_prefix::{LineNumbers, RankedLine, without_prefixes, without_repetitions},
+    speakers::{Speakers, Voice},
+    tag,
 };
 use pulsetrain_mapping::RecordMeta;
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{Rank, Recorder, Run, SkipReason, SourcePosition};
+use pulsetrain_record::{LoggedTime, Rank, Recorder, Run, SkipReason, SourcePosition};
 
 /// A format whose records are lines.
 pub(super) trait LineFormat: Send {
     /// Whether every record is a JSON object that ends its line.
     const IS_JSON: bool = false;
+
+    /// Whether the lines are of no known logger, so that every usual prefix can be removed.
+    const IS_UNKNOWN: bool = false;
 
     /// Returns whether a last line without an end is complete, as a dictionary with its closing bracket is.
     fn is_complete(text: &str) -> bool {
@@ -57,13 +65,20 @@ pub(super) struct Line<'a> {
     position: SourcePosition,
     time: ReadTime,
     clock: &'a LineClock,
+    /// The time in the removed prefix.
+    removed_time: Option<LoggedTime>,
 }
 
 impl Line<'_> {
     /// Returns the time of a record without its own: the time at the beginning of the line, or one from the log's clock. Call
     /// it once a record.
     pub(super) fn read_time(&self) -> UnixNanos {
-        self.clock.time(self.text, self.time)
+        self.clock.time(self.leading_time(), self.time)
+    }
+
+    /// Returns the time before the message.
+    fn leading_time(&self) -> Option<LoggedTime> {
+        leading_time(self.text, self.time.unix_nanos, self.clock.date_order()).or(self.removed_time)
     }
 
     /// Returns an approximate time of the line, for dates without a year.
@@ -73,7 +88,7 @@ impl Line<'_> {
 
     /// Returns whether [`Self::read_time`] is the time at which the line was written, so that a span can end there.
     pub(super) fn is_live(&self) -> bool {
-        self.time.is_live || leading_time(self.text, self.time.unix_nanos).is_some()
+        self.time.is_live || self.leading_time().is_some()
     }
 
     /// Returns the position of the line.
@@ -96,6 +111,26 @@ impl Line<'_> {
     }
 }
 
+/// What is removed around the lines of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrapping {
+    /// Nothing: a mapping defines the lines.
+    Kept,
+    /// The prefix of a launcher, and envelopes that cannot be part of a record.
+    Strict,
+    /// The prefix of a launcher in this many envelopes.
+    Layers(usize),
+    /// Every envelope, and every prefix of a launcher or a logger.
+    All,
+}
+
+/// A line that continues in the next one of its stream.
+#[derive(Debug)]
+struct PartialLine {
+    text: String,
+    start: SourcePosition,
+}
+
 /// Parses a log by its lines.
 pub(super) struct LineParser<F> {
     format: F,
@@ -103,6 +138,14 @@ pub(super) struct LineParser<F> {
     of_ranks: BTreeMap<i64, F>,
     /// Creates the format of another rank. `None` if a mapping defines the prefix of a line.
     begin: Option<Box<dyn Fn() -> F + Send>>,
+    wrapping: Wrapping,
+    speakers: Speakers,
+    /// The bytes in which names of processes were counted.
+    observed: usize,
+    /// The incomplete lines of the standard output and the standard error.
+    partial: [Option<PartialLine>; 2],
+    /// Whether the text of an envelope has ended with a newline, so that one without is incomplete.
+    has_newlines: bool,
     /// The rank of the current line, whose first part ended at a carriage return.
     rank: Option<Rank>,
     numbers: LineNumbers,
@@ -122,7 +165,7 @@ impl<F: LineFormat> LogParser for LineParser<F> {
         let mut done = 0;
         let mut position = window.start;
         self.clock.set_local(recorder.local_clock());
-        self.numbers.record(window.bytes);
+        self.observe(&window);
         let mut texts = CleanText::new(window.bytes);
         let has_zeros = memchr::memchr(0, window.bytes).is_some();
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
@@ -151,6 +194,18 @@ impl<F: LineFormat> LogParser for LineParser<F> {
         self.in_lost_line = true;
     }
 
+    fn earliest_buffered(&self) -> Option<SourcePosition> {
+        let starts = self.partial.iter().flatten().map(|line| line.start);
+        starts.min_by_key(|start| start.offset)
+    }
+
+    fn set_layers(&mut self, layers: usize) -> bool {
+        if self.wrapping != Wrapping::All {
+            self.wrapping = Wrapping::Layers(layers);
+        }
+        true
+    }
+
     fn invented_times(&self) -> u64 {
         self.clock.invented()
     }
@@ -176,6 +231,11 @@ impl<F: LineFormat> LineParser<F> {
         let format = begin();
         Self {
             begin: Some(Box::new(begin)),
+            wrapping: if F::IS_UNKNOWN {
+                Wrapping::All
+            } else {
+                Wrapping::Strict
+            },
             ..Self::new(format)
         }
     }
@@ -186,6 +246,11 @@ impl<F: LineFormat> LineParser<F> {
             format,
             of_ranks: BTreeMap::new(),
             begin: None,
+            wrapping: Wrapping::Kept,
+            speakers: Speakers::default(),
+            observed: 0,
+            partial: [None, None],
+            has_newlines: false,
             rank: None,
             numbers: LineNumbers::default(),
             clock: LineClock::default(),
@@ -198,15 +263,99 @@ impl<F: LineFormat> LineParser<F> {
         &self.format
     }
 
+    /// Parses a line of the log, which may be in envelopes.
     fn line(&mut self, text: &str, position: SourcePosition, time: ReadTime, recorder: &mut Recorder<'_>) {
-        let ranked = self.without_prefix(text);
+        let mut voice = Voice::default();
+        if matches!(self.wrapping, Wrapping::Kept | Wrapping::Layers(0)) {
+            self.message(text, voice, position, time, recorder);
+            return;
+        }
+        let Some((inner, start)) = self.complete(text, position, &mut voice, time.unix_nanos) else {
+            return;
+        };
+        let mut lines = inner.split(['\n', '\r']).filter(|line| !line.is_empty());
+        let Some(mut last) = lines.next() else { return };
+        for next in lines {
+            let voice = voice.clone();
+            self.message(std::mem::replace(&mut last, next), voice, start, time, recorder);
+        }
+        self.message(last, voice, start, time, recorder);
+    }
+
+    /// Removes the envelopes of a line, and returns its text with the position of its beginning once it is complete.
+    fn complete<'t>(
+        &mut self,
+        text: &'t str,
+        position: SourcePosition,
+        voice: &mut Voice,
+        near: UnixNanos,
+    ) -> Option<(Cow<'t, str>, SourcePosition)> {
+        let (inner, flags) = self.unwrapped(text, voice, near);
+        let partial = &mut self.partial[usize::from(flags.is_stderr)];
+        match (partial.take(), flags.is_partial) {
+            (None, false) => Some((inner, position)),
+            (Some(mut line), false) => {
+                line.text.push_str(&inner);
+                Some((Cow::Owned(line.text), line.start))
+            }
+            (before, true) => {
+                let mut line = before.unwrap_or(PartialLine {
+                    text: String::new(),
+                    start: position,
+                });
+                line.text.push_str(&inner);
+                let is_too_long = line.text.len() > MAX_PARTIAL;
+                *partial = Some(line).filter(|_| !is_too_long);
+                None
+            }
+        }
+    }
+
+    /// Removes the envelopes of a line.
+    fn unwrapped<'t>(&mut self, text: &'t str, voice: &mut Voice, near: UnixNanos) -> (Cow<'t, str>, Flags) {
+        let order = self.clock.date_order();
+        let (is_proven, most) = match self.wrapping {
+            Wrapping::Layers(layers) => (true, layers),
+            _ => (false, MAX_LAYERS),
+        };
+        let mut inner = Cow::Borrowed(text);
+        let mut flags = Flags::default();
+        for _ in 0..most {
+            let next = match is_proven {
+                true => Unwrapped::any(&inner, near, order),
+                false => Unwrapped::strict(&inner, near, order),
+            };
+            let Some(next) = next else { break };
+            voice.add_envelope(&next);
+            if !next.is_partial && next.is_container {
+                self.has_newlines = true;
+            }
+            flags.is_partial |= next.is_partial && (self.has_newlines || !next.is_container);
+            flags.is_stderr |= next.is_stderr;
+            let text = next.text.into_owned();
+            inner = Cow::Owned(text);
+        }
+        (inner, flags)
+    }
+
+    /// Parses a line without envelopes.
+    fn message(
+        &mut self,
+        text: &str,
+        mut voice: Voice,
+        position: SourcePosition,
+        time: ReadTime,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let text = self.without_prefix(text, &mut voice, time.unix_nanos);
         let line = Line {
-            text: ranked.text,
+            text,
             position,
             time,
             clock: &self.clock,
+            removed_time: voice.time,
         };
-        self.rank = ranked.rank.or(self.rank);
+        self.rank = self.speakers.rank(&voice).or(self.rank);
         let has_room = recorder.of_rank(self.rank);
         let format = match (self.rank, &self.begin) {
             (Some(rank), Some(begin)) if has_room => self.of_ranks.entry(rank.number()).or_insert_with(begin),
@@ -223,12 +372,49 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
-    /// Splits the prefix of a launcher from a line.
-    fn without_prefix<'l>(&self, text: &'l str) -> RankedLine<'l> {
-        if self.begin.is_some() {
-            self.numbers.split(text)
-        } else {
-            RankedLine { rank: None, text }
+    /// Removes the prefix of a launcher from a line; in a log of no known logger also that of the logger.
+    fn without_prefix<'l>(&self, text: &'l str, voice: &mut Voice, near: UnixNanos) -> &'l str {
+        match self.wrapping {
+            Wrapping::Kept => text,
+            Wrapping::Strict | Wrapping::Layers(_) => {
+                let line = self.numbers.split(text);
+                voice.or_rank(line.rank);
+                line.text
+            }
+            Wrapping::All => {
+                let prefix = Prefix::parse(text, near, self.clock.date_order());
+                voice.add_prefix(&prefix);
+                let text = match prefix.len {
+                    0 => text,
+                    len => without_repetitions(prefix.gap.skip(&text[len..])),
+                };
+                let line = self.numbers.split(text);
+                voice.or_rank(line.rank);
+                if !voice.has_rank()
+                    && let Some(rank) = tag::in_record(line.text)
+                {
+                    voice.add_speaker(rank);
+                }
+                line.text
+            }
+        }
+    }
+
+    /// Counts the numbers and the processes before the first lines of a log, whose roles only several lines show.
+    fn observe(&mut self, window: &Window<'_>) {
+        self.numbers.record(window.bytes);
+        if matches!(self.wrapping, Wrapping::Kept | Wrapping::Layers(0)) || self.observed >= MAX_OBSERVED {
+            return;
+        }
+        self.observed += window.bytes.len();
+        for line in
+            window.bytes[..window.bytes.len().min(MAX_OBSERVED)].split(|byte| matches!(byte, b'\n' | b'\r'))
+        {
+            let line = clean(line);
+            let mut voice = Voice::default();
+            let (inner, _) = self.unwrapped(&line, &mut voice, window.time.unix_nanos);
+            self.without_prefix(&inner, &mut voice, window.time.unix_nanos);
+            self.speakers.observe(&voice);
         }
     }
 
@@ -271,7 +457,12 @@ impl<F: LineFormat> LineParser<F> {
         recorder: &mut Recorder<'_>,
     ) {
         let cleaned = clean(bytes);
-        let text = self.without_prefix(&cleaned).text;
+        let mut voice = Voice::default();
+        let (inner, _) = match self.wrapping {
+            Wrapping::Kept | Wrapping::Layers(0) => (Cow::Borrowed(cleaned.as_ref()), Flags::default()),
+            _ => self.unwrapped(&cleaned, &mut voice, time.unix_nanos),
+        };
+        let text = self.without_prefix(&inner, &mut voice, time.unix_nanos);
         if F::is_complete(text) {
             self.line(&cleaned, position, time, recorder);
         } else if F::is_record_start(text) {
@@ -279,6 +470,48 @@ impl<F: LineFormat> LineParser<F> {
                 "the input ends within this line".to_owned()
             });
         }
+    }
+}
+
+/// The properties of a line that its envelopes show.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags {
+    is_partial: bool,
+    is_stderr: bool,
+}
+
+/// The bytes at the beginning of a log in which the processes are counted.
+const MAX_OBSERVED: usize = 64 << 10;
+
+/// The longest line that is joined from its parts.
+const MAX_PARTIAL: usize = 1 << 20;
+
+/// Calls `take` with the message of each line of a log of no known logger.
+pub(super) fn each_message(log: &[u8], take: impl FnMut(&str) + Send) {
+    let mut parser = LineParser {
+        wrapping: Wrapping::All,
+        ..LineParser::new(Messages(take))
+    };
+    let window = Window {
+        bytes: log,
+        start: SourcePosition::default(),
+        is_last: true,
+        time: ReadTime::default(),
+    };
+    parser.parse(window, &mut Recorder::new(Run::default(), |_| {}));
+}
+
+/// Passes on the messages of lines.
+struct Messages<T>(T);
+
+impl<T: FnMut(&str) + Send> LineFormat for Messages<T> {
+    fn is_complete(_: &str) -> bool {
+        true
+    }
+
+    fn line(&mut self, line: &Line<'_>, _: &mut Recorder<'_>) -> bool {
+        self.0(line.text);
+        false
     }
 }
 

@@ -84,6 +84,12 @@ pub trait LogParser: Send {
     /// Sets the times of records without one. Called before the first window.
     fn set_pace(&mut self, _pace: Pace) {}
 
+    /// Sets the number of envelopes around each line, and returns whether the parser can remove them. Called before the first
+    /// window.
+    fn set_layers(&mut self, _layers: usize) -> bool {
+        false
+    }
+
     /// Returns the use of each key so far, for formats that read unknown logs.
     fn key_uses(&mut self) -> Vec<KeyUse> {
         Vec::new()

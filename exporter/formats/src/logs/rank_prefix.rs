@@ -34,26 +34,27 @@ impl<'a> RankedLine<'a> {
     }
 }
 
-/// The numbers before the first lines of a log, which are ranks of `srun --label`, or steps: `100: loss 2.5`.
+/// The numbers before the first lines of a log, which are ranks, as of `srun --label`, or steps: `100: loss 2.5`, `[100] loss=2.5`.
 ///
 /// Ranks repeat, and few are missing. Steps have an interval, or increase with each line.
 #[derive(Debug, Default)]
 pub(super) struct LineNumbers {
+    before_colon: Numbers,
+    in_brackets: Numbers,
+    scanned: usize,
+}
+
+/// The numbers of one form.
+#[derive(Debug, Default)]
+struct Numbers {
     seen: BTreeSet<usize>,
     lines: usize,
     has_decreased: bool,
-    scanned: usize,
 }
 
 impl LineNumbers {
     /// The number of bytes at the beginning of a log that are scanned.
     const MAX_SCANNED: usize = 64 << 10;
-    /// The fewest lines of a rank, on average, in a log that lacks most ranks.
-    const LINES_OF_RANK: usize = 3;
-    /// The interval from which numbers are steps.
-    const INTERVAL: usize = 4;
-    /// The fewest increasing numbers without an interval that are steps.
-    const INCREASING: usize = 16;
 
     /// Scans the beginning of a log.
     pub(super) fn new(log: &[u8]) -> Self {
@@ -68,44 +69,95 @@ impl LineNumbers {
         let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
         let end = bytes[..limit].iter().rposition(is_end).map_or(0, |at| at + 1);
         self.scanned += end;
-        for number in bytes[..end].split(is_end).filter_map(leading_number) {
-            self.has_decreased |= self.seen.last().is_some_and(|last| number <= *last);
-            self.seen.insert(number);
-            self.lines += 1;
+        for line in bytes[..end].split(is_end) {
+            if let Some(number) = leading_number(line) {
+                self.before_colon.add(number);
+            } else if let Some((number, _)) = bracketed_number(line) {
+                self.in_brackets.add(number);
+            }
         }
     }
 
     /// Splits a line into rank and text.
     #[inline]
     pub(super) fn split<'a>(&self, line: &'a str) -> RankedLine<'a> {
-        let is_step = matches!(line.as_bytes().first(), Some(b' ' | b'0'..=b'9')) && self.are_steps();
-        match is_step {
-            true => RankedLine {
+        let first = line.as_bytes().first();
+        if matches!(first, Some(b' ' | b'0'..=b'9')) && self.before_colon.are_steps() {
+            return RankedLine {
                 rank: None,
                 text: line,
-            },
-            false => RankedLine::parse(line),
+            };
         }
+        if matches!(first, Some(b'[' | b'<'))
+            && let Some((number, len)) = bracketed_number(line.as_bytes())
+            && self.in_brackets.are_ranks()
+        {
+            return RankedLine {
+                rank: i64::try_from(number).ok().map(Rank::OfJob),
+                text: without_colon(&line[len..]),
+            };
+        }
+        RankedLine::parse(line)
+    }
+}
+
+impl Numbers {
+    /// The fewest lines of a rank, on average, in a log that lacks most ranks.
+    const LINES_OF_RANK: usize = 3;
+    /// The interval from which numbers are steps.
+    const INTERVAL: usize = 4;
+    /// The fewest increasing numbers without an interval that are steps.
+    const INCREASING: usize = 16;
+
+    fn add(&mut self, number: usize) {
+        self.has_decreased |= self.seen.last().is_some_and(|last| number <= *last);
+        self.seen.insert(number);
+        self.lines += 1;
+    }
+
+    fn has_interval(&self) -> bool {
+        let last = self.seen.last();
+        last.is_some_and(|last| *last >= Self::INTERVAL * self.seen.len())
     }
 
     fn are_steps(&self) -> bool {
         let count = self.seen.len();
-        let has_interval = self
-            .seen
-            .last()
-            .is_some_and(|last| *last >= Self::INTERVAL * count);
-        has_interval && self.lines < Self::LINES_OF_RANK * count
+        self.has_interval() && self.lines < Self::LINES_OF_RANK * count
             || !self.has_decreased && count >= Self::INCREASING
+    }
+
+    /// Returns whether the numbers are ranks for certain: several of them repeat, from 0 on.
+    fn are_ranks(&self) -> bool {
+        let is_plural = self.seen.len() > 1 && self.seen.first() == Some(&0);
+        is_plural && self.has_decreased && !self.has_interval() && self.lines >= 2 * self.seen.len()
     }
 }
 
 /// Parses the number before a line, as in `0: `.
 fn leading_number(line: &[u8]) -> Option<usize> {
     let line = line.trim_ascii_start();
-    let len = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let digits = (1..7).contains(&len).then(|| &line[..len])?;
-    let number = std::str::from_utf8(digits).ok()?.parse().ok();
-    number.filter(|_| line[len..].starts_with(b": "))
+    let (number, len) = short_number(line)?;
+    line[len..].starts_with(b": ").then_some(number)
+}
+
+/// Parses the number in brackets before a line, as in `[0] ` and `<0> `, with the length of the brackets.
+fn bracketed_number(line: &[u8]) -> Option<(usize, usize)> {
+    let (open, rest) = line.split_first()?;
+    let close = match open {
+        b'[' => b']',
+        b'<' => b'>',
+        _ => return None,
+    };
+    let (number, len) = short_number(rest)?;
+    let is_closed = rest.get(len) == Some(&close) && matches!(rest.get(len + 1), Some(b' ' | b':'));
+    is_closed.then_some((number, len + 2))
+}
+
+/// Parses a number of at most six digits, with its length.
+fn short_number(text: &[u8]) -> Option<(usize, usize)> {
+    let len = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = (1..7).contains(&len).then(|| &text[..len])?;
+    Some((std::str::from_utf8(digits).ok()?.parse().ok()?, len))
 }
 
 /// Calls `take` with each line of a log as its worker printed it: without control sequences and prefixes of launchers.
@@ -179,14 +231,19 @@ fn by_ray(line: &str) -> Option<RankedLine<'_>> {
     let name = &line[..line.len() - text.len()];
     let rank = name.split_once("rank=").map(|(_, rank)| rank);
     let rank = rank.and_then(|rank| rank.split(|letter: char| !letter.is_ascii_digit()).next());
-    let text = match text.rsplit_once(" [repeated ") {
-        Some((text, times)) if times.contains("x across cluster]") => text,
-        _ => text,
-    };
+    let text = without_repetitions(text);
     Some(RankedLine {
         rank: rank.and_then(number).map(Rank::OfJob),
         text,
     })
+}
+
+/// Removes the suffix that Ray appends to a line that several processes printed.
+pub(super) fn without_repetitions(text: &str) -> &str {
+    match text.rsplit_once(" [repeated ") {
+        Some((text, times)) if times.contains("x across cluster]") => text,
+        _ => text,
+    }
 }
 
 /// Parses `0: `, padded to the width of the largest rank.
@@ -264,6 +321,27 @@ mod tests {
             &(0..20).chain([7]).collect::<Vec<_>>()[..],
         ] {
             assert!(rank_of_last(ranks).is_some(), "{ranks:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_in_brackets_are_ranks_only_if_they_repeat_from_0_on() {
+        let rank_of_last = |numbers: &[u32]| {
+            let log: String = numbers
+                .iter()
+                .map(|number| format!("[{number}] loss\n"))
+                .collect();
+            let last = log.lines().next_back().unwrap_or_default();
+            LineNumbers::new(log.as_bytes()).split(last).rank
+        };
+        assert_eq!(rank_of_last(&[0, 2, 1, 3, 0, 1, 2, 3]), Some(OfJob(3)));
+        for steps in [
+            &[0, 1, 2, 3][..],
+            &[100, 200, 100, 200],
+            &[0, 100, 0, 100],
+            &[1, 2, 1, 2],
+        ] {
+            assert_eq!(rank_of_last(steps), None, "{steps:?}");
         }
     }
 

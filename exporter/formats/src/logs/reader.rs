@@ -5,7 +5,7 @@ mod live;
 use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
-use super::{KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, Window, encoding};
+use super::{KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, Window, encoding, layers};
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// Limits of the memory for one input.
@@ -27,6 +27,8 @@ impl Default for ReadLimits {
 /// Feeds the bytes of one input to its parser.
 pub struct LogReader {
     parser: Box<dyn LogParser>,
+    /// Finds the envelopes around the lines of a known format, until they are known.
+    detect: Option<fn(&[u8]) -> Option<&'static str>>,
     unread: Vec<u8>,
     start: SourcePosition,
     time: ReadTime,
@@ -42,13 +44,20 @@ impl LogReader {
     /// Creates a reader of a format with the user's mapping, which is unused if the format takes none.
     pub fn mapped(format: &LogFormat, mapping: &Arc<Mapping>, limits: ReadLimits) -> Self {
         let start = SourcePosition { offset: 0, line: 1 };
+        let mut parser = match format.parser {
+            ParserFactory::Builtin(parser)
+            | ParserFactory::Fallback(parser)
+            | ParserFactory::Embedded { parser, .. } => parser(),
+            ParserFactory::Mapped(parser) => parser(mapping),
+        };
+        let is_known = matches!(
+            format.parser,
+            ParserFactory::Builtin(_) | ParserFactory::Embedded { .. }
+        );
+        let can_be_wrapped = is_known && parser.set_layers(0);
         Self {
-            parser: match format.parser {
-                ParserFactory::Builtin(parser)
-                | ParserFactory::Fallback(parser)
-                | ParserFactory::Embedded { parser, .. } => parser(),
-                ParserFactory::Mapped(parser) => parser(mapping),
-            },
+            parser,
+            detect: can_be_wrapped.then_some(format.detect),
             unread: Vec::new(),
             start,
             time: ReadTime::default(),
@@ -64,6 +73,11 @@ impl LogReader {
     /// Sets the read time of the following bytes.
     pub fn set_time(&mut self, time: ReadTime) {
         self.time = time;
+    }
+
+    /// Sets the number of envelopes around each line, and returns whether the format can be in them.
+    pub(super) fn set_layers(&mut self, layers: usize) -> bool {
+        self.parser.set_layers(layers)
     }
 
     /// Returns the number of records with an invented time so far.
@@ -84,7 +98,7 @@ impl LogReader {
     /// Appends the next bytes of the input and records the records that they complete.
     pub fn push(&mut self, bytes: &[u8], recorder: &mut Recorder<'_>) {
         let bytes = self.finish_split_record(bytes, recorder);
-        if self.unread.is_empty() && self.start.offset > 0 {
+        if self.unread.is_empty() && self.start.offset > 0 && self.detect.is_none() {
             let done = self.parse_window(bytes, false, recorder);
             self.unread.extend_from_slice(&bytes[done..]);
         } else {
@@ -135,9 +149,29 @@ impl LogReader {
 
     fn parse(&mut self, is_last: bool, recorder: &mut Recorder<'_>) {
         let mut unread = std::mem::take(&mut self.unread);
-        let done = self.parse_window(&unread, is_last, recorder);
+        let known = match self.find_layers(&unread, is_last) {
+            true => unread.len(),
+            false => layers::first_wrapped(complete_lines(&unread)),
+        };
+        let is_last = is_last && known == unread.len();
+        let done = self.parse_window(&unread[..known], is_last, recorder);
         unread.drain(..done);
         self.unread = unread;
+    }
+
+    /// Returns whether the number of envelopes around the lines is known.
+    fn find_layers(&mut self, unread: &[u8], is_last: bool) -> bool {
+        let Some(detect) = self.detect else {
+            return true;
+        };
+        let lines = if is_last { unread } else { complete_lines(unread) };
+        let is_over = is_last || unread.len() >= layers::MAX_HEAD;
+        let found = layers::layers(detect, lines).or_else(|| is_over.then_some(0));
+        if let Some(layers) = found {
+            self.set_layers(layers);
+            self.detect = None;
+        }
+        found.is_some()
     }
 
     /// Parses a window of bytes and returns the number of bytes consumed.
@@ -173,6 +207,12 @@ impl LogReader {
         self.unread.drain(..dropped);
         self.parser.resync();
     }
+}
+
+/// Returns the bytes up to the end of the last complete line.
+fn complete_lines(bytes: &[u8]) -> &[u8] {
+    let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |at| at + 1);
+    &bytes[..end]
 }
 
 /// The number of new bytes that are joined to a split record. Nearly every record ends within them.

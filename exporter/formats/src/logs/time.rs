@@ -6,6 +6,8 @@ use jiff::civil::Date;
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::LoggedTime;
 
+use super::timestamp;
+
 /// Parses a time, or returns `None`. Fewer digits, a decimal comma, a `T` and a `Z` are accepted.
 pub(crate) fn logged(text: &str) -> Option<LoggedTime> {
     let zoned = text.strip_suffix('Z').and_then(local_nanos);
@@ -67,23 +69,18 @@ fn clock_nanos(text: &[u8]) -> Option<u64> {
     Some(nine.fold(0, |nanos, digit| nanos * 10 + u64::from(digit - b'0')) + seconds)
 }
 
-/// Returns the nanoseconds from 1970 to absl's `1121 00:33:07.258122`, as if it were UTC, in the year nearest to
-/// `near_unix_nanos`.
+/// Returns the nanoseconds from 1970 to absl's `1121 00:33:07.258122`, as if it were UTC, in the latest year in which it is not
+/// in the future of `near_unix_nanos`.
 pub(crate) fn absl_unix_nanos(text: &str, near_unix_nanos: UnixNanos) -> Option<u64> {
     let (date, clock) = text.split_at_checked(4)?;
     let (month, day) = date.split_at_checked(2)?;
     let clock = clock.strip_prefix(' ')?;
     let (month, day) = (digits(month.as_bytes())?, digits(day.as_bytes())?);
     let clock_nanos = clock_nanos(clock.as_bytes())?;
-    let year = 1970 + near_unix_nanos.0 / NANOS_OF_YEAR;
-    let years = if (month, day) == (2, 29) { 4 } else { 1 };
-    let times = (year.saturating_sub(years).max(1970)..=year + years)
-        .filter_map(|year| nanos_at((year, month, day), clock_nanos));
-    times.min_by_key(|time| time.abs_diff(near_unix_nanos.0))
+    timestamp::in_latest_year(near_unix_nanos, |year| nanos_at((year, month, day), clock_nanos))
 }
 
 const NANOS_OF_SECOND: u64 = 1_000_000_000;
-const NANOS_OF_YEAR: u64 = 31_556_952_000_000_000;
 
 fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 18 {
@@ -135,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn date_without_a_year_resolves_to_the_nearest_year() {
+    fn date_without_a_year_is_not_in_the_future() {
         let new_year = UnixNanos(unix_nanos("2027-01-01 00:00:05").unwrap());
         assert_eq!(
             absl_unix_nanos("1231 23:59:59.5", new_year),
@@ -147,7 +144,7 @@ mod tests {
         );
         assert_eq!(
             absl_unix_nanos("0229 00:00:01", new_year),
-            unix_nanos("2028-02-29 00:00:01")
+            unix_nanos("2024-02-29 00:00:01")
         );
         assert_eq!(absl_unix_nanos("0000 00:00:1795221162.374285", new_year), None);
     }

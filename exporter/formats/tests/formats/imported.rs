@@ -135,11 +135,21 @@ impl Imported {
         Self::read(format, name, |_| ())
     }
 
+    /// Imports bytes.
+    pub(crate) fn from_bytes(format: &LogFormat, bytes: &[u8]) -> Self {
+        let (batches, _, skipped) = read(format, bytes);
+        Self::parse(&json(&batches), skipped)
+    }
+
     fn read(format: &str, name: &str, check: impl FnOnce(&str)) -> Self {
         let format = format_by_name(format).expect("the format has a row");
         let (batches, _, skipped) = read_in_chunks(format, &sample(name), start_in_name(name), CHUNK);
         let text = json(&batches);
         check(&text);
+        Self::parse(&text, skipped)
+    }
+
+    fn parse(text: &str, skipped: ParseReport) -> Self {
         let mut imported = Self {
             skipped,
             points: Vec::new(),

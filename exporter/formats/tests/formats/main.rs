@@ -25,5 +25,6 @@ mod tunix_trace;
 mod upstream;
 mod value_table;
 mod wandb;
+mod wrapped;
 
 use imported::Imported;

@@ -15,6 +15,7 @@ use pulsetrain_formats::{HEAD_BYTES, HEADER_TIMEOUT, ReadTime, detect, without_b
 use pulsetrain_otlp::{UnixNanos, frames::inflated};
 use pulsetrain_pipeline::{CancellationToken, clock};
 
+use super::utf16::Utf8Reader;
 use crate::{RunOptions, TailError};
 
 /// The chunks of an input.
@@ -66,7 +67,7 @@ impl ChunkReader {
     ) -> Self {
         let (sender, received) = mpsc::sync_channel(2);
         thread::spawn(move || {
-            let mut input = inflated(input);
+            let mut input = Utf8Reader::new(inflated(input));
             loop {
                 let chunk = read_chunk(&mut input).transpose();
                 let is_over = !matches!(chunk, Some(Ok(_)));

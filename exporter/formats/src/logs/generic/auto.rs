@@ -8,8 +8,7 @@ use super::{
     key_use::KeyUse,
     text::{TextLines, is_context},
 };
-use crate::logs::lines::{Line, LineFormat, LineParser, identify_by};
-use crate::logs::rank_prefix::each_printed_line;
+use crate::logs::lines::{Line, LineFormat, LineParser, each_message, identify_by};
 use crate::logs::{LogFormat, ParserFactory};
 use pulsetrain_record::Recorder;
 
@@ -96,6 +95,8 @@ fn has_result(header: &Header) -> bool {
 }
 
 impl LineFormat for GenericLines {
+    const IS_UNKNOWN: bool = true;
+
     fn is_complete(text: &str) -> bool {
         TextLines::is_complete(text)
     }
@@ -138,7 +139,7 @@ fn agree(head: &[u8]) -> bool {
     if memchr::memchr(0, head).is_some() {
         return false;
     }
-    each_printed_line(head, |text| {
+    each_message(head, |text| {
         since_first += usize::from(records > 0 && !text.trim().is_empty());
         if let Some((fields, lines)) = lines.fields(text) {
             records += 1;
@@ -154,7 +155,7 @@ fn agree(head: &[u8]) -> bool {
 pub(super) fn has_records(head: &[u8]) -> bool {
     let mut lines = GenericLines::default();
     let mut found = false;
-    each_printed_line(head, |text| found = found || lines.fields(text).is_some());
+    each_message(head, |text| found = found || lines.fields(text).is_some());
     found
 }
 

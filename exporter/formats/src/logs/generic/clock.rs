@@ -49,7 +49,7 @@ fn unix(number: f64, nanos: f64) -> Option<UnixNanos> {
 }
 
 /// Parses a text of the form `auto`.
-pub(in crate::logs) fn date(text: &str) -> Option<LoggedTime> {
+fn date(text: &str) -> Option<LoggedTime> {
     // The usual form first: parsing a zone takes longer.
     time::logged(text)
         .or_else(|| since_1970(&text.parse().ok()?).map(|nanos| LoggedTime::Utc(UnixNanos(nanos))))

@@ -13,9 +13,8 @@ use crate::{
     FormatError,
     logs::{
         encoding,
-        lines::LineParser,
+        lines::{LineParser, each_message},
         parser::{LogParser, ReadTime, Window},
-        rank_prefix::each_printed_line,
     },
 };
 use pulsetrain_record::{Recorder, Run};
@@ -123,7 +122,7 @@ fn one_line(example: &str) -> String {
 /// Returns the keys of the numbers of a log with their first values, those of lines with at least `fewest` numbers.
 pub(super) fn seen_keys(log: &[u8], fewest: usize) -> Vec<(String, String)> {
     let mut keys: Vec<(String, String)> = Vec::new();
-    each_printed_line(log, |line| {
+    each_message(log, |line| {
         let named = numbers(line);
         if named.len() < fewest {
             return;

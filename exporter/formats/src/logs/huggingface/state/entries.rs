@@ -97,7 +97,7 @@ impl Entries {
     /// Returns the time and the position of the next record.
     pub(super) fn meta(&mut self, window: Window<'_>, position: SourcePosition) -> RecordMeta {
         RecordMeta {
-            time_unix_nanos: self.clock.time("", window.time),
+            time_unix_nanos: self.clock.time(None, window.time),
             step: None,
             position,
         }
