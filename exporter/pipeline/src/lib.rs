@@ -103,7 +103,7 @@ mod memory_use;
 mod panic;
 mod pipeline;
 mod printable;
-pub mod private;
+pub mod private_files;
 mod problem;
 mod queue;
 mod reservation;

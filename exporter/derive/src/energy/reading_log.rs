@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use pulsetrain_pipeline::private;
+use pulsetrain_pipeline::private_files;
 
 /// The size at which a file replaces the previous one.
 const FULL_BYTES: u64 = 4 << 20;
@@ -57,7 +57,10 @@ struct LogFile {
 
 impl LogFile {
     fn open(path: &Path) -> io::Result<Self> {
-        let file = private::file_options().create(true).append(true).open(path)?;
+        let file = private_files::file_options()
+            .create(true)
+            .append(true)
+            .open(path)?;
         Ok(Self {
             path: path.to_owned(),
             bytes: file.metadata()?.len(),

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use crate::private;
+use crate::private_files;
 
 /// Opens a file to read it.
 ///
@@ -35,7 +35,13 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    guarded(private::file_options().write(true).create(true).truncate(true)).open(path)
+    guarded(
+        private_files::file_options()
+            .write(true)
+            .create(true)
+            .truncate(true),
+    )
+    .open(path)
 }
 
 /// Makes an open fail for a link, and return at once for a FIFO.

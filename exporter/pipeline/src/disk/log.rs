@@ -25,7 +25,7 @@ use super::{
     record::{HEADER_BYTES, Header},
     segment::{self, Segment},
 };
-use crate::private;
+use crate::private_files;
 
 /// The segments of one folder, which store batches.
 ///
@@ -383,7 +383,7 @@ impl SegmentLog {
         let path = segment::path(&self.folder, number);
         // If a foreign file has this name, the next attempt uses another one.
         self.next_number = number.saturating_add(1);
-        let mut file = private::file_options()
+        let mut file = private_files::file_options()
             .append(true)
             .create_new(true)
             .open(&path)?;

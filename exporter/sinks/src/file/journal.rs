@@ -20,7 +20,7 @@ use std::{
     sync::Arc,
 };
 
-use pulsetrain_pipeline::{Batch, private};
+use pulsetrain_pipeline::{Batch, private_files};
 
 use self::previous::PreviousJournal;
 use super::identity::FileIdentity;
@@ -94,7 +94,7 @@ impl FileJournal {
 
     /// Opens the journal and keeps its content.
     pub(super) fn open(&self) -> io::Result<OpenJournal> {
-        let mut options = private::file_options();
+        let mut options = private_files::file_options();
         let file = options.append(true).create(true).open(&self.path)?;
         Ok(OpenJournal {
             bytes: file.metadata()?.len(),
@@ -142,7 +142,7 @@ impl FileJournal {
     /// Replaces the content of the journal.
     fn write(&self, notes: &JournalContent) -> io::Result<()> {
         let path = self.path.with_extension("new");
-        let mut new = private::create_file(&path)?;
+        let mut new = private_files::create_file(&path)?;
         new.write_all(notes.text().as_bytes())?;
         // After a power failure, the name must not belong to an empty journal.
         new.sync_data()?;

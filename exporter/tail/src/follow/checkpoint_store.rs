@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_pipeline::{clock, private};
+use pulsetrain_pipeline::{clock, private_files};
 use pulsetrain_record::{AttemptState, Run, SourcePosition, UsedTimezone};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -226,7 +226,7 @@ pub(super) fn store(folder: &Path, saved: &CheckpointFile) -> io::Result<()> {
 fn replace(folder: &Path, saved: &CheckpointFile) -> io::Result<()> {
     let path = folder.join(FILE_NAME);
     let new = path.with_extension("json.new");
-    let mut file = private::create_file(&new)?;
+    let mut file = private_files::create_file(&new)?;
     serde_json::to_writer(&mut file, saved)?;
     file.write_all(b"\n")?;
     file.sync_data()?;

@@ -19,7 +19,7 @@ use std::{
     },
 };
 
-use pulsetrain_pipeline::{Ack, AckOutcome, Batch, Ingress, PipelineError, Reservation, private};
+use pulsetrain_pipeline::{Ack, AckOutcome, Batch, Ingress, PipelineError, Reservation, private_files};
 
 pub use self::outputs::OpenMode;
 use self::outputs::OutputSync;
@@ -110,8 +110,8 @@ impl StateFolder {
 /// Locks a folder, and creates it if it is missing.
 fn lock_folder(folder: &Path) -> Result<File, TailError> {
     let error = |source| TailError::checkpoints(folder, source);
-    private::create_folder(folder).map_err(error)?;
-    let lock = private::create_file(&folder.join("lock")).map_err(error)?;
+    private_files::create_folder(folder).map_err(error)?;
+    let lock = private_files::create_file(&folder.join("lock")).map_err(error)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(TailError::StateFolderInUse {

@@ -20,7 +20,7 @@ use super::{
     damage::set_aside,
     first_of,
 };
-use crate::private;
+use crate::private_files;
 
 const LOCK: &str = "lock";
 
@@ -59,7 +59,7 @@ impl SegmentLog {
     /// Returns an error if the folder cannot be used, another process uses it, or another version of this program wrote
     /// it.
     pub fn open(folder: &Path, segment_bytes: u64) -> Result<(Self, Vec<Notice>), DiskQueueError> {
-        private::create_own_folder(folder).map_err(cannot("create", folder))?;
+        private_files::create_own_folder(folder).map_err(cannot("create", folder))?;
         let lock = lock(folder)?;
         let folder_file = File::open(folder).map_err(cannot("open", folder))?;
         let numbers = segment::list(folder).map_err(cannot("list", folder))?;
