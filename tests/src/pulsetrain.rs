@@ -3,10 +3,15 @@
 use std::{
     env,
     ffi::OsStr,
+    fs::{self, Permissions},
     io::Write,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    sync::OnceLock,
+    process::{self, Command, Output, Stdio},
+    sync::{
+        LazyLock, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
 };
 
@@ -176,14 +181,40 @@ pub fn semconv<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Finished {
     Finished::run(command(["semconv"]).args(args))
 }
 
-/// Creates a `pulsetrain` command without standard input and without variables that configure OpenTelemetry.
+/// Creates a `pulsetrain` command without standard input and without variables that configure OpenTelemetry. It has a state
+/// folder of its own: what one command cannot deliver must not reach the endpoint of a later test at the same port.
 pub fn command<const N: usize>(args: [&str; N]) -> Command {
     let mut command = Command::new(program());
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OTEL_")) {
         command.env_remove(name);
     }
     command.args(args).stdin(Stdio::null());
+    command.env_remove("STATE_DIRECTORY");
+    command.env("XDG_STATE_HOME", new_state_folder());
     command
+}
+
+/// Returns the path of a new folder. It is below a folder of this process, which a later process removes.
+fn new_state_folder() -> PathBuf {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let all = env::temp_dir().join("pulsetrain-tests-state");
+        for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
+            let is_running = Path::new("/proc").join(entry.file_name()).exists();
+            if !is_running {
+                // Another process may remove the folder at the same time.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let root = all.join(process::id().to_string());
+        fs::create_dir_all(&root).expect("a temporary folder can be made");
+        // Some commands run as another user.
+        for folder in [&all, &root] {
+            let _ = fs::set_permissions(folder, Permissions::from_mode(0o777));
+        }
+        root
+    });
+    ROOT.join(NEXT.fetch_add(1, Ordering::Relaxed).to_string())
 }
 
 /// Returns the command with default signal handlers and without standard input: tests that run in the background inherit an

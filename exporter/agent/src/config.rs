@@ -42,7 +42,7 @@ pub(crate) use self::quantity::Time;
 pub(crate) use self::{
     check::{addresses, addresses_of_agent, check, mapped, readable},
     derive::DeriveConfig,
-    disk_queue::DiskQueueSetting,
+    disk_queue::{DiskQueueSection, DiskQueueSetting},
     drawing::{Attributes, DrawingSection},
     exposure::{AuthSection, ExposureKeys, ServerTlsSection},
     fault::{Fault, ValueError},

@@ -93,7 +93,7 @@ pub(crate) fn sinks(
     checkpointer: Option<&Checkpointer>,
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
     if targets.is_empty() {
-        return otlp::of_environment();
+        return otlp::receivers_of_environment()?.iter().map(otlp::sink).collect();
     }
     let targets = parsed(targets)?;
     targets
@@ -102,15 +102,37 @@ pub(crate) fn sinks(
         .collect()
 }
 
+/// A sink of a trainer.
+pub(crate) struct TrainerSink {
+    pub(crate) sink: Box<dyn Sink>,
+    /// The receiver of an OTLP sink.
+    pub(crate) receiver: Option<OtlpConfig>,
+}
+
 /// Like [`sinks`], for a trainer that must run in any case: a target that is invalid or cannot be opened, such as a file
 /// that another rank writes, is left out and passed to `report`.
-pub(crate) fn sinks_of_trainer(targets: &[String], report: impl Fn(&Problem)) -> Vec<Box<dyn Sink>> {
+pub(crate) fn sinks_of_trainer(targets: &[String], report: impl Fn(&Problem)) -> Vec<TrainerSink> {
     let left_out = |failure: Failure| report(&failure.into_problem());
     if targets.is_empty() {
-        return otlp::of_environment().map_err(left_out).unwrap_or_default();
+        let open = |receiver: OtlpConfig| {
+            let sink = otlp::sink(&receiver)?;
+            let receiver = Some(receiver);
+            Ok(TrainerSink { sink, receiver })
+        };
+        let receivers = otlp::receivers_of_environment();
+        let opened = receivers.and_then(|receivers| receivers.into_iter().map(open).collect());
+        return opened.map_err(left_out).unwrap_or_default();
     }
     let checkpointer = Checkpointer::in_memory();
-    let open = |target: &String| SinkTarget::parse(target)?.open(&[], Some(&checkpointer));
+    let open = |target: &String| {
+        let target = SinkTarget::parse(target)?;
+        let sink = target.open(&[], Some(&checkpointer))?;
+        let receiver = match target.place {
+            Destination::Otlp(receiver) => Some(*receiver),
+            _ => None,
+        };
+        Ok(TrainerSink { sink, receiver })
+    };
     let opened = targets.iter().map(|target| open(target).map_err(left_out).ok());
     opened.flatten().collect()
 }

@@ -22,7 +22,8 @@ use pulsetrain_tail::{Checkpointer, ImportReport, RankSource, RunOptions, TailEr
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use super::{
-    PROCESS_NAME, disk_queues,
+    PROCESS_NAME,
+    disk_queues::{self, Leftovers, LeftoversTask, ReceiverQueues},
     identity::{self, Identity},
     outcome::{Inputs, Outcome},
     page, recording,
@@ -38,7 +39,7 @@ use crate::{
     ledger_view::LedgerView,
     log::{self, Subject},
     runtime,
-    topology::{self, BuiltSink, RetainedStores},
+    topology::{self, BuiltSink, RetainedStores, TrainerSink},
 };
 
 /// Runs the exporter until its trainer has ended and its telemetry is sent.
@@ -76,7 +77,11 @@ fn export(
         log::warn(Subject::Program, warning);
     }
     let recorders = Recorders::default();
-    let (pipeline, ingress) = runtime.block_on(start_pipeline(arguments, loaded.as_ref(), &recorders))?;
+    let Started {
+        pipeline,
+        ingress,
+        leftovers,
+    } = runtime.block_on(start_pipeline(arguments, loaded.as_ref(), &recorders))?;
     let gpus = {
         let _inside = runtime.enter();
         gpus(arguments, config, &options, &identity)
@@ -95,7 +100,9 @@ fn export(
     });
     let (inputs, sinks) = runtime.block_on(async {
         let inputs = reading.end(arguments.drain).await;
-        let sinks = pipeline.drain(arguments.drain).await;
+        let drained = (pipeline.drain(arguments.drain), leftovers.drain(arguments.drain));
+        let (mut sinks, left) = tokio::join!(drained.0, drained.1);
+        sinks.extend(left);
         if code != Some(0) {
             recording::save(&recorders).await;
         }
@@ -139,18 +146,26 @@ fn gpus(
     })
 }
 
+/// The running pipeline, with the task that sends what earlier runs left.
+struct Started {
+    pipeline: Pipeline,
+    ingress: Ingress,
+    leftovers: LeftoversTask,
+}
+
 /// Starts the pipeline to the targets of `--to` or of the configuration, which is `None` if it cannot be used.
 async fn start_pipeline(
     arguments: &RunArguments,
     loaded: Option<&Config>,
     recorders: &Recorders,
-) -> Result<(Pipeline, Ingress), Failure> {
+) -> Result<Started, Failure> {
     let default = Config::default();
     let config = loaded.unwrap_or(&default);
     let has_warned = Cell::new(loaded.is_none());
     let mut pages = Vec::new();
+    let mut leftovers = Leftovers::default();
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
-        configured_sinks(config, recorders, &mut pages).await
+        configured_sinks(config, recorders, &mut pages, &mut leftovers).await
     } else if page::is_only_target(arguments, variable_names()) {
         Vec::new()
     } else {
@@ -161,11 +176,14 @@ async fn start_pipeline(
                 format_args!("continues without a target: {why}"),
             );
         };
-        let sinks = topology::sinks_of_trainer(&arguments.to, left_out);
+        let mut sinks = Vec::new();
+        for TrainerSink { sink, receiver } in topology::sinks_of_trainer(&arguments.to, left_out) {
+            let queues = receiver.and_then(|receiver| disk_queues::for_target(&receiver, config));
+            let task_config = config.limits.task_config();
+            let task_config = with_disk(queues.as_ref(), &*sink, task_config, &mut leftovers).await;
+            sinks.push((sink, Requirement::Required, task_config));
+        }
         sinks
-            .into_iter()
-            .map(|sink| (sink, Requirement::Required, config.limits.task_config()))
-            .collect()
     };
     if let Some(address) = arguments.listen {
         match page::open(address, config).await {
@@ -203,7 +221,28 @@ async fn start_pipeline(
     for page in pages {
         page.show_telemetry(Box::new(LedgerView(pipeline.ledger().clone())));
     }
-    Ok((pipeline, ingress))
+    Ok(Started {
+        pipeline,
+        ingress,
+        leftovers: leftovers.start(),
+    })
+}
+
+/// Adds the disk queue of a sink to its settings, if it has one, and the other queues of its receiver to the leftovers.
+async fn with_disk(
+    queues: Option<&ReceiverQueues>,
+    sink: &dyn Sink,
+    task_config: SinkTaskConfig,
+    leftovers: &mut Leftovers,
+) -> SinkTaskConfig {
+    let Some(queues) = queues else {
+        return task_config;
+    };
+    leftovers.add(queues, sink, &task_config);
+    SinkTaskConfig {
+        disk: queues.open().await,
+        ..task_config
+    }
 }
 
 /// Returns the sinks of the configuration. A sink that cannot be opened is reported and left out: the trainer is more
@@ -212,6 +251,7 @@ async fn configured_sinks(
     config: &Config,
     recorders: &Recorders,
     pages: &mut Vec<PageStore>,
+    leftovers: &mut Leftovers,
 ) -> Vec<(Box<dyn Sink>, Requirement, SinkTaskConfig)> {
     let mut sinks = Vec::new();
     for (name, section) in config.sinks.iter() {
@@ -235,15 +275,12 @@ async fn configured_sinks(
                 ..
             }) => {
                 pages.extend(page);
-                let mut disks = disk_queues::open(name, section, config).await.into_iter();
-                let with_task_config = |sink| {
-                    let task_config = SinkTaskConfig {
-                        disk: disks.next().flatten(),
-                        ..section.task_config(&config.limits)
-                    };
-                    (sink, section.requirement(), task_config)
-                };
-                sinks.extend(built.into_iter().map(with_task_config));
+                let mut queues = disk_queues::for_section(name, section, config).into_iter();
+                for sink in built {
+                    let (queues, task_config) = (queues.next(), section.task_config(&config.limits));
+                    let task_config = with_disk(queues.as_ref(), &*sink, task_config, leftovers).await;
+                    sinks.push((sink, section.requirement(), task_config));
+                }
                 server.map(tokio::spawn);
                 if let Some(recorder) = recorder {
                     recorders.insert(name, recorder);

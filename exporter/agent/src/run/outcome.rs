@@ -64,9 +64,6 @@ impl Outcome {
                 ),
             );
         }
-        for message in &self.on_disk {
-            log::warn(Subject::Program, message);
-        }
         let mut text = Vec::new();
         let (level, written) = if !self.summary.is_complete() {
             (Level::Error, self.summary.write_text(&mut text))
@@ -81,6 +78,9 @@ impl Outcome {
             log::print_lines(level, &text);
         } else {
             log::write_lines(level, &text);
+        }
+        for message in &self.on_disk {
+            log::warn(Subject::Program, message);
         }
     }
 }

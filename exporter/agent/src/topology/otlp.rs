@@ -14,14 +14,14 @@ use crate::{
     signal_selection,
 };
 
-/// Returns the sinks of the environment, one for each receiver; none if it disables every signal.
+/// Returns the receivers of the environment; none if it disables every signal.
 ///
 /// # Errors
-/// Returns an error for an endpoint, a header or a certificate that cannot be used.
-pub(super) fn of_environment() -> Result<Vec<Box<dyn Sink>>, Failure> {
+/// Returns an error for an endpoint or a header that cannot be used.
+pub(super) fn receivers_of_environment() -> Result<Vec<OtlpConfig>, Failure> {
     let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
     report(Subject::Program, &config);
-    config.by_receiver().iter().map(sink).collect()
+    Ok(config.by_receiver())
 }
 
 /// Returns the sink of a target.
@@ -105,7 +105,11 @@ fn selected(config: OtlpConfig, signals: Option<Signals>) -> OtlpConfig {
     }
 }
 
-fn sink(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
+/// Returns the sink of a receiver.
+///
+/// # Errors
+/// Returns an error for a certificate that cannot be used.
+pub(super) fn sink(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
     Ok(Box::new(OtlpSink::new(config).map_err(client_failure)?))
 }
 

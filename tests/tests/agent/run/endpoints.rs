@@ -1,12 +1,20 @@
 //! The trainer continues, also if its telemetry cannot be delivered.
 
-use std::{fs, io::Write, net::TcpListener, process::Stdio};
+use std::{
+    fs,
+    io::Write,
+    net::TcpListener,
+    process::{Command, Stdio},
+};
 
 use pulsetrain_tests::{
     Answer, FakeEndpoint, Folder, Import, Items, command, corpus, free_port, http::request, wait_until,
 };
 
-use crate::run::world::{run, sent};
+use crate::{
+    disk_queue::segments,
+    run::world::{run, sent},
+};
 
 #[test]
 fn dead_endpoint_does_not_affect_the_trainer() {
@@ -30,9 +38,10 @@ fn dead_endpoint_does_not_affect_the_trainer() {
         assert_eq!(output.status.code(), Some(0), "{endpoint}");
         assert!(output.stdout == log, "{endpoint}: other bytes came out");
         let stderr_text = String::from_utf8_lossy(&output.stderr);
+        let last = stderr_text.lines().last().unwrap_or_default();
         assert!(
-            stderr_text.contains("lost"),
-            "{endpoint}: the loss is not reported: {stderr_text}"
+            last.contains("items stay on disk in") && !stderr_text.contains("lost"),
+            "{endpoint}: {stderr_text}"
         );
     }
 }
@@ -157,32 +166,119 @@ fn locked_output_file_is_skipped_and_the_trainer_runs() {
     );
 }
 
+/// Runs a trainer that prints the log `maxtext/demo.stderr` through `ours`, or one that prints nothing; returns the messages.
+fn messages_of(mut ours: Command, prints_log: bool) -> String {
+    ours.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
+    let trainer = if prints_log { "cat" } else { "true" };
+    let trainer = ours.args(["--", trainer]).arg(corpus("maxtext/demo.stderr"));
+    let output = trainer.output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The losses of the log `maxtext/demo.stderr`.
+fn losses_of_log() -> Vec<(u64, f64)> {
+    let imported = Import::new(corpus("maxtext/demo.stderr")).items();
+    imported.values("train.loss")
+}
+
 /// The first run has a dead receiver; the next run has no metrics of its own.
 #[test]
 fn metrics_of_a_dead_receiver_are_sent_by_the_next_run() {
+    for target in ["--config", "--to", "environment"] {
+        let folder = Folder::new();
+        let port = free_port();
+        let url = format!("http://127.0.0.1:{port}");
+        let config = folder.file(
+            "run.yaml",
+            format!("sinks: {{o: {{otlp: {{endpoint: \"{url}\"}}}}}}\n"),
+        );
+        let ours = |drain: &str| {
+            let mut ours = command(["run", "--no-gpu", "--drain", drain]);
+            ours.env("XDG_STATE_HOME", folder.path("state"));
+            match target {
+                "--config" => ours.arg(target).arg(&config),
+                "--to" => ours.args([target, &url]),
+                _ => ours.env("OTEL_EXPORTER_OTLP_ENDPOINT", &url),
+            };
+            ours
+        };
+        let printed = messages_of(ours("5"), true);
+        assert!(
+            printed.contains("stay on disk") && !printed.contains("lost"),
+            "{target}: {printed}"
+        );
+        let endpoint = FakeEndpoint::start_at(port, [], Answer::Accept);
+        let printed = messages_of(ours("60"), false);
+        assert!(!printed.contains("stay on disk"), "{target}: {printed}");
+        let received = endpoint.items_answered(&Answer::Accept);
+        assert_eq!(received.values("train.loss"), losses_of_log(), "{target}");
+    }
+}
+
+/// Three runs send to one dead receiver at the same time.
+#[test]
+fn one_run_sends_what_several_concurrent_ones_left() {
     let folder = Folder::new();
     let port = free_port();
-    let config = format!(
-        "state_folder: {}\nsinks:\n  o:\n    otlp:\n      endpoint: http://127.0.0.1:{port}\n",
-        folder.path("state").display()
-    );
-    let config = folder.file("run.yaml", config);
-    let ours = |drain: &str, trainer: &[&str]| {
-        let mut ours = command(["run", "--no-gpu", "--drain", drain, "--config"]);
-        ours.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
-        let output = ours.arg(&config).arg("--").args(trainer).output().unwrap();
-        assert_eq!(output.status.code(), Some(0));
-        String::from_utf8_lossy(&output.stderr).into_owned()
+    let url = format!("http://127.0.0.1:{port}");
+    let ours = |drain: &str| {
+        let mut ours = command(["run", "--no-gpu", "--drain", drain, "--to", &url]);
+        ours.env("XDG_STATE_HOME", folder.path("state"));
+        ours
     };
-    let log = corpus("maxtext/demo.stderr");
-    let printed = ours("5", &["cat", log.to_str().unwrap()]);
-    assert!(
-        printed.contains("stay on disk") && !printed.contains("lost"),
-        "{printed}"
-    );
+    let script = format!("cat {}; read line", corpus("maxtext/demo.stderr").display());
+    let runs: Vec<_> = (0..3)
+        .map(|_| {
+            let mut run = ours("2");
+            run.args(["--", "sh", "-c", &script]).stdin(Stdio::piped());
+            run.stdout(Stdio::null()).stderr(Stdio::piped());
+            run.spawn().unwrap()
+        })
+        .collect();
+    let queues = folder.path(&format!(
+        "state/pulsetrain/run-queue/http%3A%2F%2F127.0.0.1%3A{port}"
+    ));
+    wait_until("each run has a queue of its own", || {
+        (0..3).all(|queue| !segments(&queues.join(queue.to_string())).is_empty())
+    });
+    for mut run in runs {
+        drop(run.stdin.take());
+        let output = run.wait_with_output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            printed.contains("stay on disk")
+                && !printed.contains("lost")
+                && !printed.contains("continues without"),
+            "{printed}"
+        );
+    }
     let endpoint = FakeEndpoint::start_at(port, [], Answer::Accept);
-    ours("60", &["true"]);
+    let printed = messages_of(ours("60"), false);
+    assert!(!printed.contains("stay on disk"), "{printed}");
     let received = endpoint.items_answered(&Answer::Accept);
-    let imported = Import::new(&log).items();
-    assert_eq!(received.values("train.loss"), imported.values("train.loss"));
+    let thrice = received.values("train.loss").len();
+    assert_eq!(thrice, 3 * losses_of_log().len());
+}
+
+#[test]
+fn run_without_a_usable_state_folder_warns_and_delivers() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let ours = command(["run", "--no-gpu", "--to", &endpoint.url()]);
+    // The files of the trainer and of the queue may have 2 blocks.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 2 && exec \"$@\"", "sh"]);
+    limited.arg(ours.get_program()).args(ours.get_args());
+    limited.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut without_folder = command(["run", "--no-gpu", "--to", &endpoint.url()]);
+    without_folder.env("XDG_STATE_HOME", "/proc");
+    for (times, ours) in [(1, limited), (2, without_folder)] {
+        let printed = messages_of(ours, true);
+        assert!(
+            printed.contains("continues without its disk queue: ") && !printed.contains("lost"),
+            "{printed}"
+        );
+        let received = endpoint.items_answered(&Answer::Accept);
+        assert_eq!(received.values("train.loss").len(), times * losses_of_log().len());
+    }
 }
