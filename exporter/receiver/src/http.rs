@@ -92,7 +92,8 @@ impl Export {
             let outcome = match self.encoding {
                 Encoding::Protobuf => handler.ingest(self.signal, Message::Protobuf(bytes)).await,
                 Encoding::Json => {
-                    let _protobuf = handler.reserve(bytes.len())?;
+                    // The protobuf form of a JSON message is at most as long.
+                    let _protobuf = handler.bodies().permit(bytes.len())?;
                     handler.ingest(self.signal, Message::Json(bytes)).await
                 }
             };

@@ -18,10 +18,7 @@ use pulsetrain_otlp::{
     limits::{self, Limits},
 };
 use pulsetrain_pipeline::{Batch, Ingress, Reservation, ReserveError, Stage, ThrottledLog, clock};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     bodies::{Bodies, Collected},
@@ -87,6 +84,11 @@ impl IngestHandler {
         }
     }
 
+    /// Returns the memory for message bodies.
+    pub(super) fn bodies(&self) -> &Bodies {
+        &self.bodies
+    }
+
     pub(super) fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -130,11 +132,6 @@ impl IngestHandler {
         let (bodies, limit) = (self.bodies.clone(), self.limits.bytes);
         let decompressed = tokio::task::spawn_blocking(move || bodies.decompress(coding, &body, limit));
         decompressed.await.unwrap_or(Err(Rejection::ShuttingDown))
-    }
-
-    /// Reserves memory for the protobuf form of a JSON message of this length.
-    pub(super) fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Rejection> {
-        self.bodies.permit(bytes)
     }
 
     /// Waits for one of the [`PLACES`] and runs `work` within its deadline.

@@ -211,15 +211,15 @@ impl Table {
             self.remove(place, limit);
             return Ok(());
         }
+        // The sum of two values uses the memory of the larger, but for exponential buckets.
+        let sum = match (&point.change, &series.value) {
+            (Change::Add(delta), SampleValue::Native(_)) => {
+                let mut sum = series.value.clone();
+                sum.add(delta).then_some(sum)
+            }
+            _ => None,
+        };
         if let Change::Set(value) | Change::Add(value) = &point.change {
-            // The sum of two values uses the memory of the larger, but for exponential buckets.
-            let sum = match (&point.change, &series.value) {
-                (Change::Add(delta), SampleValue::Native(_)) => {
-                    let mut sum = series.value.clone();
-                    sum.add(delta).then_some(sum)
-                }
-                _ => None,
-            };
             let value = sum.as_ref().unwrap_or(value);
             let larger = value.heap_bytes() > series.value.heap_bytes();
             if larger {
@@ -233,7 +233,10 @@ impl Table {
             // It was delivered twice: a client repeats a request whose answer was lost.
             return Ok(());
         }
-        series.change(point.change, point.start_unix_nanos, kind);
+        match sum {
+            Some(sum) => series.value = sum,
+            None => series.change(point.change, point.start_unix_nanos, kind),
+        }
         series.time_unix_nanos = series.time_unix_nanos.max(point.time_unix_nanos);
         series.keep(point.exemplars, limit, point.is_internal);
         Ok(())
