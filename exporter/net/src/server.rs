@@ -36,6 +36,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The maximum duration of a rejected connection.
 const REFUSED: Duration = Duration::from_secs(2);
 
+/// A response that is ready later.
+pub type LaterAnswer = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+
 /// The paths of one part of the program.
 pub trait Routes: Send + Sync + 'static {
     /// Returns whether these routes have a path.
@@ -53,6 +56,11 @@ pub trait Routes: Send + Sync + 'static {
 
     /// Answers a request for a path that these routes have. The server removes the body of a response to HEAD.
     fn answer(&self, request: &Request<()>) -> Response<ResponseBody>;
+
+    /// Answers a request that waits for an event, which must hold no thread; `None` (the default) for all others.
+    fn answer_later(&self, _request: &Request<()>) -> Option<LaterAnswer> {
+        None
+    }
 
     /// Runs while the server runs. The server stops after the end of this future.
     fn run(&self, _stop: CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -163,7 +171,9 @@ impl Site {
             Err(rejection) => return *rejection,
         };
         let is_head = request.method() == Method::HEAD;
-        let mut answer = if routes.is_slow(request.uri().path()) {
+        let mut answer = if let Some(later) = routes.answer_later(&request) {
+            later.await
+        } else if routes.is_slow(request.uri().path()) {
             let writing = tokio::task::spawn_blocking(move || routes.answer(&request));
             writing.await.unwrap_or_else(|_| {
                 let text = "the answer could not be written; try again\n";

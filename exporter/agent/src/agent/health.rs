@@ -19,12 +19,11 @@ use std::{
 use hyper::{Request, Response, StatusCode, header};
 use pulsetrain_net::{
     NetError,
-    server::{HttpServer, ResponseBody, Routes, plain},
+    server::{HttpServer, LaterAnswer, ResponseBody, Routes, plain},
 };
 use pulsetrain_pipeline::{CancellationToken, Problem, ThrottledLog};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::runtime::Handle;
 
 use super::recorders::Recorders;
 use crate::{
@@ -167,7 +166,13 @@ impl Routes for HealthRoutes {
     }
 
     fn is_slow(&self, path: &str) -> bool {
-        path == trace::PATH || gpus::is_path(path)
+        path == trace::PATH
+    }
+
+    fn answer_later(&self, request: &Request<()>) -> Option<LaterAnswer> {
+        let gpus = self.inside.as_ref()?.gpus.clone()?;
+        let request = request.clone();
+        gpus::is_path(request.uri().path()).then(|| -> LaterAnswer { Box::pin(gpus::answer(request, gpus)) })
     }
 
     fn answer(&self, request: &Request<()>) -> Answer {
@@ -186,10 +191,7 @@ impl Routes for HealthRoutes {
                 Some(status) => status.answer(&self.ready),
                 None => plain(StatusCode::NOT_FOUND, "only an agent has a status\n"),
             },
-            (_, Some(inside)) => match &inside.gpus {
-                Some(gpus) => Handle::current().block_on(gpus::answer(request, gpus)),
-                None => plain(StatusCode::NOT_FOUND, "only an agent controls the GPU driver\n"),
-            },
+            (_, Some(_)) => plain(StatusCode::NOT_FOUND, "only an agent controls the GPU driver\n"),
         }
     }
 }
@@ -289,6 +291,8 @@ fn json(value: &Value) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use pulsetrain_gpu::DriverRelease;
+
     use super::*;
 
     #[test]
@@ -307,5 +311,25 @@ mod tests {
         assert_eq!(status("/readyz"), 200);
         ready.unset("a sink is gone");
         assert_eq!((status("/readyz"), status("/status")), (503, 403));
+    }
+
+    #[tokio::test]
+    async fn driver_release_is_answered_later_and_holds_no_thread() {
+        let routes = HealthRoutes {
+            ready: Readiness::starting(),
+            inside: Some(RestrictedEndpoints {
+                recorders: Recorders::default(),
+                status: None,
+                gpus: Some(GpuControl {
+                    release: DriverRelease::default(),
+                    time: Duration::from_secs(1),
+                }),
+            }),
+        };
+        let request = |path: &str| Request::builder().uri(path).body(()).unwrap();
+        assert!(!routes.is_slow("/gpu/release"));
+        assert!(routes.answer_later(&request("/status")).is_none());
+        let released = routes.answer_later(&request("/gpu/release"));
+        assert_eq!(released.expect("it is answered later").await.status(), 200);
     }
 }

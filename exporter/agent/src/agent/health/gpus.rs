@@ -30,7 +30,7 @@ pub(super) fn is_path(path: &str) -> bool {
 }
 
 /// Answers a POST request.
-pub(super) async fn answer<B>(request: &Request<B>, gpus: &GpuControl) -> Answer {
+pub(super) async fn answer(request: Request<()>, gpus: GpuControl) -> Answer {
     if is_from_browser(request.headers()) {
         return plain(
             StatusCode::FORBIDDEN,
@@ -42,7 +42,7 @@ pub(super) async fn answer<B>(request: &Request<B>, gpus: &GpuControl) -> Answer
         return plain(StatusCode::OK, "the GPU driver is read again\n");
     }
     match time(request.uri().query().unwrap_or_default()) {
-        Ok(time) => release(gpus, time.unwrap_or(gpus.time)).await,
+        Ok(time) => release(&gpus, time.unwrap_or(gpus.time)).await,
         Err(problem) => plain(StatusCode::BAD_REQUEST, format!("{problem}\n")),
     }
 }
@@ -96,7 +96,7 @@ mod tests {
             request = request.header(header::ORIGIN, origin);
         }
         let request = request.body(()).unwrap();
-        answer(&request, &control).await.status().as_u16()
+        answer(request, control).await.status().as_u16()
     }
 
     #[tokio::test]
