@@ -242,8 +242,11 @@ impl Running {
                 self.sources.remove(name);
             }
         }
-        if let Some(telemetry) = &self.telemetry {
-            names.iter().for_each(|name| telemetry.forget_source(name));
+        for name in &names {
+            self.status.watch_logs(name, None);
+            if let Some(telemetry) = &self.telemetry {
+                telemetry.forget_source(name);
+            }
         }
     }
 }
