@@ -14,7 +14,7 @@ use super::advice;
 /// The maximum length of a receiver's text in messages, in characters.
 const MAX_TEXT: usize = 300;
 
-/// The warning about a success whose body is of another protocol, such as the login page of a proxy.
+/// The warning about a success whose body is of another protocol. A web page is no success.
 const NOT_OTLP: &str = "accepted, but the answer is not OTLP";
 
 /// The encoding of a response body.
@@ -248,7 +248,7 @@ mod tests {
         for (format, body) in [
             (BodyFormat::Json, &b"{"[..]),
             (BodyFormat::Protobuf, b"\x0a\x7f"),
-            (BodyFormat::Text, b"<html>"),
+            (BodyFormat::Text, b"OK"),
         ] {
             let delivery = success(format, body, Signal::Traces, ITEMS);
             assert!(

@@ -105,6 +105,12 @@ impl HttpExporter {
         let format = content_type.map_or(self.format, |text| {
             BodyFormat::from_content_type(text.unwrap_or_default())
         });
+        if head.status.is_success() && answer::is_web_page(body) {
+            // The login page of a proxy, or of another program at this address.
+            let what = format_args!("HTTP status {} with a web page: nothing was stored", head.status);
+            let advice = Some(advice::NOT_A_RECEIVER);
+            return (self.peer).delivery(Verdict::Service, what, advice, None, &self.client);
+        }
         if head.status.is_success() {
             return answer::success(format, body, self.signal, items);
         }

@@ -271,6 +271,18 @@ async fn rejection_has_the_receivers_message_and_advice() {
 }
 
 #[tokio::test]
+async fn web_page_behind_a_success_is_not_delivered() {
+    for content_type in ["text/html", JSON, PROTOBUF] {
+        let receiver = Receiver::start(move || http(200, content_type, "\n<!doctype html><html>")).await;
+        let message = denial(receiver.deliver("http", &[]).await);
+        assert!(
+            message.ends_with("HTTP status 200 OK with a web page: nothing was stored; check that the endpoint is an OTLP receiver"),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn missing_path_means_an_unsupported_signal() {
     let receiver = Receiver::start(|| http(404, "text/plain", "404 page not found\n")).await;
     let message = unsupported(receiver.deliver("http", &[]).await);
