@@ -33,6 +33,7 @@ pub use self::{
     checkpoint_notice::CheckpointNotice,
     checkpointer::{Checkpointer, OpenMode},
     config::{AtStop, TailConfig},
+    context::JOINED_BYTES,
     event::TailEvent,
     poll_report::PollReport,
     status::{LogState, LogStatus, TailStatus},

@@ -24,8 +24,8 @@ pub use error::TailError;
 pub use event_files::options_of_file;
 pub use folder::logs_in;
 pub use follow::{
-    AtStop, CheckpointNotice, Checkpointer, LogState, LogStatus, OpenMode, PollReport, TailConfig, TailEvent,
-    TailSource, TailStatus, followed_files,
+    AtStop, CheckpointNotice, Checkpointer, JOINED_BYTES, LogState, LogStatus, OpenMode, PollReport,
+    TailConfig, TailEvent, TailSource, TailStatus, followed_files,
 };
 pub use import::{LogSource, inspect};
 pub use import_report::{ImportNotice, ImportReport};

@@ -6,12 +6,14 @@ use std::{
 
 use pulsetrain_formats::{FORMATS, LogFormat, format_by_name};
 use pulsetrain_pipeline::Problem;
+use pulsetrain_tail::JOINED_BYTES;
 use tokio::net::TcpSocket;
 
 use super::{
     AGENT_SOURCE, Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
     fault::nearest,
     port_owner::{is_agent, port_owner},
+    quantity::Size,
     source_list,
     spanned::Location,
 };
@@ -71,6 +73,14 @@ pub(crate) fn check(file: &str, config: &Config, ours: &[SocketAddr]) -> Vec<Fau
     found.faults
 }
 
+/// Returns the problem of a queue that cannot hold a batch of a log, which would be lost. A queue of zero has another one.
+pub(super) fn too_small_for_logs(bytes: &Size) -> Option<Problem> {
+    (1..JOINED_BYTES).contains(&bytes.0).then(|| {
+        Problem::new("a queue below 256KiB has no room for a batch of logs")
+            .with_remedy("give it at least 256KiB")
+    })
+}
+
 struct Findings<'a> {
     file: &'a str,
     faults: Vec<Fault>,
@@ -97,6 +107,9 @@ impl Findings<'_> {
                 location,
                 Problem::new("limits: a queue of zero accepts nothing").with_remedy("give it at least 1"),
             );
+        }
+        if let Some(problem) = too_small_for_logs(&limits.queue_bytes) {
+            self.at(limits.queue_bytes.location, problem.within("limits"));
         }
         let intervals = [
             (

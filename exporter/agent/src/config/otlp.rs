@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::{
     Location, Spanned,
     attribute_rules::AttributeList,
+    check::too_small_for_logs,
     disk_queue::DiskQueueSetting,
     quantity::{Size, Time, TimeOrNever},
     section::{Setting, Shown, section},
@@ -230,6 +231,8 @@ impl OtlpSection {
                 )
             })
             .collect();
+        let bytes = self.queue.bytes.as_ref();
+        faults.extend(bytes.and_then(|bytes| Some((bytes.location, too_small_for_logs(bytes)?))));
         if *self.concurrency == 0 {
             faults.push((
                 self.concurrency.location,

@@ -37,6 +37,19 @@ fn the_printed_default_is_read_as_the_default() {
 }
 
 #[test]
+fn queue_that_cannot_hold_a_batch_of_logs_is_rejected() {
+    let with = |bytes: &str| {
+        let text = format!(
+            "limits:\n  queue_bytes: {bytes}\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {{}}\n"
+        );
+        faults(&text).join("\n")
+    };
+    let problem = "agent.yaml:2:16: limits: a queue below 256KiB has no room for a batch of logs; give it at least 256KiB";
+    assert_eq!(with("255KiB"), problem);
+    assert_eq!(with("256KiB"), "");
+}
+
+#[test]
 fn every_commented_example_in_the_printed_config_parses() {
     let printed = print(&Config::example());
     let (before, rest) = printed.split_once("\nsinks:\n").unwrap();

@@ -30,8 +30,8 @@ const FLUSHES_IN_FLIGHT: usize = 64;
 /// The size at which a group of flushes is sent, before all files of a round are polled.
 const GROUP_BYTES: usize = 1 << 20;
 
-/// The size beyond which messages of a group are not joined.
-const JOINED_BYTES: usize = 256 << 10;
+/// The size in bytes beyond which messages of a group are not joined. A queue has to hold at least one joined message.
+pub const JOINED_BYTES: usize = 256 << 10;
 
 /// The most bytes in flight. Beyond it, a backlog stays in its file. A quarter of the default size of a queue.
 const BYTES_IN_FLIGHT: usize = 16 << 20;

@@ -31,6 +31,7 @@ endpoint: https://h / tls: {ca: /not/there} => tls.ca: cannot use /not/there
 endpoint: https://h / tls: {server_name: "a b"} => tls.server_name is
 endpoint: http://h / tls: {ca: f} => 4:17: sinks.o: tls is set, but the endpoint is a plain one
 queue: {bytes: 0B} => 4:22: sinks.o.otlp: a queue of zero
+queue: {bytes: 255KiB} => 4:22: sinks.o.otlp: a queue below 256KiB has no room for a batch of logs
 concurrency: 0 => 4:20: sinks.o.otlp: concurrency is 0
 retry: {initial: 1ms} => 4:24: sinks.o.otlp: a retry every few milliseconds
 attributes: [{drop: a}, {hash: a}] => 4:31: sinks.o: attributes: "a" is in two rules
