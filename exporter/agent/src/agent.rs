@@ -7,6 +7,7 @@
 mod clock_watch;
 mod config_watch;
 mod health;
+mod pid_file;
 mod recorders;
 mod reload;
 mod running;
@@ -25,7 +26,7 @@ use std::{
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::{config_watch::ConfigWatch, running::Running, systemd::Systemd};
+use self::{config_watch::ConfigWatch, pid_file::PidFile, running::Running, systemd::Systemd};
 pub(crate) use self::{
     health::{REPORT_PATH, Readiness, ReadinessReport, ReportedProblem, serve as serve_health},
     recorders::Recorders,
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
     };
     // Read before the configuration: a file that is replaced in between is read again.
     let in_use = file.as_deref().and_then(config_watch::content);
-    let config = match read(file.as_deref(), ours) {
+    let config = match read(file.as_deref(), ours, arguments.check) {
         Ok(config) => config,
         Err(faults) => return Ok(refuse(&faults)),
     };
@@ -79,17 +80,24 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
     }
     descriptors::raise_limit();
     runtime::run_on(2, |runtime| {
-        runtime.block_on(live(file.as_deref(), in_use, config))
+        runtime.block_on(live(arguments, file.as_deref(), in_use, config))
     })
 }
 
 /// Runs the agent until it is stopped.
-async fn live(file: Option<&Path>, in_use: Option<Vec<u8>>, config: Config) -> Result<ExitCode, Failure> {
+async fn live(
+    arguments: &AgentArguments,
+    file: Option<&Path>,
+    in_use: Option<Vec<u8>>,
+    config: Config,
+) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
     let systemd = Arc::new(Systemd::from_env());
     let mut watch = ConfigWatch::new(file, in_use);
     let mut running = Running::start(config).await?;
+    // Written after the start, so that a second agent that fails to start does not replace the file of the first.
+    let _pid_file = (arguments.pid_file.as_deref()).map(PidFile::write).transpose()?;
     if file.is_none() {
         log::info(
             Subject::Program,
@@ -98,7 +106,11 @@ async fn live(file: Option<&Path>, in_use: Option<Vec<u8>>, config: Config) -> R
             ),
         );
     }
-    log::info(Subject::Program, "ready");
+    let state = match running.has_unopened() {
+        true => "runs, and waits for the sinks that are not open",
+        false => "ready",
+    };
+    log::info(Subject::Program, state);
     systemd.ready();
     tokio::spawn(Arc::clone(&systemd).keep_alive());
     loop {
@@ -140,7 +152,7 @@ async fn live(file: Option<&Path>, in_use: Option<Vec<u8>>, config: Config) -> R
 async fn reload(file: Option<&Path>, running: &mut Running) {
     // This also runs if the configuration is invalid: a program that rotates files does not depend on it.
     running.reopen_files().await;
-    match read(file, |_| config::addresses(running.config())) {
+    match read(file, |_| config::addresses(running.config()), true) {
         Ok(config) => {
             if let Err(failure) = state_folder::check(&config) {
                 log::error(Subject::Program, failure.into_problem());
@@ -162,13 +174,18 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
 }
 
 /// Reads the file, or uses the default without one, and checks it against the system. The addresses of `running` may be in use.
-fn read(file: Option<&Path>, running: impl FnOnce(&Config) -> Vec<SocketAddr>) -> Result<Config, Vec<Fault>> {
+/// Files of sinks that do not exist yet are faults only if `needs_files`: the agent waits for them at its start.
+fn read(
+    file: Option<&Path>,
+    running: impl FnOnce(&Config) -> Vec<SocketAddr>,
+    needs_files: bool,
+) -> Result<Config, Vec<Fault>> {
     let config = match file {
         Some(file) => config::load_with_faults(file, &config::environment())?,
         None => Config::default(),
     };
     let faults = config::check(&name(file), &config, &running(&config));
-    if faults.is_empty() {
+    if faults.iter().all(|fault| fault.is_awaited && !needs_files) {
         Ok(config)
     } else {
         Err(faults)

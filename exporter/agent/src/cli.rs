@@ -147,6 +147,10 @@ pub(crate) struct AgentArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
+    /// Write the process id to this file while the agent runs, for programs that send it signals
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pid_file: Option<PathBuf>,
+
     /// Check the configuration, report its errors and exit
     #[arg(long, conflicts_with = "print_config")]
     pub(crate) check: bool,

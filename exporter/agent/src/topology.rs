@@ -142,17 +142,36 @@ fn parsed(targets: &[String]) -> Result<Vec<SinkTarget>, Failure> {
     targets.iter().map(|target| SinkTarget::parse(target)).collect()
 }
 
+/// A fault of a sink of the configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SinkFault {
+    pub(crate) location: Location,
+    pub(crate) problem: Problem,
+    /// Whether a file does not exist yet, for which a starting agent waits.
+    pub(crate) is_awaited: bool,
+}
+
+impl From<(Location, Problem)> for SinkFault {
+    fn from((location, problem): (Location, Problem)) -> Self {
+        Self {
+            location,
+            problem,
+            is_awaited: false,
+        }
+    }
+}
+
 /// Checks a sink of the configuration without side effects.
 ///
 /// # Errors
-/// Returns the place and the fault.
-pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, Problem)> {
+/// Returns the fault.
+pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), SinkFault> {
     let (location, outcome) = match sink {
         SinkConfig::Prometheus(page) => (
             page.listen.location,
             page.settings().check().map_err(SinkError::from),
         ),
-        SinkConfig::Otlp(otlp) => (otlp.location, otlp::check(otlp)?),
+        SinkConfig::Otlp(otlp) => (otlp.location(), otlp::check(otlp)?),
         SinkConfig::File(file) => {
             file.settings()?;
             (
@@ -174,8 +193,13 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, Problem)> {
         Some(list) if list.0.is_empty() => Err((
             list.location,
             Problem::new("signals is an empty list").with_remedy("name traces, metrics or logs"),
-        )),
-        _ => outcome.map_err(|error| (location, error.problem())),
+        )
+            .into()),
+        _ => outcome.map_err(|error| SinkFault {
+            location,
+            problem: error.problem(),
+            is_awaited: error.is_missing_file(),
+        }),
     }
 }
 

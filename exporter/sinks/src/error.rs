@@ -140,6 +140,20 @@ pub enum HeaderFault {
 }
 
 impl SinkError {
+    /// Returns whether a file with certificates or credentials does not exist, so that the sink can be created once it
+    /// does.
+    pub fn is_missing_file(&self) -> bool {
+        let source = match self {
+            Self::Pem { source, .. } => match source.downcast_ref() {
+                Some(rustls::pki_types::pem::Error::Io(source)) => source,
+                _ => return false,
+            },
+            Self::Secret { source, .. } => source,
+            _ => return false,
+        };
+        source.kind() == io::ErrorKind::NotFound
+    }
+
     /// Returns the cause and the remedy.
     pub fn problem(&self) -> Problem {
         Problem {

@@ -3,11 +3,15 @@
 use std::fs;
 
 use pulsetrain_tests::{
-    Answer, Certificates, Collector, FakeEndpoint, Items, Judge, some_or_return, wait_until,
+    Answer, Certificates, Collector, FakeEndpoint, Finished, Items, Judge, command, free_port,
+    some_or_return, wait_until,
 };
 use serde_json::Value;
 
-use crate::world::{Setup, World};
+use crate::{
+    delivery::{self, accepted_texts, post},
+    world::{Setup, World, get},
+};
 
 /// Writes a configuration with these sinks and fast retries.
 fn configure(world: &World, sinks: &str) {
@@ -162,6 +166,65 @@ fn rotated_token_is_used_without_a_reload_and_rejected_batches_arrive() {
     });
     assert!(agent.stop().success());
     endpoint.items_answered(&Answer::Accept).assert_same(&ours());
+}
+
+/// A token and an authority that another program writes after the start of the agent.
+#[test]
+fn missing_files_of_sinks_are_named_and_waited_for() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let (world, receiver) = (World::new(), free_port());
+    let (token, authority) = (world.path("token"), world.path("ca.pem"));
+    let keys = format!(
+        "      bearer_token_file: {}\n  tls:\n    otlp:\n      endpoint: https://127.0.0.1:1\n      tls: {{ca: {}}}\n      \
+         required: false\n",
+        token.display(),
+        authority.display()
+    );
+    delivery::configure(&world, receiver, &endpoint.url(), &keys, "  drain: 100ms\n");
+    let checked = Finished::run(world.command().arg("--check")).expect_code(2);
+    let files = ["bearer_token_file: cannot use ", "tls.ca: cannot use "];
+    checked.expect_words(&files);
+    let agent = world.spawn();
+    wait_until("the agent waits", || {
+        agent.log().contains("waits for the sinks that are not open")
+    });
+    let log = agent.log();
+    for (sink, file) in ["o", "tls"].into_iter().zip(files) {
+        assert!(
+            log.contains(&format!("sink {sink}: cannot be opened: {file}")),
+            "{log}"
+        );
+    }
+    assert!(!log.contains("pulsetrain: ready"), "{log}");
+    let readiness = world.readiness();
+    assert!(
+        readiness.starts_with("HTTP/1.1 503") && readiness.contains("bearer_token_file: cannot use "),
+        "{readiness}"
+    );
+    let status = get(world.health(), "/status");
+    assert!(
+        status.contains("not_open") && files.iter().all(|file| status.contains(file)),
+        "{status}"
+    );
+    let mut doctor = command(["doctor", "--config"]);
+    let found = Finished::run(
+        doctor
+            .arg(world.path("agent.yaml"))
+            .env("STATE", world.path("state")),
+    );
+    for file in files {
+        assert_eq!(found.stdout.matches(file).count(), 1, "{}", found.stdout);
+    }
+    assert_eq!(post(receiver, "message 1"), Some(200));
+    fs::write(&token, "first\n").unwrap();
+    wait_until("the message arrives", || {
+        accepted_texts(&endpoint) == ["message 1"]
+    });
+    assert!(agent.log().contains("sink o: is open now"), "{}", agent.log());
+    let certificates = Certificates::generate();
+    fs::copy(certificates.authority(), &authority).unwrap();
+    wait_until("the agent is ready", || world.is_ready());
+    agent.stop();
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The shutdown of an agent, and clients that could block its health checks.
 
 use std::{
+    fs,
     io::Write,
     net::{Ipv4Addr, TcpStream},
     os::unix::net::UnixDatagram,
+    process::Command,
     time::Duration,
 };
 
@@ -18,6 +20,42 @@ fn sigint_stops_the_agent_like_sigterm() {
     agent.interrupt();
     let (status, printed) = agent.wait_for_end();
     assert_eq!(status.code(), Some(0), "{printed}");
+}
+
+#[test]
+fn signals_reach_the_agent_whose_id_is_in_the_pid_file() {
+    let world = World::new();
+    let file = world.path("agent.pid");
+    let mut command = world.command();
+    let agent = Process::start("pulsetrain agent", command.arg("--pid-file").arg(&file));
+    let mut id = String::new();
+    wait_until("the file is written", || {
+        id = fs::read_to_string(&file).unwrap_or_default();
+        !id.is_empty()
+    });
+    assert_eq!(id, format!("{}\n", agent.pid()));
+    let send = |signal: &str| {
+        let sent = Command::new("kill").args([signal, id.trim()]).status();
+        assert!(sent.unwrap().success());
+    };
+    send("-HUP");
+    wait_until("the agent reloads", || {
+        agent.log().contains("reloaded the configuration")
+    });
+    send("-TERM");
+    agent.end_well();
+    assert!(!file.exists());
+    let mut command = world.command();
+    let agent = Process::start(
+        "pulsetrain agent",
+        command.args(["--pid-file", "/none/agent.pid"]),
+    );
+    let (status, printed) = agent.wait_for_end();
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("--pid-file: cannot write /none/agent.pid"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -142,10 +142,12 @@ impl Running {
         running.open_disk_queues().await?;
         for (name, sink) in running.config.sinks.clone().iter() {
             running.expect_sink(name, sink);
-            running
-                .open_sink(name, sink)
-                .await
-                .map_err(|error| Failure::failed(format!("the sink {name}: {error}")))?;
+            match running.open_sink(name, sink).await {
+                // The sink stays expected, and its queue holds what arrives.
+                Err(error) if error.is_missing_file() => {}
+                Err(error) => return Err(Failure::failed(format!("the sink {name}: {error}"))),
+                Ok(()) => {}
+            }
         }
         for (name, source) in running.config.sources.clone().iter() {
             running
@@ -153,7 +155,8 @@ impl Running {
                 .map_err(|error| Failure::failed(format!("the source {name}: {error}")))?;
         }
         running.start_gpus();
-        running.record_readiness();
+        // Reports the sinks whose files are missing.
+        running.open_all().await;
         Ok(running)
     }
 

@@ -17,7 +17,10 @@ use super::{
     source_list,
     spanned::Location,
 };
-use crate::{failure::net_problem, topology};
+use crate::{
+    failure::net_problem,
+    topology::{self, SinkFault},
+};
 
 /// The minimum of intervals.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -287,8 +290,17 @@ impl Findings<'_> {
                 self.at(location, problem.within(format_args!("sinks.{name}.otlp")));
             }
         }
-        if let Err((location, problem)) = topology::check_sink(sink) {
-            self.at(location, problem.within(format_args!("sinks.{name}")));
+        if let Err(SinkFault {
+            location,
+            problem,
+            is_awaited,
+        }) = topology::check_sink(sink)
+        {
+            let problem = problem.about(format!("sinks.{name}"));
+            self.faults.push(Fault {
+                is_awaited,
+                ..Fault::at(self.file, location, problem)
+            });
         }
         if let SinkConfig::Prometheus(prometheus) = sink {
             self.exposure(&format!("sinks.{name}.prometheus"), prometheus.exposure());

@@ -16,6 +16,8 @@ pub(crate) struct Fault {
     pub(crate) location: Location,
     /// The reason and the remedy.
     pub(crate) problem: Problem,
+    /// Whether an agent that starts waits for the missing file instead of ending.
+    pub(crate) is_awaited: bool,
 }
 
 impl Fault {
@@ -35,6 +37,7 @@ impl Fault {
             file: file.to_owned(),
             location,
             problem: problem.into(),
+            is_awaited: false,
         }
     }
 

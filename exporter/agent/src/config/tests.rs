@@ -410,7 +410,7 @@ fn otlp_sink_without_an_endpoint_uses_the_environment() {
     assert_eq!(crate::topology::check_sink(&config.sinks.0["c"]), Ok(()));
     let empty = "sinks:\n  c:\n    otlp: {endpoint: \"\"}\n";
     let config = parse("agent.yaml", empty, &variables()).unwrap();
-    let (_, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
+    let message = (crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err()).problem;
     assert!(
         message.to_string().contains("write grpc://host:4317"),
         "{message}"
@@ -425,7 +425,8 @@ fn signal_list_must_be_non_empty_and_contain_known_signals() {
     let signals = config.sinks.0["c"].signals().unwrap();
     assert_eq!(signals.0.to_string(), "traces, logs");
     let config = parse("agent.yaml", &text("[]"), &variables()).unwrap();
-    let (location, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
+    let fault = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
+    let (location, message) = (fault.location, fault.problem);
     assert_eq!((location.line, location.column), (5, 16));
     assert!(
         message.to_string().contains("name traces, metrics or logs"),

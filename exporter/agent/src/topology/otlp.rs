@@ -51,21 +51,16 @@ pub(super) fn open(section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkErro
     config.by_receiver().iter().map(sink).collect()
 }
 
-/// Checks a section and the files that it refers to, without a connection.
+/// Checks a section and the files that it refers to, without a connection. Faults of the settings have a place of their own.
 ///
 /// # Errors
-/// Returns the place and the fault.
+/// Returns the place and the fault of a setting.
 pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Location, Problem)> {
     section.settings()?;
     section.attributes.rules()?;
-    let endpoint = section
-        .endpoint
-        .as_ref()
-        .map_or(section.location(), |endpoint| endpoint.location);
-    let open = || OtlpSink::new(&otlp_config(section)?);
-    open()
-        .map(|_| Ok(()))
-        .map_err(|error| (endpoint, error.problem()))
+    Ok(otlp_config(section)
+        .and_then(|config| OtlpSink::new(&config))
+        .map(drop))
 }
 
 /// Returns the settings of an OTLP sink: those of the section override those of the environment.
