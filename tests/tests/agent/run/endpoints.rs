@@ -171,7 +171,7 @@ fn messages_of(mut ours: Command, prints_log: bool) -> String {
     ours.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
     let trainer = if prints_log { "cat" } else { "true" };
     let trainer = ours.args(["--", trainer]).arg(corpus("maxtext/demo.stderr"));
-    let output = trainer.output().unwrap();
+    let output = trainer.output().expect("pulsetrain can be started");
     assert_eq!(output.status.code(), Some(0));
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
