@@ -42,7 +42,16 @@ pub fn non_finite(text: &str) -> Option<f64> {
     } else if name.eq_ignore_ascii_case("inf") || name.eq_ignore_ascii_case("infinity") {
         Some(sign * f64::INFINITY)
     } else {
-        None
+        of_windows(name).map(|number| sign * number)
+    }
+}
+
+/// Parses what the C library of Windows prints: `1.#QNAN`, `1.#INF`.
+fn of_windows(name: &str) -> Option<f64> {
+    match name.strip_prefix("1.#")?.trim_end_matches('0') {
+        "INF" => Some(f64::INFINITY),
+        "QNAN" | "SNAN" | "IND" => Some(f64::NAN),
+        _ => None,
     }
 }
 
@@ -52,8 +61,8 @@ pub fn any(text: &str) -> Option<f64> {
     match plain(text) {
         Some((number, "")) => Some(number),
         // Only these characters continue a number after its plain part.
-        Some((_, rest)) if !rest.starts_with([',', 'E']) => None,
-        Some((_, rest)) if rest.starts_with(',') => grouped(text),
+        Some((_, rest)) if !rest.starts_with([',', 'E', '_', '\'', '#']) => None,
+        Some((_, rest)) if rest.starts_with([',', '_', '\'']) => grouped(text),
         _ => irregular(text),
     }
 }
@@ -65,7 +74,7 @@ fn irregular(text: &str) -> Option<f64> {
         .or_else(|| grouped(text))
 }
 
-/// Parses a number with commas between the thousands. A decimal comma, as some languages use it, is rejected: the number would
+/// Parses a number with commas, underscores or apostrophes between the thousands. A decimal comma, as some languages use it, is rejected: the number would
 /// be a thousand times too large.
 pub fn grouped(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -77,9 +86,16 @@ pub fn grouped(text: &str) -> Option<f64> {
     if rest.contains(',') {
         return None;
     }
-    let mut groups = integer.split(',');
+    let separator = integer
+        .chars()
+        .find(|letter| !letter.is_ascii_digit())
+        .unwrap_or(',');
+    if !matches!(separator, ',' | '_' | '\'') {
+        return None;
+    }
+    let mut groups = integer.split(separator);
     let is_first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
-    (is_first && groups.all(|group| group.len() == 3)).then(|| finite(&text.replace(',', "")))?
+    (is_first && groups.all(|group| group.len() == 3)).then(|| finite(&text.replace(separator, "")))?
 }
 
 /// Splits a number from its suffix: `0.081s`, `0.2%`, `1.5M`.
@@ -146,6 +162,8 @@ mod tests {
         assert_eq!(any(&long), long.replace(',', "").parse().ok());
         for (text, expected) in [
             ("1,000", 1e3),
+            ("1_234_567.5", 1_234_567.5),
+            ("1'234.5", 1234.5),
             ("999,999,999,999,999", 999_999_999_999_999.0),
             ("1,234,567.5e1", 12_345_675.0),
             ("9,007,199,254,740,993", 9_007_199_254_740_993_u64 as f64),
@@ -196,7 +214,12 @@ mod tests {
     fn finite_and_non_finite_numbers_are_distinguished() {
         assert_eq!(finite("6.0000002e-05"), Some(6.000_000_2e-5));
         assert_eq!((finite("nan"), finite("inf"), finite("")), (None, None, None));
-        assert!(non_finite("-nan").is_some_and(f64::is_nan));
+        assert!(
+            ["-nan", "1.#QNAN", "-1.#IND00"]
+                .iter()
+                .all(|text| any(text).is_some_and(f64::is_nan))
+        );
+        assert_eq!(any("-1.#INF00"), Some(f64::NEG_INFINITY));
         assert_eq!(
             (non_finite("-inf"), non_finite("1")),
             (Some(f64::NEG_INFINITY), None)

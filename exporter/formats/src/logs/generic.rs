@@ -5,6 +5,7 @@
 //! from evaluations, `blocks` reads records over several lines, `class_table` evaluations of classes, and `epoch_steps` converts
 //! counts within an epoch.
 
+mod arrays;
 mod auto;
 mod blocks;
 mod class_table;
@@ -12,6 +13,7 @@ mod clock;
 mod csv;
 mod durations;
 mod epoch_steps;
+mod evaluation_line;
 mod field;
 mod field_role;
 mod json;
@@ -21,7 +23,10 @@ mod label_keys;
 mod labelled;
 mod likeness;
 mod line_patterns;
+mod objects;
 mod pairs;
+mod phrase;
+mod printed_number;
 mod record;
 mod record_keys;
 mod section;
@@ -37,9 +42,9 @@ pub(super) use auto::FORMAT as GENERIC;
 pub use key_use::{KeyUse, key_notices, suggestion_hint, unused_notice};
 pub use likeness::found_keys;
 pub(super) use likeness::{FormatHint, format_hint};
+pub(super) use objects::object_prefix;
 pub(super) use section::is_evaluation;
 pub use suggestion::suggest_mapping;
-pub(super) use text::object_prefix;
 
 use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};
 use super::lines::{LineFormat, LineParser, identify_by};

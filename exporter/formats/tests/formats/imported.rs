@@ -149,6 +149,12 @@ impl Imported {
         Self::parse(&text, skipped)
     }
 
+    /// Imports a text as a format.
+    pub(crate) fn from_text(format: &str, text: &str) -> Self {
+        let format = format_by_name(format).expect("the format has a row");
+        Self::from_bytes(format, text.as_bytes())
+    }
+
     fn parse(text: &str, skipped: ParseReport) -> Self {
         let mut imported = Self {
             skipped,

@@ -14,6 +14,7 @@ mod imported;
 mod maxtext;
 mod mutated;
 mod no_value;
+mod phrases;
 mod ranks;
 mod readers;
 mod series;

@@ -110,6 +110,7 @@ impl LineFormat for GenericLines {
             return false;
         }
         let Some((fields, lines)) = self.fields(line.text) else {
+            self.text.records.report_unused(recorder);
             return false;
         };
         lines.records.record(&fields, line, recorder);

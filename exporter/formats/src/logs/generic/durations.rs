@@ -2,7 +2,7 @@
 
 use pulsetrain_mapping::number_text;
 
-use super::labelled::token_len;
+use super::printed_number::token_len;
 
 /// Parses `1 day, 2:03:04`, as Python prints a `timedelta`, to seconds, with its length.
 pub(super) fn days(text: &str) -> Option<(f64, usize)> {

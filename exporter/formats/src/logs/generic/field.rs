@@ -80,9 +80,11 @@ impl RecordContext<'_> {
             MappingTarget::Metric(metric) => match converted(value, metric, row, &mut info.is_percent) {
                 Some(converted) => converted,
                 // A loose row is a guess: a number in another unit is kept as it is.
-                None if Measured::from_value(value).is_some()
-                    && (self.mapping.is_loose() || row.without_suffix.is_none()) =>
-                {
+                None if Measured::from_value(value).is_some() && self.mapping.is_loose() => {
+                    info.fit.misfits += 1;
+                    return self.unknown((key, value), info, recorder);
+                }
+                None if Measured::from_value(value).is_some() && row.without_suffix.is_none() => {
                     return self.unmapped((key, value), info, recorder);
                 }
                 None => {
@@ -97,6 +99,10 @@ impl RecordContext<'_> {
             recorder.skip_value(SkipReason::NotMeasured);
             info.outcome.is_used = true;
             return RecordedField::Done;
+        }
+        info.fit.fits += 1;
+        if !info.fit.is_usual() {
+            return self.unknown((key, value), info, recorder);
         }
         let is_fixed = row.attributes_from.is_empty();
         let is_recorded = !matches!(row.target, MappingTarget::Step | MappingTarget::Dropped(_));
@@ -119,14 +125,14 @@ impl RecordContext<'_> {
         }
     }
 
-    /// Keeps a number whose row does not fit it, and all later numbers of the key.
+    /// Keeps a number whose row does not fit it, and all later numbers of the key unless nearly all numbers before it fit.
     pub(super) fn unmapped(
         &self,
         field: (&str, &FieldValue<'_>),
         info: &mut KeyInfo,
         recorder: &mut Recorder<'_>,
     ) -> RecordedField {
-        info.is_unmapped |= self.mapping.is_loose();
+        info.is_unmapped |= self.mapping.is_loose() && !info.fit.is_exception();
         self.unknown(field, info, recorder)
     }
 

@@ -5,7 +5,8 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use pulsetrain_semconv::{Metric, metric};
 
-use super::labelled::{COUNT, Labelled, LabelledNumber, qualified};
+use super::labelled::{COUNT, Labelled, LabelledNumber};
+use super::phrase::{qualified, tails, tails_of_same_meaning, without_message, without_noise};
 use super::record_keys::{MAX_KEYS, step_rank};
 use super::section::{
     BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_evaluation, names_training,
@@ -229,11 +230,11 @@ impl LabelKeys {
                 return None;
             }
         }
-        let exact = [label, without_noise]
+        let exact = [label, without_noise, without_message(label)]
             .into_iter()
             .find(|key| self.facts(key).is_known);
         let key = exact.or_else(|| {
-            tails(label).find(|tail| {
+            tails_of_same_meaning(label).find(|tail| {
                 let facts = self.facts(tail);
                 facts.is_step || facts.is_epoch
             })
@@ -377,37 +378,6 @@ pub(super) fn step_at_start(numbers: &[Labelled<'_>], at: usize) -> Option<f64> 
         }
         _ => None,
     }
-}
-
-/// Strips leading words that are not names: levels, times, source locations.
-fn without_noise(label: &str) -> &str {
-    let is_level = |word: &str| word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());
-    // The default of Python's logging: `INFO:root:loss = 2.5`.
-    let mut parts = label.splitn(3, ':');
-    if let (Some(level), Some(logger), Some(rest)) = (parts.next(), parts.next(), parts.next())
-        && is_level(level)
-        && is_evaluation(logger) != Some(true)
-    {
-        return rest.trim_start();
-    }
-    let is_noise =
-        |word: &str| is_level(word) || word.contains(|letter: char| letter.is_ascii_digit() || letter == ':');
-    let mut rest = label;
-    while let Some((word, after)) = rest.split_once(char::is_whitespace) {
-        if !is_noise(word) {
-            break;
-        }
-        rest = after.trim_start();
-    }
-    rest
-}
-
-/// Iterates over a text without its first n words, for n = 0, 1, 2 and so on.
-fn tails(text: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(text), |rest| {
-        let (_, after) = rest.split_once(char::is_whitespace)?;
-        Some(after.trim_start())
-    })
 }
 
 /// Returns a number without a row under its label, or under the key of an evaluation.

@@ -1,10 +1,17 @@
 //! Parses numbers with labels in a printed line: `step 100 | loss: 2.31, lr=3e-4 (1200 tok/s)`, progress bars, fractions and
 //! durations.
 
-use pulsetrain_mapping::{FieldValue, number_text, unit};
+use pulsetrain_mapping::unit;
 use std::borrow::Cow;
 
-use super::durations;
+use super::{
+    arrays::array,
+    durations,
+    phrase::{delimiters, is_margin, is_message_before_pairs, label_of, qualified},
+    printed_number::{DecimalMark, counts_len, next_token, number, token_len},
+};
+
+pub(super) use super::printed_number::cell;
 
 /// A number of a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +22,8 @@ pub(super) struct Labelled<'a> {
     pub(super) context: &'a str,
     /// Whether `=` separates the label from the number.
     pub(super) is_assigned: bool,
+    /// Whether `:` or `=` separates the label from the number.
+    pub(super) is_delimited: bool,
     /// Whether only spaces and colons are between the previous number and this one: `loss 3 2.5`, `loss 6: 2.5`.
     pub(super) is_adjacent: bool,
     /// Whether the number consists of digits.
@@ -44,11 +53,28 @@ pub(super) enum LabelledNumber<'a> {
 pub(super) const COUNT: &str = "n/total";
 
 /// Returns the numbers of a line, in their order.
-pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
+pub(super) fn labelled(line: &str, mark: DecimalMark) -> Vec<Labelled<'_>> {
     let mut found: Vec<Labelled<'_>> = Vec::new();
     let (mut at, mut label_start) = (0, 0);
+    let has_message = is_message_before_pairs(line);
     while let Some(start) = next_token(line, at) {
-        let Some((number, len)) = number(&line[start..]) else {
+        let before = &line[label_start..start];
+        if let Some((label_end, value, end)) = array(&line[label_start..], before.len()) {
+            found.push(Labelled::unnamed(&before[..label_end], value));
+            (at, label_start) = (label_start + end, label_start + end);
+            continue;
+        }
+        let is_value = before.trim_end().ends_with([':', '=']);
+        if is_placeholder(&line[start..]) {
+            at = start + token_len(&line[start..]);
+            continue;
+        }
+        if let Some(len) = counts_len(&line[start..]).or_else(|| bound_len(&line[..start], &line[start..])) {
+            found.push(Labelled::unnamed("", None));
+            (at, label_start) = (start + len, start + len);
+            continue;
+        }
+        let Some((number, len)) = number(&line[start..], mark, is_value) else {
             at = start + token_len(&line[start..]);
             continue;
         };
@@ -57,8 +83,8 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
             at = end + clock;
             continue;
         }
-        let before = &line[label_start..start];
-        let (context, label, is_assigned) = label_of(before);
+        let is_first = found.last().is_none_or(|last| !last.is_assigned);
+        let (context, label, is_assigned) = label_of(before, has_message && is_first);
         // `device='cuda:0'` in a printed tensor.
         if before.ends_with(':') && label.rsplit(is_margin).next() == Some("cuda") {
             (at, label_start) = (end, end);
@@ -66,6 +92,9 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
         }
         let number = with_next_word(number, &line[end..]);
         let (label, number) = with_unit_of_label(label, number);
+        // The unit shows that it is a count: `Progress on:train 11.0it/80.0it`.
+        let is_count = matches!(number.0, LabelledNumber::Fraction(..)) && line[start..end].ends_with("it");
+        let label = if is_count { "" } else { label };
         let end = end + number.1;
         let is_remark = label.is_empty() && before.trim_end().ends_with('(');
         let mut measure = measure(&line[end..]);
@@ -77,6 +106,7 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
             label,
             context,
             is_assigned,
+            is_delimited: is_value,
             is_adjacent: !found.is_empty() && before.bytes().all(|byte| matches!(byte, b' ' | b':')),
             is_integer: line[start..end].bytes().all(|byte| byte.is_ascii_digit()),
             is_remark,
@@ -106,7 +136,7 @@ const MOST_MEASURED: usize = 8;
 /// `loss: 2.5 tok/s 1200 ms/step 250`, they are labels.
 fn begins_with_measured(text: &str, most: usize) -> bool {
     let text = text.trim_start();
-    let Some((number, len)) = number(text) else {
+    let Some((number, len)) = number(text, DecimalMark::default(), false) else {
         return false;
     };
     let (number, unit_len) = with_next_word(number, &text[len..]);
@@ -118,7 +148,9 @@ fn begins_with_measured(text: &str, most: usize) -> bool {
     }
     let rest = rest.trim_start();
     let rest = rest.strip_prefix(measure).unwrap_or(rest).trim_start();
-    most == 0 || self::number(rest).is_none() || begins_with_measured(rest, most - 1)
+    most == 0
+        || self::number(rest, DecimalMark::default(), false).is_none()
+        || begins_with_measured(rest, most - 1)
 }
 
 /// Returns whether a number is progress, given the text after it.
@@ -130,101 +162,6 @@ fn is_progress(number: LabelledNumber<'_>, rest: &str) -> bool {
     }
 }
 
-/// Returns the offset of the next possible number: a digit or a sign that does not end a word.
-fn next_token(line: &str, from: usize) -> Option<usize> {
-    let bytes = line.as_bytes();
-    (from..bytes.len()).find(|at| {
-        let is_after_word = *at > 0 && is_of_word(bytes[at - 1]);
-        if is_after_word || !line.is_char_boundary(*at) {
-            return false;
-        }
-        let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-        match bytes[*at] {
-            b'0'..=b'9' => true,
-            b'-' | b'+' | b'.' => digit(at + 1) || bytes[*at] != b'.' && is_non_finite(&line[at + 1..]),
-            _ => is_non_finite(&line[*at..]),
-        }
-    })
-}
-
-/// Returns whether the text begins with a non-finite number such as `nan`.
-fn is_non_finite(text: &str) -> bool {
-    let len = text.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let ends = text.as_bytes().get(len).is_none_or(|next| !is_of_word(*next));
-    (3..=8).contains(&len) && ends && number_text::non_finite(&text[..len]).is_some()
-}
-
-const fn is_of_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'_' | b'.' | b'@' | b'-' | b'/' | b'\\' | b'%' | b'#' | 0x80..
-        )
-}
-
-/// Returns the length of the token at the beginning of `text`: up to a space, a bracket, or a comma outside of a number.
-pub(super) fn token_len(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let end = text.char_indices().find(|(at, letter)| match letter {
-        ',' => !(*at > 0 && digit(at - 1) && digit(at + 1)),
-        ';' | '|' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '=' | '"' | '\'' => true,
-        letter => letter.is_whitespace(),
-    });
-    end.map_or(text.len(), |(at, _)| at)
-}
-
-/// Parses the number at the beginning of `text`, with its length.
-fn number(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
-    if let Some((seconds, len)) = durations::days(text).or_else(|| durations::spelled(text)) {
-        return Some((LabelledNumber::Clock(seconds), len));
-    }
-    if let Some((seconds, len)) = durations::worded(text) {
-        return Some((LabelledNumber::Value(seconds, "s"), len));
-    }
-    let len = token_len(text);
-    let token = text[..len].trim_end_matches([':', '.', '!']);
-    let token = token.strip_suffix("x").unwrap_or(token);
-    // `200/  982`: the total is aligned.
-    let token = token
-        .strip_suffix('/')
-        .filter(|done| spaced_total(&text[done.len()..]).is_some())
-        .unwrap_or(token);
-    if let Some(seconds) = durations::clock(token) {
-        return Some((LabelledNumber::Clock(seconds), token.len()));
-    }
-    let rest = &text[token.len()..];
-    if let Some((done, total)) = token.split_once('/') {
-        let fraction = || Some(LabelledNumber::Fraction(count(done)?, count(total)?));
-        if let Some(number) = used_bytes(done, total, rest).or_else(fraction) {
-            return Some((number, token.len()));
-        }
-    }
-    let (value, unit) = number_text::with_suffix(token)
-        .or_else(|| Some((decimal_comma(token, rest)?, "")))
-        .or_else(|| before_comma(token))?;
-    match spaced_total(rest).filter(|_| unit.is_empty()) {
-        Some((total, total_len)) => Some((LabelledNumber::Fraction(value, total), token.len() + total_len)),
-        None => Some((LabelledNumber::Value(value, unit), token.len())),
-    }
-}
-
-/// Parses the cell of a table: a number, optionally followed by a unit or a colon; the first of `10/100`; the seconds of a
-/// clock.
-pub(super) fn cell(text: &str) -> Option<FieldValue<'_>> {
-    let text = text.trim_end_matches(':');
-    let (number, len) = number(text)?;
-    if len < text.len() {
-        return None;
-    }
-    Some(match number {
-        LabelledNumber::Value(value, "")
-        | LabelledNumber::Clock(value)
-        | LabelledNumber::Fraction(value, _) => FieldValue::Number(value),
-        LabelledNumber::Value(..) => FieldValue::Text(Cow::Borrowed(text)),
-    })
-}
-
 /// Returns the length of the time after a date such as `11/01`.
 fn clock_after_date(number: LabelledNumber<'_>, rest: &str) -> Option<usize> {
     let time = rest.strip_prefix(' ')?;
@@ -233,58 +170,8 @@ fn clock_after_date(number: LabelledNumber<'_>, rest: &str) -> Option<usize> {
     (is_date && durations::clock(&time[..len]).is_some()).then_some(1 + len)
 }
 
-/// Parses `2,3456` of a locale with decimal commas. In brackets the comma separates two numbers.
-fn decimal_comma(token: &str, rest: &str) -> Option<f64> {
-    let (integer, fraction) = token.split_once(',')?;
-    let is_list = fraction.contains(',') || token.contains('.') || rest.starts_with([']', ')', '}']);
-    if is_list {
-        return None;
-    }
-    number_text::finite(&[integer, ".", fraction].concat())
-}
-
-/// Parses a number up to its first comma, if commas do not separate thousands.
-fn before_comma(token: &str) -> Option<(f64, &str)> {
-    number_text::with_suffix(token.split(',').next()?)
-}
-
-/// Parses a number of digits, with or without commas between the thousands.
-fn count(text: &str) -> Option<f64> {
-    let grouped = || number_text::grouped(text).filter(|count| text.contains(',') && count.fract() == 0.0);
-    number_text::count(text).or_else(grouped)
-}
-
-/// Parses the memory in use of `61.2/80.0 GB` or `61.2GB/80GB`.
-fn used_bytes<'a>(used: &'a str, total: &'a str, rest: &'a str) -> Option<LabelledNumber<'a>> {
-    let (used, unit) = number_text::with_suffix(used)?;
-    let (_, unit_of_total) = number_text::with_suffix(total)?;
-    let number = LabelledNumber::Value(used, if unit.is_empty() { unit_of_total } else { unit });
-    match with_next_word(number, rest).0 {
-        LabelledNumber::Value(_, unit) if !unit.is_empty() => unit::conversion(unit, "By").map(|_| number),
-        _ => None,
-    }
-}
-
-/// Parses the total of `10 / 100`, with its length.
-fn spaced_total(rest: &str) -> Option<(f64, usize)> {
-    let total = rest
-        .trim_start_matches(' ')
-        .strip_prefix("/ ")?
-        .trim_start_matches(' ');
-    let token = &total[..token_len(total)];
-    if let Some(value) = count(token) {
-        return Some((value, rest.len() - total.len() + token.len()));
-    }
-    let len = total.bytes().take_while(u8::is_ascii_digit).count();
-    if total[len..].starts_with('.') {
-        return None;
-    }
-    let value = number_text::count(&total[..len])?;
-    Some((value, rest.len() - total.len() + len))
-}
-
 /// Adds a unit after a space, such as `234 ms`. Returns its length.
-fn with_next_word<'a>(number: LabelledNumber<'a>, rest: &'a str) -> (LabelledNumber<'a>, usize) {
+pub(super) fn with_next_word<'a>(number: LabelledNumber<'a>, rest: &'a str) -> (LabelledNumber<'a>, usize) {
     let LabelledNumber::Value(value, "") = number else {
         return (number, 0);
     };
@@ -327,7 +214,9 @@ fn measure(rest: &str) -> &str {
     let text = &rest[..end];
     // In `1200 words/s : gNorm 0.5` of Marian, the colon separates values.
     let is_separator = text.ends_with(' ') && is_rate(text.trim_end());
-    if rest[end..].starts_with(':') && !(is_separator && number(rest[end + 1..].trim_start()).is_none()) {
+    if rest[end..].starts_with(':')
+        && !(is_separator && number(rest[end + 1..].trim_start(), DecimalMark::default(), false).is_none())
+    {
         return "";
     }
     let next = next_token(text, 0);
@@ -346,77 +235,42 @@ pub(super) fn is_rate(measure: &str) -> bool {
     ["/s", "/sec"].iter().any(|end| measure.ends_with(end))
 }
 
-/// Splits the text before a number into context and label, and returns whether `=` follows the label.
-fn label_of(before: &str) -> (&str, &str, bool) {
-    let trimmed = without_array(before, without_delimiters(before));
-    let is_assigned = before[trimmed.len()..].contains('=');
-    // A delimiter directly before the number leaves it without a label, except the brackets of `Loss (avg)`.
-    let name = qualified(trimmed).map(|(name, _)| name);
-    let start = delimiters(&before[..name.unwrap_or(trimmed).len()])
-        .last()
-        .map_or(0, |(_, end)| end);
-    let mut label = trimmed[start..].trim_start_matches(is_margin);
-    if is_assigned && name.is_none() {
-        label = label.rsplit(char::is_whitespace).next().unwrap_or(label);
-    }
-    (&before[..trimmed.len() - label.len()], label, is_assigned)
+/// Returns whether a number is the format of one in a printed source: `{loss:.4f}`.
+fn is_placeholder(text: &str) -> bool {
+    let token = &text[..token_len(text)];
+    text[token.len()..].starts_with('}') && token.ends_with(['f', 'e', 'g', 'd', '%'])
 }
 
-/// Strips the name of an array that a number is printed in: `loss: tensor(`.
-fn without_array<'a>(before: &str, trimmed: &'a str) -> &'a str {
-    let is_in_brackets = before[trimmed.len()..].starts_with('(');
-    let label = ARRAYS.iter().find_map(|name| trimmed.strip_suffix(*name));
-    let label = label.filter(|label| is_in_brackets && without_delimiters(label).len() < label.len());
-    label.map_or(trimmed, without_delimiters)
-}
-
-fn without_delimiters(label: &str) -> &str {
-    label.trim_end_matches(|letter: char| letter.is_whitespace() || LABEL_DELIMITERS.contains(&letter))
-}
-
-/// The names of arrays with one number, as PyTorch, NumPy and JAX print them.
-const ARRAYS: [&str; 5] = ["tensor", "np.float64", "np.float32", "array", "Array"];
-
-/// Splits a label such as `Loss (avg)` or `Time (s)` into its name and the text in brackets.
-pub(super) fn qualified(label: &str) -> Option<(&str, &str)> {
-    let (name, qualifier) = label.strip_suffix(')')?.rsplit_once('(')?;
-    let trimmed = name.trim_end();
-    let is_name = trimmed.len() < name.len() && trimmed.ends_with(|last: char| !is_margin(last));
-    let is_qualifier = !qualifier.is_empty() && next_token(qualifier, 0).is_none();
-    (is_name && is_qualifier).then_some((trimmed, qualifier))
-}
-
-/// The characters between a label and its number.
-const LABEL_DELIMITERS: [char; 11] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~', '→'];
-
-/// Returns whether a character surrounds labels.
-fn is_margin(letter: char) -> bool {
-    letter.is_whitespace() || !letter.is_alphanumeric() && !matches!(letter, '_' | '%' | '@')
-}
-
-/// Iterates over the delimiters between labels: a bar, a comma, a bracket, a tab, ` - ` or `: `.
-fn delimiters(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
-    let bytes = text.as_bytes();
-    let space = move |at: usize| bytes.get(at).is_none_or(u8::is_ascii_whitespace);
-    text.char_indices().filter_map(move |(at, letter)| {
-        let ends = match letter {
-            '|' | ',' | ';' | '[' | ']' | '{' | '}' | '<' | '>' | '\t' => true,
-            '(' => !is_call(text, at),
-            ')' => text[..at].rfind('(').is_none_or(|open| !is_call(text, open)),
-            '-' | '*' => at > 0 && space(at - 1) && space(at + 1),
-            ':' => space(at + 1) && at + 1 < text.len(),
-            letter => !letter.is_ascii() && !letter.is_alphanumeric(),
-        };
-        ends.then(|| (at, at + letter.len_utf8()))
-    })
-}
-
-/// Returns whether a bracket is part of a word, as in `Epoch(train)`.
-fn is_call(text: &str, open: usize) -> bool {
-    text[..open].ends_with(char::is_alphanumeric)
+/// Returns the length of a number that is only a bound of the value: `<0.001`, `>1000`.
+fn bound_len(before: &str, text: &str) -> Option<usize> {
+    let sign = before.chars().next_back().filter(|sign| "<>≤≥".contains(*sign))?;
+    let outside = &before[..before.len() - sign.len_utf8()];
+    let len = token_len(text);
+    let is_arrow = sign == '>' && (outside.ends_with(['-', '=', '~', '>']) || outside.contains('<'));
+    let is_enclosed = sign == '<' && text[len..].starts_with('>');
+    // `00:31<01:38` of a bar.
+    let is_between = outside.ends_with(char::is_alphanumeric);
+    (!is_arrow && !is_enclosed && !is_between).then_some(len)
 }
 
 impl<'a> Labelled<'a> {
+    /// Returns the number in an array after `before`, or a number without a label if it has none or several.
+    fn unnamed(before: &'a str, value: Option<f64>) -> Self {
+        let (context, label, is_assigned) = label_of(before, false);
+        Self {
+            label: if value.is_some() { label } else { "" },
+            context,
+            is_assigned,
+            is_delimited: before.trim_end().ends_with([':', '=']),
+            is_adjacent: false,
+            is_integer: false,
+            is_remark: false,
+            is_progress: false,
+            measure: "",
+            number: LabelledNumber::Value(value.unwrap_or_default(), ""),
+        }
+    }
+
     /// Returns the number as text of a value, with its unit.
     pub(super) fn text(&self) -> Cow<'a, str> {
         match self.number {
@@ -432,7 +286,7 @@ mod tests {
     use super::*;
 
     fn shown(line: &str) -> String {
-        let shown = labelled(line).into_iter().map(|number| {
+        let shown = labelled(line, DecimalMark::default()).into_iter().map(|number| {
             let name = match number.label {
                 "" if matches!(number.number, LabelledNumber::Fraction(..)) => COUNT,
                 "" => number.measure,
@@ -522,7 +376,7 @@ mod tests {
             ("num_cuda:4, device=cuda:0", "num_cuda→4"),
             (
                 "time=10 minutes and 3.5 seconds, eval time=31.5 seconds, 0.5 second/step, eta 1 hour",
-                "time→603.5s time→31.5s second/step→0.5 eta→3600s",
+                "time→603.5s eval time→31.5s second/step→0.5 eta→3600s",
             ),
             // The words between two numbers are the label of the second one.
             (

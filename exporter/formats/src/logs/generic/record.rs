@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use pulsetrain_otlp::{UnixNanos, write::AttributeValue as Out};
-use pulsetrain_semconv::{attribute, event, metric};
+use pulsetrain_semconv::{Metric, attribute, event, metric};
 
 use super::{
     clock,
     field::{RecordContext, RecordedField},
     field_role::{FieldRole, RecordHeader},
+    labelled::Labelled,
     record_keys::RecordKeys,
     text::TextLines,
 };
@@ -21,6 +22,9 @@ const OTHER_LOOP: &str = "count_of_another_loop";
 
 /// The reason of numbers without a label.
 const UNLABELLED: &str = "unlabelled_number";
+
+/// The reason of numbers with a label in lines that are no records.
+const NO_RECORD: &str = "line_without_usual_key";
 
 /// The state of a log between records.
 #[derive(Debug)]
@@ -41,6 +45,13 @@ pub(super) struct Records {
     pub(super) is_of_other_loop: bool,
     /// The numbers without a label in the record.
     pub(super) unlabelled: u64,
+    /// The numbers with a label in the newest line, which is no record.
+    unused: u64,
+    has_records: bool,
+    /// The number of steps in total, if a key has it.
+    total_steps: Option<f64>,
+    /// Whether the log counts other steps than those of training, such as the steps of an environment.
+    has_other_steps: bool,
     /// Whether the next line repeats an earlier record.
     pub(super) skips_next: bool,
     /// Whether no pattern matches the newest line.
@@ -62,14 +73,70 @@ impl Records {
             is_other_counter: false,
             is_of_other_loop: false,
             unlabelled: 0,
+            unused: 0,
+            has_records: false,
+            total_steps: None,
+            has_other_steps: false,
             skips_next: false,
             is_unmatched: false,
             dictionary: None,
         }
     }
 
+    /// Returns whether the log had a record.
+    pub(super) const fn has_records(&self) -> bool {
+        self.has_records
+    }
+
+    /// Counts the numbers with a label of a line that is no record. Before the first record they are settings.
+    pub(super) fn count_unused(&mut self, numbers: &[Labelled<'_>]) {
+        let is_labelled = |number: &&Labelled<'_>| number.label.contains(char::is_alphabetic);
+        if self.has_records {
+            self.unused = numbers.iter().filter(is_labelled).count() as u64;
+        }
+    }
+
+    /// Reports the numbers of a line that is no record.
+    pub(super) fn report_unused(&mut self, recorder: &mut Recorder<'_>) {
+        recorder.skip_values(SkipReason::Ignored(NO_RECORD), std::mem::take(&mut self.unused));
+    }
+
+    /// Compares `Total steps` with the total of the step: another number counts other steps, as of an environment.
+    pub(super) fn observe_totals(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
+        let Some(total) = self
+            .keys
+            .step()
+            .and_then(|step| totals.get(step).copied().flatten())
+        else {
+            return;
+        };
+        for (field, (_, value)) in fields.iter().enumerate() {
+            let metric = self.keys.info_mut(field).state.metric();
+            let is_total = metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_PLANNED_STEPS.ordinal);
+            self.has_other_steps |= is_total && value.number().is_some_and(|value| value != total);
+        }
+    }
+
+    /// Returns whether a field is of other steps than those of training. The first value of `Total steps` does not show which.
+    fn is_of_other_steps(&mut self, key: &str, value: &FieldValue<'_>, metric: Option<&Metric>) -> bool {
+        let Some(metric) = metric.filter(|_| self.mapping.is_loose()) else {
+            return false;
+        };
+        let key = key.to_ascii_lowercase();
+        let is_total = metric.ordinal == metric::TRAIN_PLANNED_STEPS.ordinal && key.contains("total");
+        let is_speed = metric.ordinal == metric::TRAIN_THROUGHPUT_STEPS.ordinal && key.starts_with("steps");
+        if is_total && !self.has_other_steps {
+            let total = std::mem::replace(&mut self.total_steps, value.number());
+            self.has_other_steps = total.is_some() && total != self.total_steps;
+            return total.is_none() || self.has_other_steps;
+        }
+        self.has_other_steps && (is_total || is_speed)
+    }
+
     /// Records all fields, after their keys were looked up.
     pub(super) fn record(&mut self, fields: &[Field<'_>], line: &Line<'_>, recorder: &mut Recorder<'_>) {
+        self.has_records = true;
+        self.unused = 0;
         if std::mem::take(&mut self.is_of_other_loop) {
             recorder.report(SkipReason::Ignored(OTHER_LOOP), line.position(), || {
                 "the bar has another total than the finished bar before it; its count is no step".to_owned()
@@ -89,11 +156,6 @@ impl Records {
         if let Some(step) = meta.step {
             self.steps.step(meta.time_unix_nanos, step, recorder);
         }
-        let context = RecordContext {
-            meta,
-            fields,
-            mapping: &self.mapping,
-        };
         self.spans.begin(None);
         self.texts.clear();
         self.recorded.clear();
@@ -104,6 +166,17 @@ impl Records {
             &mut self.keys,
             &self.mapping,
         );
+        let of_other_steps: Vec<bool> = (0..fields.len())
+            .map(|number| {
+                let metric = self.keys.info_mut(number).state.metric();
+                self.is_of_other_steps(&fields[number].0, &fields[number].1, metric)
+            })
+            .collect();
+        let context = RecordContext {
+            meta,
+            fields,
+            mapping: &self.mapping,
+        };
         for (number, (key, value)) in fields.iter().enumerate() {
             let role = header.role((number, &fields[number]), &mut self.keys, &self.recorded);
             let field = (key.as_ref(), value);
@@ -116,6 +189,7 @@ impl Records {
             let recorded = match role {
                 FieldRole::Header => continue,
                 FieldRole::Unknown | FieldRole::Repeated => context.unknown(field, known, recorder),
+                FieldRole::Mapped if of_other_steps[number] => context.unknown(field, known, recorder),
                 FieldRole::Unmapped => context.unmapped(field, known, recorder),
                 FieldRole::Mapped => context.known(field, known, recorder),
             };

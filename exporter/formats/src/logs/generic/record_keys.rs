@@ -39,6 +39,8 @@ pub(super) struct KeyInfo {
     pub(super) example: Option<String>,
     /// Whether all values are kept as `train.custom` from now on although a row matches the key.
     pub(super) is_unmapped: bool,
+    /// How many of its values fit the row.
+    pub(super) fit: RowFit,
     /// Whether its ratios are in percent, as a number above 1 shows.
     pub(super) is_percent: bool,
     /// The outcome of its values.
@@ -57,6 +59,29 @@ pub(super) struct KeyInfo {
     time: Option<usize>,
     /// The rank of the key among those that can be the step; `None` for other keys.
     step: Option<usize>,
+}
+
+/// How well the values of a key fit its row. A key is judged by its usual value: one line of two writers, or of a script that
+/// prints its own source, does not change the lines after it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RowFit {
+    pub(super) fits: u64,
+    pub(super) misfits: u64,
+}
+
+/// The fits before a misfit that make it an exception.
+const FITS_BEFORE_EXCEPTION: u64 = 8;
+
+impl RowFit {
+    /// Returns whether more values fit than not.
+    pub(super) const fn is_usual(self) -> bool {
+        self.fits > self.misfits
+    }
+
+    /// Returns whether so many values fit that another one is an exception.
+    pub(super) const fn is_exception(self) -> bool {
+        self.fits >= FITS_BEFORE_EXCEPTION && self.misfits * FITS_BEFORE_EXCEPTION <= self.fits
+    }
 }
 
 /// The keys of a log and of its current record.
@@ -235,6 +260,7 @@ impl KeyInfo {
             state,
             example: None,
             is_unmapped: false,
+            fit: RowFit::default(),
             is_percent: false,
             outcome: KeyOutcome::default(),
             is_attribute: mapping.is_attribute(key),

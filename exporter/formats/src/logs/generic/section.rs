@@ -3,7 +3,7 @@
 use super::labelled::Labelled;
 
 /// Words before values of an evaluation.
-const EVALUATION: [&str; 13] = [
+const EVALUATION: [&str; 20] = [
     "eval",
     "evaluation",
     "evaluate",
@@ -17,6 +17,13 @@ const EVALUATION: [&str; 13] = [
     "test",
     "testing",
     "dev",
+    "holdout",
+    "heldout",
+    "held-out",
+    "evaluator",
+    "inference",
+    "validator",
+    "tester",
 ];
 
 /// A word that makes `cv` one of cross-validation, whose folds are trained.
@@ -106,6 +113,27 @@ impl Section {
             false => Self::Training,
         }
     }
+}
+
+/// What TensorFlow's estimators print before the results of an evaluation.
+const SAVED_RESULTS: &str = "Saving dict for global step";
+
+/// Returns whether the words after the last number of a line name an evaluation: `Loss 2.5 (validation)`, `loss: 2.5 on the test
+/// set`. Also what an estimator saves is of one.
+pub(super) fn ends_with_evaluation(line: &str) -> bool {
+    let end = line
+        .rfind(|last: char| last.is_ascii_digit())
+        .map_or(line.len(), |at| at + 1);
+    let after = &line[end..];
+    let is_remark =
+        after.trim_start().starts_with(['(', '[', '<', '@']) || after.trim_start().starts_with("on ");
+    let words = after
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    let is_short = words.len() <= MAX_WORDS_OF_HEADING + 1;
+    is_remark && is_short && words.iter().any(|word| is_evaluation(word) == Some(true))
+        || line.contains(SAVED_RESULTS)
 }
 
 /// Returns whether a word names an evaluation; `None` if it names neither one nor training.

@@ -6,8 +6,9 @@ use super::{
     auto::GenericLines,
     key_use::{KeyUse, key_entry, quoted},
     labelled::labelled,
+    objects::object,
+    printed_number::DecimalMark,
     section::EVAL_PREFIX,
-    text::object,
 };
 use crate::{
     FormatError,
@@ -147,7 +148,9 @@ fn numbers(line: &str) -> Vec<(String, String)> {
             .collect();
     }
     let is_name = |label: &str| label.starts_with(|first: char| first.is_alphabetic() || first == '_');
-    let numbers = labelled(line).into_iter().filter(|number| is_name(number.label));
+    let numbers = labelled(line, DecimalMark::default())
+        .into_iter()
+        .filter(|number| is_name(number.label));
     numbers
         .map(|number| (number.label.to_owned(), number.text().into_owned()))
         .collect()

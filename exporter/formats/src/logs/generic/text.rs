@@ -8,15 +8,21 @@ use pulsetrain_semconv::{Metric, metric};
 use super::{
     blocks::{BlockProgress, Blocks, Heading},
     epoch_steps::EpochSteps,
+    evaluation_line::{are_of_evaluation, is_averaged, is_result_of_evaluation},
     key_use::KeyUse,
     label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place, step_at_start},
     labelled::{COUNT, Labelled, LabelledNumber, is_rate, labelled},
+    objects::{PrintedLine, is_truncated, split_of_object},
+    phrase::{PHASE, are_only_values, phase_of},
+    printed_number::DecimalMark,
     record::Records,
-    section::{EVAL_PREFIX, Section, counts_evaluation, is_evaluation, names_evaluation, names_training},
+    record_keys::RecordKeys,
+    section::{
+        EVAL_PREFIX, Section, counts_evaluation, ends_with_evaluation, names_evaluation, names_training,
+    },
 };
 use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
-use crate::logs::literal;
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// Metrics that a line without a result can also have: progress bars and settings.
@@ -48,6 +54,9 @@ const MAX_WORDS_OF_STEP: usize = 2;
 /// The ends of the names of Python classes for settings.
 const SETTINGS: [&str; 6] = ["Namespace", "Config", "Args", "Arguments", "Settings", "Options"];
 
+/// Words for the steps of reinforcement learning, before an object with their values.
+const ROUNDS: [&str; 4] = ["rollout", "rollouts", "round", "eval"];
+
 /// The key of an epoch without a label.
 const EPOCH: &str = "epoch";
 
@@ -66,6 +75,7 @@ pub(super) struct TextLines {
     has_objects: bool,
     /// The numbers without a label in the newest line, after its first value.
     unlabelled: u64,
+    mark: DecimalMark,
 }
 
 impl TextLines {
@@ -79,6 +89,7 @@ impl TextLines {
             is_in_evaluation: false,
             has_objects: false,
             unlabelled: 0,
+            mark: DecimalMark::default(),
         }
     }
 
@@ -101,15 +112,23 @@ impl TextLines {
             self.records.look_up(&fields);
             return Some(fields);
         }
-        let section = self.section_of(text);
+        let section = match ends_with_evaluation(text) {
+            true => Section::Evaluation,
+            false => self.section_of(text),
+        };
         let (mut fields, body) = self.records.match_line(text)?;
         if is_settings(body) {
             return None;
         }
-        let object = object(body);
-        let is_object = object.is_some();
-        let printed = without_source_line(object.as_ref().map_or(body, |(start, _)| &body[..*start]));
-        let numbers = labelled(printed);
+        let mut line = PrintedLine::parse(body);
+        let printed = without_source_line(line.texts[0]);
+        line.texts[0] = printed;
+        self.mark.observe(body);
+        let numbers: Vec<_> = line
+            .texts
+            .iter()
+            .flat_map(|text| labelled(text, self.mark))
+            .collect();
         let is_summary = self.is_summary_of_evaluation(&numbers);
         let section = match is_summary {
             true => Section::Evaluation,
@@ -118,20 +137,30 @@ impl TextLines {
         };
         let mut totals = self.add_labelled(&numbers, section, &mut fields);
         self.is_in_evaluation &= !is_summary;
-        fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
+        if line.has_object
+            && let Some(number) = numbers.last()
+        {
+            name_step_of_object(number, printed, &mut fields);
+        }
+        fields.append(&mut line.fields);
         let is_of_evaluation = are_of_evaluation(&numbers, section);
-        match object_prefix(printed).and_then(is_evaluation) {
+        let split = line.has_object.then(|| split_of_object(printed)).flatten();
+        match split {
             Some(true) => self.keys.rename_to_evaluation(&mut fields),
             None if is_of_evaluation => self.keys.rename_to_evaluation(&mut fields),
             _ => self.keys.rename_if_marked(&mut fields),
         }
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         self.records.look_up(&fields);
+        self.records.observe_totals(&fields, &totals);
         self.record_epoch(&fields, &totals);
         let is_record = is_value_of_block || is_result_of_evaluation(&numbers) || self.is_record(&fields);
         if !is_record && !self.has_evaluation(&numbers, &fields) {
             self.record_heading(&numbers, &fields, &totals);
-            return None;
+            if !self.has_only_values(&numbers, &fields, body) {
+                self.records.count_unused(&numbers);
+                return None;
+            }
         }
         if is_of_evaluation || !is_record {
             self.remove_count_of_evaluation(&mut fields);
@@ -156,7 +185,7 @@ impl TextLines {
                 }
             }
         }
-        self.has_objects |= is_object;
+        self.has_objects |= line.has_object;
         self.records.unlabelled = self.unlabelled;
         Some(fields)
     }
@@ -231,7 +260,7 @@ impl TextLines {
         // `(4500/10000)` explains the number before it if the line has another count.
         let has_count = numbers.iter().any(|number| is_count(number) && !number.is_remark);
         let mut indexed = None;
-        let mut group = "";
+        let (mut group, mut phase) = ("", "");
         for (at, number) in numbers.iter().enumerate() {
             if number.is_remark && is_count(number) && has_count {
                 continue;
@@ -263,12 +292,16 @@ impl TextLines {
                 (None, None) => self.keys.field(number, section),
             };
             let are_rates = are_rates(number, numbers.get(at + 1));
+            phase = phase_of(number.context).unwrap_or(phase);
             let Some(mut field) = field.filter(|_| !are_rates) else {
                 self.unlabelled += u64::from(are_rates || !fields.is_empty() && is_unlabelled(number));
                 continue;
             };
             if !group.is_empty() && fields.iter().any(|(key, _)| *key == field.0) {
                 field.0 = Cow::Owned([group, ".", &field.0].concat());
+            }
+            if !phase.is_empty() {
+                field.0 = Cow::Owned([phase, PHASE, &field.0].concat());
             }
             totals.push(match number.number {
                 LabelledNumber::Fraction(_, total) => Some(total),
@@ -432,6 +465,24 @@ impl TextLines {
         !is_batch && has_place && has_value
     }
 
+    /// Returns whether a line between records has only numbers under keys: `SPS: 4521`, `[Evaluator] Episode Return = -21`.
+    fn has_only_values(&mut self, numbers: &[Labelled<'_>], fields: &[Field<'_>], line: &str) -> bool {
+        let is_value = |field: usize, keys: &mut RecordKeys| {
+            let metric = keys.info_mut(field).state.metric();
+            let is_speed = |metric: &Metric| metric.ordinal == metric::TRAIN_THROUGHPUT_STEPS.ordinal;
+            metric.is_none_or(|metric| is_speed(metric) || !is_context(metric))
+        };
+        let keys = &mut self.keys;
+        self.records.has_records()
+            && !fields.is_empty()
+            && fields.len() == numbers.len()
+            && (are_only_values(numbers, line) || fields.iter().all(|(key, _)| key.contains(PHASE)))
+            && !fields
+                .iter()
+                .any(|(key, _)| keys.is_step(key) || keys.is_epoch(key))
+            && (0..fields.len()).all(|field| is_value(field, &mut self.records.keys))
+    }
+
     /// Returns whether the fields have a result of training, or a step and a measurement.
     fn is_record(&mut self, fields: &[Field<'_>]) -> bool {
         let has_step = self
@@ -512,6 +563,7 @@ impl LineFormat for TextLines {
         }
         let Some(fields) = self.fields(line.text) else {
             self.records.report_unmatched(line, recorder);
+            self.records.report_unused(recorder);
             return false;
         };
         self.records.record(&fields, line, recorder);
@@ -523,40 +575,17 @@ impl LineFormat for TextLines {
     }
 }
 
-/// Returns the word before an object: `val` in `val: {'loss': 0.7}`.
-pub(in crate::logs) fn object_prefix(before: &str) -> Option<&str> {
-    let prefix = before.trim_end().strip_suffix(':')?;
-    prefix.rsplit(char::is_whitespace).next()
-}
-
-/// Returns whether all numbers of a line that begins in a section are of an evaluation: `[valid] step 100: loss 2.5, 3600 tok/s`.
-fn are_of_evaluation(numbers: &[Labelled<'_>], mut section: Section) -> bool {
-    let is_of_evaluation = |number| {
-        section = section.after(number);
-        section != Section::Training
-    };
-    !numbers.is_empty() && numbers.iter().all(is_of_evaluation)
-}
-
-/// Returns whether a line has the results of mmengine's evaluation, of any name: `Epoch(val) [1][250/250]  mIoU: 77.4`.
-fn is_result_of_evaluation(numbers: &[Labelled<'_>]) -> bool {
-    let is_counter = |number: &Labelled<'_>| counts_evaluation(number.label) == Some(true);
-    let is_finished = |number: &Labelled<'_>| match number.number {
-        LabelledNumber::Fraction(done, total) => done >= total,
-        LabelledNumber::Value(..) | LabelledNumber::Clock(_) => false,
-    };
-    numbers.iter().any(is_counter) && numbers.iter().any(is_finished)
-}
-
-/// Returns whether the next number is the average of a number over the batches of an evaluation so far: `Loss 4.6 (5.0)`. The
-/// average of the last line is the result of the evaluation.
-fn is_averaged(number: &Labelled<'_>, next: &Labelled<'_>, section: Section) -> bool {
-    let is_value = |number: &Labelled<'_>| matches!(number.number, LabelledNumber::Value(..));
-    next.is_remark
-        && !number.label.is_empty()
-        && is_value(number)
-        && is_value(next)
-        && section.after(number) == Section::EvaluationBatches
+/// Names the number before an object the step: `rollout 11: {'reward': 0.5}`.
+fn name_step_of_object(number: &Labelled<'_>, before: &str, fields: &mut [Field<'_>]) {
+    let is_counter = ROUNDS
+        .iter()
+        .any(|round| round.eq_ignore_ascii_case(number.label));
+    let is_step = is_counter && number.is_integer && before.trim_end().ends_with(':');
+    if let [.., (key, _)] = fields
+        && is_step
+    {
+        *key = Cow::Borrowed(COUNT);
+    }
 }
 
 /// Returns whether a line is a printed object of settings: `Namespace(lr=0.01, epochs=500)`.
@@ -569,26 +598,4 @@ fn is_settings(text: &str) -> bool {
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
     is_name && SETTINGS.iter().any(|ending| name.ends_with(ending))
-}
-
-/// Returns the object in a line and its offset.
-pub(super) fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
-    let start = object_start(text)?;
-    let mut fields = Vec::new();
-    literal::read(&text[start..], literal::DEPTH, &mut fields)?;
-    Some((start, fields))
-}
-
-fn object_start(text: &str) -> Option<usize> {
-    let starts = ["{\"", "{'"].into_iter().filter_map(|opening| text.find(opening));
-    starts.min()
-}
-
-/// Returns whether the object in a line lacks its end. An object that is printed over several lines ends a line with a comma or
-/// a bracket.
-fn is_truncated(text: &str) -> bool {
-    let opened = text.bytes().filter(|byte| *byte == b'{').count();
-    let closed = text.bytes().filter(|byte| *byte == b'}').count();
-    let continues = text.trim_end().ends_with([',', '{', '[', '(']);
-    opened > closed && !continues && object_start(text).is_some() && object(text).is_none()
 }
