@@ -43,6 +43,7 @@ mod tunix;
 
 pub use detect::{detect, parse_with_every_format};
 pub use encoding::{unreadable, without_byte_order_mark};
+use format::Detect;
 pub use format::{HEAD_BYTES, HEADER_TIMEOUT, LogFormat, ParserFactory, RunHeader};
 pub use format_list::{FORMATS, format_by_name, format_names};
 pub use generic::{KeyUse, found_keys, key_notices, suggest_mapping, suggestion_hint, unused_notice};

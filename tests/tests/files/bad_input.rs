@@ -148,19 +148,7 @@ fn log_of_another_format_than_specified_is_reported_with_the_detected_format() {
 }
 
 #[test]
-fn utf_16_log_is_reported_with_the_fix() {
-    let folder = Folder::new();
-    let text = fs::read_to_string(corpus("written/maxtext.log")).expect("the corpus can be read");
-    let units = std::iter::once(0xfeff).chain(text.encode_utf16());
-    let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
-    import(&folder.file("train.log", bytes))
-        .run()
-        .expect_code(1)
-        .expect_words(&["train.log", "UTF-16", "iconv -f utf-16 -t utf-8"]);
-}
-
-#[test]
-fn utf_8_bom_and_crlf_line_endings_are_accepted() {
+fn byte_order_marks_crlf_line_endings_and_utf_16_are_accepted() {
     let folder = Folder::new();
     let points = |name: &str, bytes: &[u8]| {
         let items = Import::new(folder.file(name, bytes)).items();
@@ -179,6 +167,9 @@ fn utf_8_bom_and_crlf_line_endings_are_accepted() {
         assert!(!plain.is_empty());
         let marked = format!("\u{feff}{}", text.replace('\n', "\r\n"));
         assert_eq!(points("marked.log", marked.as_bytes()), plain, "{log}");
+        let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+        let wide: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+        assert_eq!(points("wide.log", &wide), plain, "{log}");
     }
 }
 

@@ -10,6 +10,9 @@ use super::{LogParser, encoding, layers, lines};
 /// The number of leading bytes that are read to detect the format and the run of an input.
 pub const HEAD_BYTES: usize = 256 << 10;
 
+/// Returns the signature of a format in the first bytes of an input, or `None`.
+pub(super) type Detect = fn(&[u8]) -> Option<&'static str>;
+
 /// A log format: a row of [`FORMATS`](super::FORMATS).
 #[derive(Debug)]
 pub struct LogFormat {
@@ -25,7 +28,7 @@ pub struct LogFormat {
     /// Whether one rank of a run may write several files of this format, as TensorBoard writers do.
     pub splits: bool,
     /// Returns the signature of the format in the first bytes of an input, or `None`.
-    pub detect: fn(&[u8]) -> Option<&'static str>,
+    pub detect: Detect,
     /// Returns the header of the run in the first bytes of an input. A format with a mapping uses the default mapping;
     /// [`Self::run_header`] uses the user's.
     pub identify: fn(&[u8]) -> RunHeader,

@@ -1,22 +1,32 @@
 //! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
 //!
 //! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields, whose roles
-//! `field_role` decides. `record_keys` caches the row of each key, and `clock` parses times. `section` distinguishes training
-//! from evaluations, `blocks` reads records over several lines, `class_table` evaluations of classes, and `epoch_steps` converts
-//! counts within an epoch.
+//! `field_role` decides. `record_keys` caches the row of each key, `key_path` finds the row of a path, and `clock` parses times.
+//! `section` distinguishes training from evaluations, and `epoch_steps` converts counts within an epoch.
+//!
+//! Records over several lines: `heading` reads blocks below a line with a step, `grid` tables with bars, `columns` tables between
+//! spaces, `document` and `json_lists` JSON over several lines and histories of lists, `class_table` evaluations of classes.
+//! `row_names` keeps the runs in one table apart, and `doubles` drops lines that come twice.
 
 mod arrays;
 mod auto;
 mod blocks;
 mod class_table;
 mod clock;
+mod columns;
 mod csv;
+mod document;
+mod doubles;
 mod durations;
 mod epoch_steps;
 mod evaluation_line;
 mod field;
 mod field_role;
+mod grid;
+mod heading;
 mod json;
+mod json_lists;
+mod key_path;
 mod key_use;
 mod key_value;
 mod label_keys;
@@ -29,6 +39,7 @@ mod phrase;
 mod printed_number;
 mod record;
 mod record_keys;
+mod row_names;
 mod section;
 mod suggestion;
 mod text;

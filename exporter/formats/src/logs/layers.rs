@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use pulsetrain_otlp::UnixNanos;
 
-use super::{clean::clean, envelope::Unwrapped, timestamp::DateOrder};
+use super::{Detect, clean::clean, envelope::Unwrapped, timestamp::DateOrder};
 
 /// The most envelopes around a line.
 pub(super) const MAX_LAYERS: usize = 4;
@@ -14,7 +14,7 @@ pub(super) const MAX_HEAD: usize = 256 << 10;
 
 /// Returns the number of envelopes around the lines of a log, or `None` while its first bytes do not show it: the fewest without
 /// which the format detects the log, and those around nearly all of its lines.
-pub(super) fn layers(detect: fn(&[u8]) -> Option<&'static str>, head: &[u8]) -> Option<usize> {
+pub(super) fn layers(detect: Detect, head: &[u8]) -> Option<usize> {
     let mut found = match detect(head) {
         Some(_) => 0,
         None => each_layer(head).find_map(|(layers, text)| detect(&text).map(|_| layers))?,

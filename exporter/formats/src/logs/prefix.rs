@@ -81,6 +81,7 @@ const MAX_ELEMENTS: usize = 10;
 const MAX_BRACKET: usize = 160;
 
 /// An element of a prefix.
+#[derive(Clone, Copy)]
 enum Element<'a> {
     Time(LoggedTime),
     Tag(Speaker<'a>),

@@ -5,7 +5,7 @@ mod live;
 use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
-use super::{KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, Window, encoding, layers};
+use super::{Detect, KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, Window, encoding, layers};
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// Limits of the memory for one input.
@@ -28,7 +28,7 @@ impl Default for ReadLimits {
 pub struct LogReader {
     parser: Box<dyn LogParser>,
     /// Finds the envelopes around the lines of a known format, until they are known.
-    detect: Option<fn(&[u8]) -> Option<&'static str>>,
+    detect: Option<Detect>,
     unread: Vec<u8>,
     start: SourcePosition,
     time: ReadTime,

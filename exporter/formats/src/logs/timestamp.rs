@@ -139,7 +139,7 @@ impl Cursor<'_> {
                     .get(..len)
                     .is_some_and(|start| start.eq_ignore_ascii_case(word))
         };
-        let index = names.iter().position(|name| is_name(name))?;
+        let index = names.iter().position(is_name)?;
         self.at += len;
         Some(index as u64)
     }

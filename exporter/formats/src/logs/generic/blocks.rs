@@ -1,16 +1,9 @@
-//! Records that are printed over several lines.
-//!
-//! In a block, each line after a heading such as `[step=3/1000,epoch=0]` or `Learning iteration 3/1500` has one number with its
-//! label (OLMo, rsl_rl). The tables of Stable-Baselines3 have a row for each value, below the row of a section:
-//! `| rollout/ |  |`.
+//! Tables with sections in logs with a mapping: a row for each value, below the row of a section: `| rollout/ |  |`.
 
 use pulsetrain_mapping::Field;
 use std::borrow::Cow;
 
-use super::{
-    labelled::{Labelled, cell},
-    section::EVAL_PREFIX,
-};
+use super::{labelled::cell, section::EVAL_PREFIX};
 
 /// The section of a table with values of an evaluation.
 const EVALUATION: &str = "eval/";
@@ -18,28 +11,10 @@ const EVALUATION: &str = "eval/";
 /// The state of a log between lines.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    /// The heading of the current block.
-    heading: Option<Heading>,
     /// Whether the newest line is in a table with sections.
     in_table: bool,
     /// Whether the section of the table is `eval/`.
     is_evaluation: bool,
-}
-
-/// The heading of a block.
-#[derive(Debug)]
-pub(super) struct Heading {
-    pub(super) step: BlockProgress,
-    /// The epoch, if the heading has one, until it is recorded.
-    pub(super) epoch: Option<BlockProgress>,
-}
-
-/// A step or an epoch.
-#[derive(Debug)]
-pub(super) struct BlockProgress {
-    pub(super) key: String,
-    pub(super) value: f64,
-    pub(super) total: Option<f64>,
 }
 
 impl Blocks {
@@ -68,31 +43,5 @@ impl Blocks {
     /// Returns whether the newest line is in a table.
     pub(super) fn is_in_table(&self) -> bool {
         self.in_table
-    }
-
-    /// Begins a block.
-    pub(super) fn begin(&mut self, heading: Heading) {
-        self.heading = Some(heading);
-    }
-
-    /// Returns the heading of the block that a line belongs to: an indented line, or one that begins with the label of its only
-    /// number. Any other line with a number ends the block.
-    pub(super) fn heading_of(&mut self, text: &str, numbers: &[Labelled<'_>]) -> Option<&mut Heading> {
-        let is_value = match numbers {
-            [] => true,
-            [only] => text
-                .strip_prefix(only.label)
-                .is_some_and(|rest| rest.starts_with([':', '='])),
-            _ => false,
-        };
-        if !is_value && !text.starts_with(char::is_whitespace) {
-            self.heading = None;
-        }
-        self.heading.as_mut()
-    }
-
-    /// Ends a block.
-    pub(super) fn end(&mut self) {
-        self.heading = None;
     }
 }

@@ -4,25 +4,16 @@ use pulsetrain_mapping::{Field, FieldValue, Mapping};
 use std::{borrow::Cow, sync::Arc};
 
 use super::class_table::ClassTable;
+use super::columns::{Columns, TableHead};
 use super::key_use::KeyUse;
 use super::label_keys::LabelKeys;
-use super::labelled;
 use super::record::Records;
-use super::section::EVAL_PREFIX;
+use super::row_names::without_run;
 use crate::logs::lines::{Line, LineFormat};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The delimiters of a table's cells, the most usual first.
 const DELIMITERS: [char; 3] = [',', '\t', ';'];
-
-/// The delimiter of a table with aligned columns.
-const SPACES: char = ' ';
-
-/// The minimum number of aligned columns: two words are a sentence.
-const FEWEST_ALIGNED: usize = 3;
-
-/// The columns of fastai before and after the metrics of its evaluation.
-const FASTAI: [&str; 4] = ["epoch", "train_loss", "valid_loss", "time"];
 
 /// The most columns of a table.
 const MAX_COLUMNS: usize = 1024;
@@ -32,8 +23,8 @@ const MAX_COLUMNS: usize = 1024;
 pub(super) struct Header {
     delimiter: char,
     keys: Vec<String>,
-    /// Whether spaces precede the first key, as if a column had no name.
-    is_indented: bool,
+    /// Whether the values of each key are kept as `train.custom`; empty if none is.
+    kept: Vec<bool>,
 }
 
 impl Header {
@@ -41,61 +32,34 @@ impl Header {
     pub(super) fn parse(line: &str) -> Option<Self> {
         let count = |delimiter: &char| line.matches(*delimiter).count();
         let delimiter = DELIMITERS.into_iter().rev().max_by_key(count)?;
-        let keys: Vec<String> = cells(line, delimiter).map(Cow::into_owned).collect();
-        (keys.len() > 1 && are_names(&keys)).then_some(Self {
+        let mut keys: Vec<String> = cells(line, delimiter).map(Cow::into_owned).collect();
+        (keys.len() > 1 && are_names(&keys)).then_some(())?;
+        let kept = without_run(&mut keys).unwrap_or_default();
+        Some(Self {
             delimiter,
             keys,
-            is_indented: false,
+            kept,
         })
     }
 
-    /// Parses a possible header of aligned columns. Only the next row shows whether it is one.
-    pub(super) fn aligned(line: &str) -> Option<Self> {
-        let mut keys: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let is_header = keys.len() >= FEWEST_ALIGNED && are_names(&keys);
-        if let [epoch, train, valid, metrics @ .., time] = keys.as_mut_slice()
-            && [epoch.as_str(), train.as_str(), valid.as_str(), time.as_str()] == FASTAI
-        {
-            metrics.iter_mut().for_each(|key| key.insert_str(0, EVAL_PREFIX));
-        }
-        is_header.then_some(Self {
-            delimiter: SPACES,
-            keys,
-            is_indented: line.starts_with(char::is_whitespace),
-        })
-    }
-
-    /// Returns the fields of a row with aligned columns, which a progress bar may follow; `None` unless all cells are numbers.
-    fn aligned_fields<'a>(&'a self, line: &'a str) -> Option<Vec<Field<'a>>> {
-        let mut cells = line.split_whitespace();
-        if self.has_index(line) {
-            cells.next();
-        }
-        let fields = self.keys.iter().map(|key| {
-            let value = labelled::cell(cells.next()?)?;
-            Some((Cow::Borrowed(key.as_str()), value))
-        });
-        fields.collect()
-    }
-
-    /// Returns whether a row begins with its index, as pandas prints it in a column without a name.
-    fn has_index(&self, line: &str) -> bool {
-        let cells = || line.split_whitespace();
-        self.is_indented
-            && cells().count() == self.keys.len() + 1
-            && cells().all(|cell| labelled::cell(cell).is_some())
-    }
-
-    /// The keys, in their order.
+    /// Returns the keys, in their order.
     pub(super) fn keys(&self) -> &[String] {
         &self.keys
     }
 
+    /// Returns whether the values of a key are kept as `train.custom`.
+    pub(super) fn keeps(&self, key: &str) -> bool {
+        let kept = self.keys.iter().zip(&self.kept);
+        kept.into_iter().any(|(kept, is_kept)| *is_kept && kept == key)
+    }
+
+    /// Returns whether the table has columns of several runs.
+    pub(super) fn has_runs(&self) -> bool {
+        self.kept.contains(&true)
+    }
+
     /// Returns the fields of a row, without its empty cells, or `None` if the row has another number of cells.
     pub(super) fn fields<'a>(&'a self, line: &'a str) -> Option<Vec<Field<'a>>> {
-        if self.delimiter == SPACES {
-            return self.aligned_fields(line);
-        }
         let cells: Vec<Cow<'a, str>> = cells(line, self.delimiter).collect();
         if cells.len() != self.keys.len() {
             return None;
@@ -111,7 +75,7 @@ impl Header {
 }
 
 /// Returns whether all keys are distinct names. The first column, that of the index in tables of pandas, can lack a name.
-fn are_names(keys: &[String]) -> bool {
+pub(super) fn are_names(keys: &[String]) -> bool {
     let keys = keys.strip_prefix(&[String::new()]).unwrap_or(keys);
     let is_name = |key: &String| key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_once = |key: &String| keys.iter().filter(|other| *other == key).count() == 1;
@@ -161,15 +125,29 @@ fn unquoted(cell: &str) -> Cow<'_, str> {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     header: Option<Header>,
-    /// The previous line, if it can be the header of aligned columns.
-    aligned: Option<Header>,
+    columns: Option<Columns>,
+    head: TableHead,
     classes: ClassTable,
 }
 
 impl Table {
-    /// Returns the newest header.
+    /// Returns the newest header of cells with delimiters.
     pub(super) fn header(&self) -> Option<&Header> {
         self.header.as_ref()
+    }
+
+    /// Returns whether the log has had a header.
+    pub(super) fn has_header(&self) -> bool {
+        self.header.is_some() || self.columns.is_some()
+    }
+
+    /// Returns the fields of a row of the newest table.
+    pub(super) fn fields<'a>(&'a self, line: &'a str) -> Option<Vec<Field<'a>>> {
+        match (&self.header, &self.columns) {
+            (Some(header), _) => header.fields(line),
+            (None, Some(columns)) => columns.fields(line),
+            (None, None) => None,
+        }
     }
 
     /// Returns the fields of a row of an evaluation's table of classes.
@@ -177,24 +155,19 @@ impl Table {
         self.classes.row(line)
     }
 
-    /// Parses a header that satisfies `is_header`. Returns whether the line is one. A writer that adds a column writes a new
-    /// header. Only the first header can have an unnamed column, because a row can have an empty first cell.
-    pub(super) fn take_header(&mut self, line: &str, is_header: impl Fn(&Header) -> bool) -> bool {
-        let has_header = self.header.is_some();
-        let is_first = |header: &Header| !(has_header && header.keys[0].is_empty());
-        if let Some(header) = Header::parse(line).filter(is_first).filter(&is_header) {
+    /// Parses a header whose names satisfy `is_header`. Returns whether the line is one. A writer that adds a column writes a
+    /// new header. Only the first header can have an unnamed column, because a row can have an empty first cell.
+    pub(super) fn take_header(&mut self, line: &str, is_header: impl Fn(&[String]) -> bool) -> bool {
+        let is_first = |header: &Header| !(self.has_header() && header.keys[0].is_empty());
+        let is_table = |header: &Header| header.has_runs() || is_header(&header.keys);
+        if let Some(header) = Header::parse(line).filter(is_first).filter(is_table) {
             self.header = Some(header);
-            self.aligned = None;
+            (self.columns, self.head) = (None, TableHead::default());
             return true;
         }
-        if let Some(aligned) = self
-            .aligned
-            .take()
-            .filter(|aligned| aligned.fields(line).is_some())
-        {
-            self.header = Some(aligned);
+        if let Some(columns) = self.head.line(line, is_header) {
+            (self.header, self.columns) = (None, Some(columns));
         }
-        self.aligned = Header::aligned(line).filter(is_header);
         false
     }
 }
@@ -231,12 +204,9 @@ impl LineFormat for CsvLines {
         if self.table.take_header(line.text, |_| true) {
             return false;
         }
-        let Some(header) = self.table.header() else {
-            return false;
-        };
-        let Some(mut fields) = header.fields(line.text) else {
+        let Some(mut fields) = self.table.fields(line.text) else {
             // A log has other lines between rows of aligned columns.
-            if header.delimiter != SPACES {
+            if let Some(header) = self.table.header() {
                 recorder.report(SkipReason::MalformedRecord, line.position(), || {
                     format!(
                         "the row has a different number of cells than the header with {} columns; the row is skipped",
@@ -248,6 +218,9 @@ impl LineFormat for CsvLines {
         };
         self.keys.rename_if_marked(&mut fields);
         self.records.look_up(&fields);
+        if let Some(header) = self.table.header() {
+            self.records.keep(&fields, |key| header.keeps(key));
+        }
         self.records.record(&fields, line, recorder);
         true
     }

@@ -2,6 +2,7 @@
 
 use super::{
     auto::has_records,
+    csv::Header,
     suggestion::{SEVERAL, seen_keys},
 };
 
@@ -21,6 +22,18 @@ pub fn found_keys(head: &[u8]) -> Option<String> {
     describe_keys(head, SEVERAL).or_else(|| describe_keys(head, 1))
 }
 
+/// Describes the columns of a table with a header in the first line that has several cells.
+fn describe_columns(head: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(head);
+    let mut lines = text.lines().skip_while(|line| Header::parse(line).is_none());
+    let header = Header::parse(lines.next()?)?;
+    let row = header.fields(lines.next()?)?;
+    let has_numbers = row.iter().any(|(_, value)| value.number().is_some());
+    let more = if header.keys().len() > MOST { ", ..." } else { "" };
+    let keys = &header.keys()[..header.keys().len().min(MOST)];
+    has_numbers.then(|| [&keys.join(", "), more].concat())
+}
+
 /// Describes the keys in lines with at least `fewest` numbers.
 fn describe_keys(head: &[u8], fewest: usize) -> Option<String> {
     let keys: Vec<String> = seen_keys(head, fewest).into_iter().map(|(key, _)| key).collect();
@@ -31,6 +44,15 @@ fn describe_keys(head: &[u8], fewest: usize) -> Option<String> {
 /// Returns the keys in the head of a log, and the command to run next.
 pub(in crate::logs) fn format_hint(input: &str, head: &[u8]) -> FormatHint {
     let Some(keys) = describe_keys(head, SEVERAL) else {
+        if let Some(columns) = describe_columns(head) {
+            return FormatHint {
+                found: format!(
+                    "found a table with the columns {columns}, but no usual name of a measurement among them"
+                ),
+                next: "give the metric of a column with --mapping mapping.yaml, with `format: csv` in it"
+                    .to_owned(),
+            };
+        }
         return FormatHint {
             found: "found no lines with several numbers under keys".to_owned(),
             next: "check that it is a training log, or name its format with --format (--format generic reads every line \
@@ -70,6 +92,10 @@ mod tests {
             (
                 "step 1 | loss 2\n",
                 "--format generic reads the records that there are",
+            ),
+            (
+                "Wall time,Step,Value\n1.5,1,2.5\n",
+                "found a table with the columns Wall time, Step, Value, but no",
             ),
             ("note=fine x=1\n", "check that it is a training log"),
             ("no pairs here\n", "--format"),

@@ -43,6 +43,8 @@ pub(super) struct Records {
     is_other_counter: bool,
     /// Whether the record has the count of another loop than training, which is not a step.
     pub(super) is_of_other_loop: bool,
+    /// Whether the log has values of several runs.
+    pub(super) has_runs: bool,
     /// The numbers without a label in the record.
     pub(super) unlabelled: u64,
     /// The numbers with a label in the newest line, which is no record.
@@ -72,6 +74,7 @@ impl Records {
             last_step: None,
             is_other_counter: false,
             is_of_other_loop: false,
+            has_runs: false,
             unlabelled: 0,
             unused: 0,
             has_records: false,
@@ -89,11 +92,21 @@ impl Records {
     }
 
     /// Counts the numbers with a label of a line that is no record. Before the first record they are settings.
-    pub(super) fn count_unused(&mut self, numbers: &[Labelled<'_>]) {
+    pub(super) fn count_unused(&mut self, numbers: &[Labelled<'_>], fields: &[Field<'_>]) {
         let is_labelled = |number: &&Labelled<'_>| number.label.contains(char::is_alphabetic);
         if self.has_records {
-            self.unused = numbers.iter().filter(is_labelled).count() as u64;
+            // An object has numbers without labels.
+            let values = fields
+                .iter()
+                .filter(|(_, value)| value.number().is_some())
+                .count();
+            self.unused = values.max(numbers.iter().filter(is_labelled).count()) as u64;
         }
+    }
+
+    /// Counts the numbers of an object that is no record. Before the first record they are settings.
+    pub(super) fn count_settings(&mut self, numbers: u64) {
+        self.unused += if self.has_records { numbers } else { 0 };
     }
 
     /// Reports the numbers of a line that is no record.
@@ -131,6 +144,16 @@ impl Records {
             return total.is_none() || self.has_other_steps;
         }
         self.has_other_steps && (is_total || is_speed)
+    }
+
+    /// Keeps the values of some fields as `train.custom` under their keys, after the keys were looked up.
+    pub(super) fn keep(&mut self, fields: &[Field<'_>], is_kept: impl Fn(&str) -> bool) {
+        for (number, (key, _)) in fields.iter().enumerate() {
+            if is_kept(key) {
+                self.keys.info_mut(number).state.resolved = None;
+                self.has_runs = true;
+            }
+        }
     }
 
     /// Records all fields, after their keys were looked up.

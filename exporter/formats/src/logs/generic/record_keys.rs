@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{field::attribute_value, key_use::KeyOutcome, label_keys::TIME};
+use super::{field::attribute_value, key_path::KeyPaths, key_use::KeyOutcome, label_keys::TIME};
 use pulsetrain_mapping::{Field, FieldValue, KeyState, Mapping};
 use pulsetrain_record::key_cache::KeyCache;
 use pulsetrain_semconv::Metric;
@@ -88,6 +88,7 @@ impl RowFit {
 #[derive(Debug, Default)]
 pub(super) struct RecordKeys {
     known: KeyCache<KeyInfo>,
+    paths: KeyPaths,
     /// Whether the cache lacks keys of the log.
     is_cleared: bool,
     /// For each field of the record, the index of its key in `known`.
@@ -128,7 +129,18 @@ impl RecordKeys {
             };
             let index = match self.known.index_of(&name) {
                 Some(index) => index,
-                None => self.known.add(&name, KeyInfo::find(kind, key, mapping)),
+                None => {
+                    let tail = mapping
+                        .is_loose()
+                        .then(|| self.paths.tail(key, fields, mapping))
+                        .flatten();
+                    let mut info = KeyInfo::find(kind, key, mapping);
+                    if let Some(tail) = tail {
+                        info.state = KeyState::new(mapping.resolve(kind, &tail));
+                        info.step = step_rank(mapping, &tail);
+                    }
+                    self.known.add(&name, info)
+                }
             };
             self.indices.push(index);
             let KeyInfo { time, step, .. } = *self.known.at(index);

@@ -6,9 +6,10 @@ use std::{borrow::Cow, sync::Arc};
 use pulsetrain_semconv::{Metric, metric};
 
 use super::{
-    blocks::{BlockProgress, Blocks, Heading},
+    blocks::Blocks,
     epoch_steps::EpochSteps,
     evaluation_line::{are_of_evaluation, is_averaged, is_result_of_evaluation},
+    heading::Headings,
     key_use::KeyUse,
     label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place, step_at_start},
     labelled::{COUNT, Labelled, LabelledNumber, is_rate, labelled},
@@ -48,9 +49,6 @@ static WITH_STEP: &[&Metric] = &[
     &metric::MEMORY_FRAMEWORK_RESERVED,
 ];
 
-/// The most words of the label of the step in a heading: `Learning iteration 3/1500`.
-const MAX_WORDS_OF_STEP: usize = 2;
-
 /// The ends of the names of Python classes for settings.
 const SETTINGS: [&str; 6] = ["Namespace", "Config", "Args", "Arguments", "Settings", "Options"];
 
@@ -66,6 +64,7 @@ pub(super) struct TextLines {
     pub(super) records: Records,
     pub(super) keys: LabelKeys,
     pub(super) blocks: Blocks,
+    pub(super) headings: Headings,
     epochs: EpochSteps,
     /// The section of indented lines.
     section: Section,
@@ -84,6 +83,7 @@ impl TextLines {
             records: Records::new(mapping),
             keys: LabelKeys::new(mapping),
             blocks: Blocks::default(),
+            headings: Headings::default(),
             epochs: EpochSteps::default(),
             section: Section::Training,
             is_in_evaluation: false,
@@ -103,6 +103,11 @@ impl TextLines {
             });
         }
         is_truncated
+    }
+
+    /// Returns whether a record was an object.
+    pub(super) fn has_objects(&self) -> bool {
+        self.has_objects
     }
 
     /// Returns the fields of a line that is a record.
@@ -150,15 +155,19 @@ impl TextLines {
             None if is_of_evaluation => self.keys.rename_to_evaluation(&mut fields),
             _ => self.keys.rename_if_marked(&mut fields),
         }
+        let values = fields.len();
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
+        let has_heading = fields.len() > values;
         self.records.look_up(&fields);
         self.records.observe_totals(&fields, &totals);
         self.record_epoch(&fields, &totals);
         let is_record = is_value_of_block || is_result_of_evaluation(&numbers) || self.is_record(&fields);
         if !is_record && !self.has_evaluation(&numbers, &fields) {
-            self.record_heading(&numbers, &fields, &totals);
+            if !has_heading {
+                self.record_heading(text, &numbers, &fields, &totals);
+            }
             if !self.has_only_values(&numbers, &fields, body) {
-                self.records.count_unused(&numbers);
+                self.records.count_unused(&numbers, &fields);
                 return None;
             }
         }
@@ -186,6 +195,9 @@ impl TextLines {
             }
         }
         self.has_objects |= line.has_object;
+        if has_heading || self.records.keys.step().is_some() {
+            self.end_of_record(!has_heading);
+        }
         self.records.unlabelled = self.unlabelled;
         Some(fields)
     }
@@ -347,60 +359,6 @@ impl TextLines {
         true
     }
 
-    /// Adds the step of the heading to a line of its block, and the epoch to the first one. Returns whether the line has a
-    /// value of the block.
-    fn add_heading(
-        &mut self,
-        text: &str,
-        numbers: &[Labelled<'_>],
-        fields: &mut Vec<Field<'_>>,
-        totals: &mut Vec<Option<f64>>,
-    ) -> bool {
-        let Some(heading) = self.blocks.heading_of(text, numbers) else {
-            return false;
-        };
-        let keys = &mut self.keys;
-        if fields.iter().any(|(key, _)| keys.is_step(key)) {
-            self.blocks.end();
-            return false;
-        }
-        if fields.is_empty() {
-            return false;
-        }
-        let is_value = numbers.len() == 1 && fields.len() == 1;
-        for progress in heading.epoch.take().iter().chain([&heading.step]) {
-            let key = Cow::Owned(progress.key.clone());
-            fields.insert(0, (key, FieldValue::Number(progress.value)));
-            totals.insert(0, progress.total);
-        }
-        is_value
-    }
-
-    /// Begins a block if the line can be its heading: it has a step of a total, and no sentence before it.
-    fn record_heading(&mut self, numbers: &[Labelled<'_>], fields: &[Field<'_>], totals: &[Option<f64>]) {
-        let mut fractions = numbers
-            .iter()
-            .filter(|number| matches!(number.number, LabelledNumber::Fraction(..)));
-        if fractions.any(|number| number.label.split_whitespace().count() > MAX_WORDS_OF_STEP) {
-            return;
-        }
-        let progress = |field: usize| {
-            let (key, value) = &fields[field];
-            Some(BlockProgress {
-                key: key.to_string(),
-                value: value.number()?,
-                total: totals.get(field).copied().flatten(),
-            })
-        };
-        let step = self.records.keys.step().filter(|step| fields[*step].0 != COUNT);
-        let Some(step) = step.and_then(progress).filter(|step| step.total.is_some()) else {
-            return;
-        };
-        let epoch = (0..fields.len()).find(|field| self.keys.is_epoch(&fields[*field].0));
-        let epoch = epoch.and_then(progress);
-        self.blocks.begin(Heading { step, epoch });
-    }
-
     /// Names the first of two counts, as in `[0/5][50/1583]`, the epoch.
     fn name_epoch(&mut self, fields: &mut [Field<'_>]) {
         let mut counts = fields.iter_mut().filter(|(key, _)| key == COUNT);
@@ -428,12 +386,12 @@ impl TextLines {
         }
     }
 
-    /// Returns which fields of a record are results: those that a rule knows, and losses of any name.
+    /// Returns which fields of a record are results: those that a rule knows, losses of any name, and values of runs.
     pub(super) fn results(&mut self, fields: &[Field<'_>]) -> Vec<usize> {
         let mut is_result = |field: &usize| {
             let metric = self.records.keys.info_mut(*field).state.metric();
             metric.map_or_else(
-                || is_loss(&fields[*field]),
+                || is_loss(&fields[*field]) || self.records.has_runs,
                 |metric| !is_context(metric) && !is_one_of(metric, WITH_STEP),
             )
         };
@@ -533,10 +491,15 @@ fn group_of<'a>(context: &'a str, before: &'a str) -> &'a str {
 
 /// Returns whether a field without a rule is a loss: `Loss_D`, `D loss`. A longer label is a sentence.
 fn is_loss((key, value): &Field<'_>) -> bool {
+    names_loss(key) && value.number().is_some()
+}
+
+/// Returns whether a key is the name of a loss.
+pub(super) fn names_loss(key: &str) -> bool {
     let key = key.strip_prefix(EVAL_PREFIX).unwrap_or(key);
     let is_short = key.split_whitespace().nth(2).is_none();
     let mut words = key.split(|letter: char| !letter.is_alphanumeric());
-    is_short && words.any(|word| word.eq_ignore_ascii_case("loss")) && value.number().is_some()
+    is_short && words.any(|word| word.eq_ignore_ascii_case("loss"))
 }
 
 /// Returns whether a metric is of progress bars and settings.

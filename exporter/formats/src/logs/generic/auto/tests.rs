@@ -1,4 +1,6 @@
+mod blocks;
 mod detection;
+mod documents;
 mod evaluations;
 mod numbers;
 mod programs;

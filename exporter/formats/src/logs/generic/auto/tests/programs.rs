@@ -194,11 +194,11 @@ fn truncated_object_in_a_log_of_objects_is_counted_as_malformed() {
         line(5)
     ));
     assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3]);
-    // The learning rate of the settings is in a line without a record.
+    // The numbers of the settings are in an object without a step.
     let unused = SkipReason::Ignored("line_without_usual_key");
     assert_eq!(
         reasons(&read.skipped),
-        [(SkipReason::MalformedRecord, 2), (unused, 1)]
+        [(SkipReason::MalformedRecord, 2), (unused, 2)]
     );
 }
 

@@ -79,11 +79,14 @@ fn values_in_lines_below_a_heading_belong_to_its_step() {
     assert_eq!(read.values("train.epoch"), [0.0; 3]);
     assert_eq!(read.values("train.loss"), [2.5; 3]);
     assert_eq!(read.values("train.custom").len(), 6);
-    // A sentence is not a heading, and a line with its own step ends a block.
+    // A sentence is not a heading, and a line with its own step begins the next block.
     let sentence = "Saving checkpoint at step 3/1000\n  Uploaded 3 files\nGPU temperature: 71\n";
     assert_eq!(Sampled::read(&FORMAT, sentence).counts.records, 0);
     let steps = "[step=3/1000]\n  loss: 2.5\n  step: 4\n  loss: 2.25\n";
-    assert_eq!(Sampled::read(&FORMAT, steps).values("train.global_step"), [3.0]);
+    assert_eq!(
+        Sampled::read(&FORMAT, steps).values("train.global_step"),
+        [3.0, 4.0]
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! CSV and tables with aligned columns.
 
-use super::{FORMAT, read};
-use crate::logs::sampled::Sampled;
+use super::{FORMAT, agree, read};
+use crate::logs::sampled::{Sampled, reasons};
+use pulsetrain_record::SkipReason;
 
 #[test]
 fn empty_cells_of_a_table_are_absent() {
@@ -64,4 +65,96 @@ fn tables_of_stable_baselines_are_read() {
     // A table of settings has no sections.
     let settings = "| loss | 1 |\n| steps | 1000 |\n";
     assert_eq!(Sampled::read(&FORMAT, settings).counts.records, 0);
+}
+
+#[test]
+fn tables_with_a_rule_or_bars_are_read() {
+    for log in [
+        "E    #     LOSS KL    CER   NOTE\n---  ----  ---------  ----  ----\n  0     0       2.50  9.50\n  0    50       2.25  9.25   +\n\
+           1   100       2.00  9.00\n",
+        " Epoch | Step | loss kl   | CER\n-------+------+-----------+-----\n     0 |    0 |       2.5 | 9.5\n     0 |   50 |      2.25 |    \n\
+         \x20    1 |  100 |       2.0 | 9.0\n",
+        "| Epoch | Step | loss_kl | CER |\n|------:|:-----|-----------|-----|\n| 0 | 0 | **2.5** | 9.5 |\n| 0 | 50 | 2.25 | 9.25 |\n\
+         | Epoch | Step | loss_kl | CER |\n| 1 | 100 | 2.0 | 9.0 |\n",
+        "╔═══════╦══════╦═══════════╦═════╗\n║ Epoch ║ Step ║ loss_kl ║ CER ║\n╠═══════╬══════╬═══════════╬═════╣\n\
+         ║ 0/2   ║ 0    ║ 2.5       ║ 9.5 ║\n║ 0/2   ║ 50   ║ 2.25      ║     ║\n║ 1/2   ║ 100  ║ 2.0       ║ 9.0 ║\n╚═══════╩══════╩═══════════╩═════╝\n",
+        "epoch  iter   main/loss_kl   validation/main/acc\r\n0      0      2.5              0.5\r\n0      50     2.25             0.5\r\n\
+         1      100    2.0              0.5\r\n",
+        "Epoch    Global Step    Loss KL\n0        0              2.5\n0        50             2.25\n1        100            2.0\n",
+    ] {
+        let read = read(log);
+        assert_eq!(read.values("train.global_step"), [0.0, 50.0, 100.0], "{log}");
+        assert_eq!(read.values("train.epoch"), [0.0, 0.0, 1.0], "{log}");
+        assert_eq!(read.values("train.loss_component"), [2.5, 2.25, 2.0], "{log}");
+    }
+}
+
+#[test]
+fn two_column_tables_are_one_record_each() {
+    let table =
+        |epoch: u32| format!("------\n| Epoch | {epoch} |\n| kl | 0.{epoch} |\n| StdRet | 2.1 |\n------\n");
+    let read = read(&(1..5).map(table).collect::<String>());
+    assert_eq!(read.values("train.epoch"), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(read.values("rl.kl"), [0.1, 0.2, 0.3, 0.4]);
+    assert_eq!(read.counts.records, 4);
+    // Without a step, a table is a record from the second time on.
+    let table = |kl: u32| format!("+----+\n| kl | 0.{kl} |\n| entropy | 1.{kl} |\n+----+\n");
+    let read = self::read(&(1..6).map(table).collect::<String>());
+    assert_eq!(read.values("rl.kl"), [0.2, 0.3, 0.4, 0.5]);
+    assert_eq!(
+        reasons(&read.skipped),
+        [(SkipReason::Ignored("table_without_step"), 2)]
+    );
+}
+
+#[test]
+fn grid_of_pairs_belongs_to_the_step_above_it() {
+    let grid = |step: u32| {
+        format!(
+            "INFO: Epoch 1/3 Step {step}/9 done.\nINFO: Stats (1/1):\n┌──────┬──────┬──────┬──────┐\n│ net/policy_loss │ 1.{step}e-01 │ net/lr │ 1e-3 │\n\
+             ├──────┼──────┼──────┼──────┤\n│ net/return/max │ 3 │  │  │\n└──────┴──────┴──────┴──────┘\n"
+        )
+    };
+    let read = read(&(1..5).map(grid).collect::<String>());
+    assert_eq!(read.values("train.global_step"), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(read.values("rl.policy_loss"), [0.11, 0.12, 0.13, 0.14]);
+    assert_eq!(read.values("train.learning_rate"), [0.001; 4]);
+    assert_eq!(read.values("train.custom"), [3.0; 4]);
+}
+
+#[test]
+fn runs_in_one_table_never_share_a_series() {
+    let table = |step: u32| {
+        format!(
+            "+------+------+------+\n| Trial | iter | loss |\n|------+------+------|\n| fox_1 | {step} | 2.{step} |\n| owl_2 | {step} | 3.{step} |\n\
+             +------+------+------+\n"
+        )
+    };
+    let charts = "\"Step\",\"fox - train/loss\",\"owl - train/loss\"\n\"1\",\"2.5\",\"3.5\"\n\"2\",\"2.25\",\"3.25\"\n\"3\",\"2.0\",\"3.0\"\n";
+    for (log, values) in [
+        ((1..4).map(table).collect::<String>(), 12),
+        (charts.to_owned(), 6),
+    ] {
+        let read = read(&log);
+        assert!(read.values("train.loss").is_empty(), "{log}");
+        assert!(read.values("train.loss_component").is_empty(), "{log}");
+        assert_eq!(read.values("train.custom").len(), values, "{log}");
+    }
+    let splits = |epoch: u32| {
+        format!(
+            "| | loss | acc |\n|---|---|---|\n| train | 2.{epoch} | 0.5 |\n| valid | 3.{epoch} | 0.25 |\n"
+        )
+    };
+    let splits = read(&(1..4).map(splits).collect::<String>());
+    assert_eq!(splits.values("train.loss"), [2.1, 2.2, 2.3]);
+    assert_eq!(splits.values("eval.loss"), [3.1, 3.2, 3.3]);
+}
+
+#[test]
+fn chart_of_one_run_has_the_metric_without_the_run() {
+    let chart = "Step,calm-sea-3 - eval/loss,calm-sea-3 - eval/loss__MIN,calm-sea-3 - eval/loss__MAX\n5,2.5,2,3\n10,2.25,2,3\n15,2.0,2,3\n";
+    assert!(agree(chart.as_bytes()));
+    let read = read(chart);
+    assert_eq!(read.values("eval.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(read.values("train.custom").len(), 6);
 }
