@@ -70,7 +70,7 @@ pub(super) fn each_layer(head: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> 
         .filter_map(|(layers, text)| Some((layers, text?)))
 }
 
-/// Returns the head without this many envelopes, or `None` if no line has so many.
+/// Returns the head without this many envelopes, or `None` if no line has that number of them.
 pub(super) fn without_layers(head: &[u8], layers: usize) -> Option<Vec<u8>> {
     let order = DateOrder::default();
     let mut text = Vec::with_capacity(head.len());

@@ -111,7 +111,7 @@ impl Line<'_> {
     }
 }
 
-/// What is removed around the lines of a log.
+/// The text that is removed around the lines of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrapping {
     /// Nothing: a mapping defines the lines.

@@ -20,7 +20,7 @@ pub(super) struct Prefix<'a> {
     pub(super) outer: Option<Speaker<'a>>,
     /// The length in bytes; 0 without a time and a process, and if the time is the first cell of a table.
     pub(super) len: usize,
-    /// What separates it from the message.
+    /// The separator from the message.
     pub(super) gap: Gap,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A tag with a rank is that rank. Of names with a number, such as `worker-3`, each has its number, or the next free one if another
 //! name has it, as `master-0` and `worker-0` do. Processes without a number, such as Ray's, are numbered by their appearance within their group.
-//! A log with one name has no ranks: the name says only where it was written.
+//! A log with one name has no ranks: the name shows only where it was written.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ use super::{envelope::Unwrapped, prefix::Prefix, tag::Speaker};
 /// The most names of processes in a log.
 const MAX_NAMES: usize = 4096;
 
-/// What the prefixes and envelopes of a line say about it.
+/// The origin of a line, by its prefixes and envelopes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Voice {
     /// The innermost time.

@@ -128,7 +128,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Parses a name of which at least three letters are given: `Dec`, `December`. Returns its index.
+    /// Parses a name of at least three letters: `Dec`, `December`. Returns its index.
     fn name(&mut self, names: &[&str]) -> Option<u64> {
         let rest = &self.text[self.at..];
         let len = rest.bytes().take_while(u8::is_ascii_alphabetic).count();

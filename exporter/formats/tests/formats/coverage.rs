@@ -55,10 +55,15 @@ fn page() -> String {
         "# What becomes of every name\n\n\
          Written from the tables of the formats by `{WRITE_GOLDEN}`.\n\
          A name that is in no table is kept as `train.custom` and reported once.\n\n\
-         Every format except `json` and `keyvalue` removes the prefix that a launcher adds to each line of a worker. The number in the \
-         prefix is `train.rank` of the resource:\n`[rank0]:`, `[default0]:` (torchrun; this is the number of the worker on its own host, \
-         so it is also `train.local_rank`, and both are equal on a single host), `[Rank 0]`, `0:` (`srun --label`), `[1,0]<stdout>:` (`mpirun --tag-output`),\n\
-         `(TrainActor pid=7, ip=10.0.0.1)` (Ray, without a rank).\n",
+         Before a format reads a line, the envelopes of containers and schedulers around it are removed: JSON of Docker, journald, clouds and \
+         structured loggers, the prefixes of containerd, kubectl, stern, Docker Compose, syslog, pdsh and launchers. Their time is that of \
+         records without one.\n\n\
+         The number in the tag of a process is `train.rank` of the resource: `[rank0]:`, `[default0]:` (torchrun; this is the number of the \
+         worker on its own host, so it is also `train.local_rank`, and both are equal on a single host), `[Rank 0]`, `[rank: 0]`, `GPU0`, \
+         `cuda:0`, `0:` (`srun --label`), `[1,0]<stdout>:` (`mpirun --tag-output`), `\"rank\": 0`. Of several names such as `worker-0`, \
+         `trainer-1 |` or `[pod/train-0/main]`, each has its number as its rank, or the next free one if another name has it. Processes of Ray, \
+         as in `(TrainActor pid=7, ip=10.0.0.1)`, are numbered by their appearance among those of the same class.\n\n\
+         A mapping without a named format reads lines as they are.\n",
     );
     let mut samples = samples_by_format();
     for format in FORMATS {

@@ -13,7 +13,7 @@ use crate::Imported;
 /// The default number of logs that are drawn.
 const LOGS: u64 = 4_000;
 
-/// What is measured: the words for it, the metric of training, and that of an evaluation.
+/// A measured quantity: the words for it, the metric of training, and that of an evaluation.
 struct Quantity {
     words: &'static [&'static str],
     metric: &'static str,

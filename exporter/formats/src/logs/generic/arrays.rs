@@ -16,7 +16,7 @@ const NAMES: [&str; 9] = [
     "scalar",
 ];
 
-/// What PyTorch prints before a parameter.
+/// The text that PyTorch prints before a parameter.
 const PARAMETER: &str = "Parameter containing";
 
 /// The key of the number in an eager tensor of TensorFlow.

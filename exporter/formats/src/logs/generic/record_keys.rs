@@ -78,7 +78,7 @@ impl RowFit {
         self.fits > self.misfits
     }
 
-    /// Returns whether so many values fit that another one is an exception.
+    /// Returns whether enough values fit that another one is an exception.
     pub(super) const fn is_exception(self) -> bool {
         self.fits >= FITS_BEFORE_EXCEPTION && self.misfits * FITS_BEFORE_EXCEPTION <= self.fits
     }

@@ -115,7 +115,7 @@ impl Section {
     }
 }
 
-/// What TensorFlow's estimators print before the results of an evaluation.
+/// The text that TensorFlow's estimators print before the results of an evaluation.
 const SAVED_RESULTS: &str = "Saving dict for global step";
 
 /// Returns whether the words after the last number of a line name an evaluation: `Loss 2.5 (validation)`, `loss: 2.5 on the test
