@@ -147,7 +147,7 @@ impl ReceiverQueues {
 
     async fn open_first(&self) -> Result<DiskQueue, DiskQueueError> {
         let mut in_use = None;
-        for queue in candidates(&self.folder) {
+        for queue in listed(&self.folder, |folder| candidates(folder).collect()).await {
             match open_disk_queue(&self.sink, self.config(queue.clone())).await {
                 Err(error @ DiskQueueError::InUse { .. }) => in_use = Some(error),
                 Ok(opened) => return probe(queue).await.map(|()| opened),
@@ -176,6 +176,13 @@ async fn probe(queue: PathBuf) -> Result<(), DiskQueueError> {
         path: queue,
         source,
     })
+}
+
+/// Lists queues on a thread of its own: a network file system can hang.
+async fn listed(folder: &Path, list: fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
+    let folder = folder.to_owned();
+    let listing = tokio::task::spawn_blocking(move || list(&folder));
+    listing.await.unwrap_or_default()
 }
 
 /// Returns the queues of a folder in the order in which they are tried: those with batches, and then all numbers.

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use pulsetrain_mapping::number_text;
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{LoggedTime, Rank};
 use serde_json::{Map, Value};
@@ -287,7 +288,9 @@ fn json<'a>(line: &'a str, near: UnixNanos, order: &DateOrder) -> Option<Unwrapp
         object.get(*key).or(nested)?.as_str()
     })?;
     let is_container = object.contains_key("log") && object.contains_key("stream");
-    if !is_container && has_values(&object) {
+    let is_message =
+        is_container || text.contains(|letter: char| letter.is_ascii_digit()) && !has_values(&object);
+    if !is_message {
         return None;
     }
     let found = |key: &str| object.get(key).or_else(|| inner?.get(key));
@@ -320,10 +323,19 @@ fn json<'a>(line: &'a str, near: UnixNanos, order: &DateOrder) -> Option<Unwrapp
 /// Returns whether an object has numbers that are values of training.
 fn has_values(object: &Map<String, Value>) -> bool {
     object.iter().any(|(key, value)| match value {
-        Value::Number(_) => !DESCRIPTIONS.contains(&key.as_str()) && !TIMES.contains(&key.as_str()),
+        Value::Number(_) => !is_description(key),
+        Value::String(text) => number_text::finite(text).is_some() && !is_description(key),
+        Value::Array(items) => items.iter().any(Value::is_number),
         Value::Object(inner) => !SOURCES.contains(&key.as_str()) && has_values(inner),
         _ => false,
     })
+}
+
+/// Returns whether the numbers of a key describe a line. The keys of journald are in capitals.
+fn is_description(key: &str) -> bool {
+    let is_of_journald = !key.contains(|letter: char| letter.is_ascii_lowercase());
+    let is_id = key.to_ascii_lowercase().ends_with("id");
+    is_of_journald || is_id || DESCRIPTIONS.contains(&key) || TIMES.contains(&key)
 }
 
 /// Parses a time of an object: a text, or a number since 1970.
@@ -398,6 +410,9 @@ mod tests {
             r#"{"step": 10, "loss": 2.5, "message": "train step 10"}"#,
             r#"{"event": "train", "fields": {"step": 50, "loss": 2.5}}"#,
             r#"{"loss": 2.5}"#,
+            r#"{"message":"train 1","step":"10","loss":"2.31"}"#,
+            r#"{"event":"eval_start","split":"val"}"#,
+            r#"{"msg":"update","agent":{"loss":1.2}}"#,
             r#"{"log": "#,
             "2025-12-13 14:02:11 train loss: 2.5",
             "2025-12-13 14:02:11 INFO step[10]: 2.5",

@@ -9,8 +9,8 @@ use super::{Detect, clean::clean, envelope::Unwrapped, timestamp::DateOrder};
 /// The most envelopes around a line.
 pub(super) const MAX_LAYERS: usize = 4;
 
-/// The bytes after which a log that no format detects has no envelopes.
-pub(super) const MAX_HEAD: usize = 256 << 10;
+/// The most bytes that are kept until the number of envelopes is known.
+pub(super) const MAX_KEPT: usize = 16 << 10;
 
 /// Returns the number of envelopes around the lines of a log, or `None` while its first bytes do not show it: the fewest without
 /// which the format detects the log, and those around nearly all of its lines.

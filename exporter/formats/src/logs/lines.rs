@@ -187,6 +187,13 @@ impl<F: LineFormat> LogParser for LineParser<F> {
             self.line_with_zeros(&window.bytes[done..], true, position, window.time, recorder);
             done = window.bytes.len();
         }
+        if window.is_last {
+            for line in self.partial.iter_mut().filter_map(Option::take) {
+                recorder.report(SkipReason::IncompleteRecord, line.start, || {
+                    "the input ends before the last part of this line".to_owned()
+                });
+            }
+        }
         done
     }
 
@@ -270,7 +277,8 @@ impl<F: LineFormat> LineParser<F> {
             self.message(text, voice, position, time, recorder);
             return;
         }
-        let Some((inner, start)) = self.complete(text, position, &mut voice, time.unix_nanos) else {
+        let Some((inner, start)) = self.complete(text, position, &mut voice, time.unix_nanos, recorder)
+        else {
             return;
         };
         let mut lines = inner.split(['\n', '\r']).filter(|line| !line.is_empty());
@@ -289,6 +297,7 @@ impl<F: LineFormat> LineParser<F> {
         position: SourcePosition,
         voice: &mut Voice,
         near: UnixNanos,
+        recorder: &mut Recorder<'_>,
     ) -> Option<(Cow<'t, str>, SourcePosition)> {
         let (inner, flags) = self.unwrapped(text, voice, near);
         let partial = &mut self.partial[usize::from(flags.is_stderr)];
@@ -304,9 +313,22 @@ impl<F: LineFormat> LineParser<F> {
                     start: position,
                 });
                 line.text.push_str(&inner);
-                let is_too_long = line.text.len() > MAX_PARTIAL;
-                *partial = Some(line).filter(|_| !is_too_long);
-                None
+                // A progress bar has one line of the container for all of its states.
+                let states = line.text.rfind('\r').map(|end| {
+                    let rest = line.text.split_off(end + 1);
+                    let start = std::mem::replace(&mut line.start, position);
+                    (Cow::Owned(std::mem::replace(&mut line.text, rest)), start)
+                });
+                if line.text.len() > MAX_PARTIAL {
+                    recorder.report(SkipReason::RecordTooLong, position, || {
+                        format!(
+                            "a line in parts is longer than {MAX_PARTIAL} bytes; its first parts are skipped"
+                        )
+                    });
+                } else {
+                    *partial = Some(line);
+                }
+                states
             }
         }
     }

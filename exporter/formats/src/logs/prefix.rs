@@ -150,7 +150,7 @@ impl<'a> Parser<'_, 'a> {
         if matches!(first, b'[' | b'(' | b'<') && !is_in_bracket {
             return self.bracket(text);
         }
-        if let Some(stamp) = Timestamp::parse(text, self.near_unix_nanos, self.order) {
+        if let Some(stamp) = Timestamp::parse_in(text, is_in_bracket, self.near_unix_nanos, self.order) {
             self.add(Element::Time(stamp.time));
             return Some(stamp.len + absl_len(&text[..stamp.len], &text[stamp.len..]));
         }
@@ -160,7 +160,9 @@ impl<'a> Parser<'_, 'a> {
         }
         let place = place_len(text);
         self.is_after_place = place.is_some();
-        let len = place.or_else(|| level_len(text)).or_else(|| logger_len(text))?;
+        let len = place
+            .or_else(|| level_len(text, is_in_bracket))
+            .or_else(|| logger_len(text))?;
         self.add(Element::Other);
         Some(len)
     }
@@ -269,7 +271,7 @@ pub(super) fn is_level(word: &str) -> bool {
 }
 
 /// Returns the length of a level: `INFO`, `warning`, `level=info`.
-fn level_len(text: &str) -> Option<usize> {
+fn level_len(text: &str, is_in_bracket: bool) -> Option<usize> {
     let key = LEVEL_KEYS
         .iter()
         .find(|key| text.starts_with(**key))
@@ -278,7 +280,7 @@ fn level_len(text: &str) -> Option<usize> {
     let len = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
     let level = &rest[..len];
     let is_level = LEVELS.iter().any(|name| name.eq_ignore_ascii_case(level))
-        || matches!(level, "I" | "W" | "E" | "D") && rest[len..].starts_with([' ', ']', ':']);
+        || is_in_bracket && matches!(level, "I" | "W" | "E" | "D");
     let is_cased =
         key > 0 || level.bytes().all(|byte| byte.is_ascii_uppercase()) || !rest[len..].starts_with(' ');
     let ends = rest[len..]
@@ -331,7 +333,7 @@ fn logger_len(text: &str) -> Option<usize> {
     let rest = &text[len..];
     let margin = margin(rest, true);
     let is_delimited = margin > 1 && rest[..margin].contains(['-', '|', ':']);
-    (len > 0 && is_delimited && level_len(&rest[margin..]).is_some()).then_some(len)
+    (len > 0 && is_delimited && level_len(&rest[margin..], false).is_some()).then_some(len)
 }
 
 #[cfg(test)]

@@ -159,19 +159,19 @@ impl LogReader {
         self.unread = unread;
     }
 
-    /// Returns whether the number of envelopes around the lines is known.
+    /// Returns whether the number of envelopes around the lines is known, or no more lines can be kept until it is. Later lines may
+    /// still show it.
     fn find_layers(&mut self, unread: &[u8], is_last: bool) -> bool {
         let Some(detect) = self.detect else {
             return true;
         };
         let lines = if is_last { unread } else { complete_lines(unread) };
-        let is_over = is_last || unread.len() >= layers::MAX_HEAD;
-        let found = layers::layers(detect, lines).or_else(|| is_over.then_some(0));
+        let found = layers::layers(detect, lines);
         if let Some(layers) = found {
             self.set_layers(layers);
             self.detect = None;
         }
-        found.is_some()
+        found.is_some() || is_last || unread.len() >= layers::MAX_KEPT
     }
 
     /// Parses a window of bytes and returns the number of bytes consumed.

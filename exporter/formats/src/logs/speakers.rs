@@ -156,9 +156,15 @@ impl Speakers {
         self.first
             .entry(name.group.clone())
             .or_insert_with(|| name.name.clone());
+        if !is_first {
+            self.is_plural.insert(name.group.clone());
+        }
         let is_alone = is_first && !self.is_plural.contains(&name.group);
+        if is_alone {
+            // Its number is not known yet to be a rank.
+            return None;
+        }
         let number = match name.number {
-            _ if is_alone => None,
             None if is_first => None,
             Some(number) if !self.used.contains(&number) => Some(number),
             _ => (1..).find(|number| !self.used.contains(number)),
@@ -245,11 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_appears_late_does_not_get_the_rank_of_the_first() {
+    fn a_lone_name_gets_its_number_once_another_one_appears() {
         let mut speakers = Speakers::default();
         let first = speakers.rank(&voice(&[Speaker::Numbered("worker-2", 2)]));
         let second = speakers.rank(&voice(&[Speaker::Numbered("worker-0", 0)]));
         let again = speakers.rank(&voice(&[Speaker::Numbered("worker-2", 2)]));
-        assert_eq!((first, second, again), (None, Some(Rank::OfJob(1)), None));
+        assert_eq!(
+            (first, second, again),
+            (None, Some(Rank::OfJob(0)), Some(Rank::OfJob(2)))
+        );
     }
 }

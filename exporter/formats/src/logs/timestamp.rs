@@ -73,7 +73,21 @@ impl Timestamp {
     /// Parses the time at the beginning of a text. `near_unix_nanos` is the approximate time of the log, for dates that are not
     /// complete.
     pub(super) fn parse(text: &str, near_unix_nanos: UnixNanos, order: &DateOrder) -> Option<Self> {
-        let mut cursor = Cursor { text, at: 0 };
+        Self::parse_in(text, false, near_unix_nanos, order)
+    }
+
+    /// Parses the time at the beginning of a text, which can be in brackets.
+    pub(super) fn parse_in(
+        text: &str,
+        is_in_bracket: bool,
+        near_unix_nanos: UnixNanos,
+        order: &DateOrder,
+    ) -> Option<Self> {
+        let mut cursor = Cursor {
+            text,
+            at: 0,
+            is_in_bracket,
+        };
         let first = *text.as_bytes().first()?;
         let time = match first {
             b'0'..=b'9' => cursor.numeric(near_unix_nanos, order)?,
@@ -89,6 +103,7 @@ impl Timestamp {
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
+    is_in_bracket: bool,
 }
 
 impl Cursor<'_> {
@@ -251,7 +266,11 @@ impl Cursor<'_> {
                 }
             }
             // `10/12 00:31:05` can be the progress of a bar with its time.
-            Some(b' ') if separator == b'-' || separator == b'/' && self.is_in_brackets() => None,
+            Some(b' ')
+                if separator == b'-' || separator == b'/' && (self.is_in_bracket || self.has_level()) =>
+            {
+                None
+            }
             _ => return None,
         };
         let date = |month, day| Date {
@@ -272,9 +291,10 @@ impl Cursor<'_> {
         order.choose(month_first, day_first, separator == b'/', near)
     }
 
-    /// Returns whether the text is all of the content of a bracket.
-    fn is_in_brackets(&self) -> bool {
-        self.text.as_bytes().contains(&b']')
+    /// Returns whether the level of a logger is in the text.
+    fn has_level(&self) -> bool {
+        let levels = [" - INFO - ", " - DEBUG - ", " - WARNING - ", " - ERROR - "];
+        levels.iter().any(|level| self.text.contains(level))
     }
 
     /// Parses the year after a day and the name of a month: `/2025`, ` 2025`, `-2025`.
@@ -415,11 +435,9 @@ impl Cursor<'_> {
         let is_fraction = has_second && self.is_fraction();
         let fraction = if is_fraction { self.fraction() } else { 0 };
         let half = &self.text[self.at..];
-        let half = half
-            .strip_prefix(' ')
-            .unwrap_or(half)
-            .get(..2)
-            .unwrap_or_default();
+        let half = half.strip_prefix(' ').unwrap_or(half);
+        let half_len = half.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        let half = &half[..half_len];
         let hour = match (half, hour) {
             ("AM" | "am", 12) => 0,
             ("PM" | "pm", 1..=11) => hour + 12,
@@ -465,7 +483,7 @@ impl Cursor<'_> {
             }
             Some(b'U' | b'G') => {
                 self.at = start;
-                self.zone_word()
+                self.zone_word().filter(|offset| *offset == 0)
             }
             Some(sign @ (b'+' | b'-')) => self.offset(sign),
             _ => None,
@@ -561,8 +579,9 @@ impl DateOrder {
         near: UnixNanos,
     ) -> Option<LoggedTime> {
         let (Some(month), Some(day)) = (month_first, day_first) else {
+            let found = month_first.or(day_first)?;
             self.is_day_first.set(Some(day_first.is_some()));
-            return month_first.or(day_first);
+            return Some(found);
         };
         let is_day_first = self.is_day_first.get().unwrap_or_else(|| {
             let is_future = |time| nanos_of(time) > near.0.saturating_add(FUTURE);
@@ -691,7 +710,7 @@ mod tests {
             "2025-12-13 25:02:11",
             "2025-12-13 noon",
             "12/100 00:31:05",
-            "10/12 00:31:05 loss",
+            "10/12 00:31:05 loss [epoch 3]",
             "12/100 [00:31<01:38]",
             "1/2/3 14:02:11",
             "100: loss 2.5",
@@ -708,6 +727,26 @@ mod tests {
         ] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn words_after_a_time_are_no_zones() {
+        for (text, rest) in [
+            ("2025-12-13 14:02:11 GPU 3: step 10", " GPU 3: step 10"),
+            ("2025-12-13 14:02:11 amp scale 65536", " amp scale 65536"),
+        ] {
+            let found = parse(text).unwrap();
+            assert_eq!(
+                (found.time, &text[found.len..]),
+                (LoggedTime::Local(EXPECTED), rest)
+            );
+        }
+        let order = DateOrder::default();
+        assert_eq!(Timestamp::parse("01.02.2025 Start", NEAR, &order), None);
+        let time = Timestamp::parse("03.04.2025 00:00:00 step", NEAR, &order)
+            .unwrap()
+            .time;
+        assert_eq!(nanos_of(time) / DAY, at_day("2025-04-03 00:00:00"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use pulsetrain_pipeline::{
 };
 use tokio::{task::JoinHandle, time::timeout};
 
-use super::{ReceiverQueues, filled};
+use super::{ReceiverQueues, filled, listed};
 use crate::{
     agent::open_disk_queue,
     log::{self, Subject},
@@ -85,7 +85,7 @@ impl ReceiverQueues {
     /// Opens the queues that have batches and that no process uses.
     async fn open_left(&self) -> Vec<DiskQueue> {
         let mut left = Vec::new();
-        for folder in filled(&self.folder) {
+        for folder in listed(&self.folder, filled).await {
             match open_disk_queue(&self.sink, self.config(folder)).await {
                 Ok(queue) => left.push(queue),
                 Err(DiskQueueError::InUse { .. }) => {}

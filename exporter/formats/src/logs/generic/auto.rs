@@ -38,6 +38,9 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 
 const AGREEMENT: &str = "lines with usual keys";
 
+/// The most lists of objects in each other.
+const MAX_NESTED: usize = literal::DEPTH;
+
 /// The minimum number of records with the same keys.
 const MIN_RECORDS: usize = 3;
 
@@ -104,7 +107,7 @@ impl GenericLines {
             DocumentLine::Part(objects) => {
                 objects
                     .iter()
-                    .for_each(|object| self.object(object, true, receive));
+                    .for_each(|object| self.object(object, true, MAX_NESTED, receive));
                 return true;
             }
             DocumentLine::Broken => self.ignored.push((BROKEN, 1)),
@@ -146,7 +149,7 @@ impl GenericLines {
             return receive(&fields, lines);
         }
         if text.starts_with('{') && !self.text.has_objects() && text.contains('[') {
-            return self.object(text, false, receive);
+            return self.object(text, false, MAX_NESTED, receive);
         }
         if let Some(fields) = self.text.fields(text) {
             receive(&fields, &mut self.text);
@@ -155,7 +158,7 @@ impl GenericLines {
 
     /// Reads an object: a history, a record, or one with a list of records. An object over several lines can be of settings, and
     /// is a record only with a step or an epoch.
-    fn object(&mut self, text: &str, is_document: bool, receive: Receiver<'_>) {
+    fn object(&mut self, text: &str, is_document: bool, most_nested: usize, receive: Receiver<'_>) {
         let mut fields = Vec::new();
         if literal::read(text, literal::DEPTH, &mut fields).is_some() {
             let is_number = |(_, value): &Field<'_>| matches!(value, FieldValue::Number(_));
@@ -183,14 +186,15 @@ impl GenericLines {
             }
             let mut has_list = false;
             for (_, value) in &fields {
-                if let FieldValue::Text(list) = value
+                if most_nested > 0
+                    && let FieldValue::Text(list) = value
                     && list.starts_with("[{")
                     && let DocumentLine::Part(objects) = Document::default().line(list)
                 {
                     has_list = true;
                     objects
                         .iter()
-                        .for_each(|object| self.object(object, true, receive));
+                        .for_each(|object| self.object(object, true, most_nested - 1, receive));
                 }
             }
             if has_list && is_document {

@@ -19,8 +19,8 @@ pub(super) enum DocumentLine {
 pub(super) struct Document {
     /// The text of the object that has begun.
     object: String,
-    /// The number of brackets that are open in it.
-    depth: usize,
+    /// The brackets that are open in it.
+    open: Vec<char>,
     /// The delimiter of the text that is open in it.
     quote: Option<char>,
     /// Whether the document is a list.
@@ -30,12 +30,12 @@ pub(super) struct Document {
 impl Document {
     /// Adds a line.
     pub(super) fn line(&mut self, line: &str) -> DocumentLine {
-        let is_open = self.depth > 0 || self.in_list;
+        let is_open = !self.open.is_empty() || self.in_list;
         let text = line.trim();
         if !is_open && !begins(text) {
             return DocumentLine::Text;
         }
-        let continues = self.quote.is_some() || text.is_empty() || text.starts_with(can_begin);
+        let continues = text.is_empty() || text.starts_with(can_begin) && self.can_continue(text);
         let objects = continues.then(|| self.add(text)).flatten();
         match objects {
             Some(objects) => DocumentLine::Part(objects),
@@ -51,7 +51,7 @@ impl Document {
         let mut objects = Vec::new();
         let mut is_escaped = false;
         for letter in text.chars() {
-            if self.depth == 0 {
+            if self.open.is_empty() {
                 match letter {
                     '{' => {}
                     '[' if !self.in_list => {
@@ -77,15 +77,23 @@ impl Document {
                 (Some(quote), letter) if letter == quote => self.quote = None,
                 (Some(_), _) => {}
                 (None, '"' | '\'') => self.quote = Some(letter),
-                (None, '{' | '[') => self.depth += 1,
-                (None, '}' | ']') => self.depth -= 1,
+                (None, '{' | '[') => self.open.push(letter),
+                (None, '}' | ']') => drop(self.open.pop()),
                 (None, _) => {}
             }
-            if self.depth == 0 {
+            if self.open.is_empty() {
                 objects.push(std::mem::take(&mut self.object));
             }
         }
-        (self.object.len() <= MAX_BYTES).then_some(objects)
+        // The text of a value ends on its line.
+        let is_valid = self.quote.is_none() && self.object.len() <= MAX_BYTES;
+        is_valid.then_some(objects)
+    }
+
+    /// Returns whether a line can be the next part: in an object, a key follows a comma. Another record follows one that was cut.
+    fn can_continue(&self, text: &str) -> bool {
+        let is_key = self.open.last() == Some(&'{') && self.object.ends_with(['{', ',']);
+        !is_key || text.starts_with(['"', '\'', '}'])
     }
 }
 
@@ -141,5 +149,9 @@ mod tests {
             ["text"; 4]
         );
         assert_eq!(objects(&["{", "step 5", "x"]), ["broken", "text"]);
+        // Another record or line follows one that was cut.
+        assert_eq!(objects(&["{\"a\": 1,", "{\"a\": 2}"]), ["broken"]);
+        assert_eq!(objects(&["{\"a\": 1,", "INFO step 5", "x"]), ["broken", "text"]);
+        assert_eq!(objects(&["{\"a\": 1,", "\"b: 2", "x"]), ["broken", "text"]);
     }
 }

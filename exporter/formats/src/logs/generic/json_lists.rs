@@ -4,7 +4,10 @@
 //! with its steps.
 
 use pulsetrain_mapping::{Field, FieldValue, number_text};
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 /// The names of lists in the object of one metric.
 const VALUES: &str = "values";
@@ -22,26 +25,32 @@ pub(super) struct History {
     columns: Vec<(String, Vec<Option<f64>>)>,
 }
 
+/// A list of numbers with its name.
+type Column = (String, Vec<Option<f64>>);
+
+/// The most histories that are compared with another one.
+const MAX_OTHERS: usize = 256;
+
 impl History {
     /// Returns the histories in the fields of an object whose lists were kept as text.
     pub(super) fn parse(fields: &[Field<'_>]) -> Vec<Self> {
-        let mut lists: Vec<(String, String, Vec<Option<f64>>)> = Vec::new();
+        let mut groups: BTreeMap<(usize, String, usize), Vec<Column>> = BTreeMap::new();
+        let mut order: HashMap<(String, usize), usize> = HashMap::new();
         for (key, value) in fields {
             if let FieldValue::Text(text) = value
                 && let Some(list) = numbers(text).filter(|list| list.len() >= FEWEST)
             {
                 let (parent, name) = key.rsplit_once('.').unwrap_or(("", key));
-                lists.push((parent.to_owned(), name.to_owned(), list));
+                let next = order.len();
+                let rank = *order.entry((parent.to_owned(), list.len())).or_insert(next);
+                let group = groups.entry((rank, parent.to_owned(), list.len())).or_default();
+                group.push((name.to_owned(), list));
             }
         }
         let mut found: Vec<(String, Self)> = Vec::new();
-        while let Some((parent, _, first)) = lists.first() {
-            let (parent, len) = (parent.clone(), first.len());
-            let is_same = |list: &(String, String, Vec<Option<f64>>)| list.0 == parent && list.2.len() == len;
-            let (same, rest): (Vec<_>, Vec<_>) = lists.into_iter().partition(is_same);
-            lists = rest;
-            let is_metric = same.iter().any(|list| list.1 == VALUES) && !parent.is_empty();
-            let columns = same.into_iter().map(|(_, name, list)| match name.as_str() {
+        for ((_, parent, _), same) in groups {
+            let is_metric = same.iter().any(|list| list.0 == VALUES) && !parent.is_empty();
+            let columns = same.into_iter().map(|(name, list)| match name.as_str() {
                 VALUES if is_metric => (parent.clone(), list),
                 STEPS if is_metric => (STEP.to_owned(), list),
                 _ => (name, list),
@@ -49,10 +58,8 @@ impl History {
             let history = Self {
                 columns: columns.collect(),
             };
-            match found
-                .iter_mut()
-                .find(|(_, other)| is_metric && other.continues(&history))
-            {
+            let mut others = found.iter_mut().filter(|_| is_metric).take(MAX_OTHERS);
+            match others.find(|(_, other)| other.continues(&history)) {
                 Some((_, other)) => other.join(history),
                 None => found.push((parent, history)),
             }

@@ -41,6 +41,9 @@ const MEANS: [&str; 2] = ["avg", "mean"];
 /// Words in paths to durations, whose parts named `step` are no steps.
 const TIMES: [&str; 4] = ["time", "timing", "timer", "perf"];
 
+/// The most fields of a record whose paths are compared with each other.
+const MAX_FIELDS: usize = 512;
+
 /// The paths of a log.
 #[derive(Debug, Default)]
 pub(super) struct KeyPaths {
@@ -52,7 +55,7 @@ impl KeyPaths {
     /// Returns the tail that decides the metric of a key in a record.
     pub(super) fn tail(&mut self, key: &str, fields: &[Field<'_>], mapping: &Mapping) -> Option<String> {
         let tail = known_tail(key, mapping)?;
-        if self.owners.len() >= MAX_KEYS {
+        if self.owners.len() >= MAX_KEYS || fields.len() > MAX_FIELDS {
             return None;
         }
         if !self.owners.contains_key(&tail) {

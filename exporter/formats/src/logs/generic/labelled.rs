@@ -58,10 +58,13 @@ pub(super) fn labelled(line: &str, mark: DecimalMark) -> Vec<Labelled<'_>> {
     let (mut at, mut label_start) = (0, 0);
     let has_message = is_message_before_pairs(line);
     while let Some(start) = next_token(line, at) {
-        let before = &line[label_start..start];
-        if let Some((label_end, value, end)) = array(&line[label_start..], before.len()) {
+        // A line can have megabytes without a number.
+        let from = label_start.max(line.ceil_char_boundary(start.saturating_sub(MOST_BYTES)));
+        let before = &line[from..start];
+        let until = line.floor_char_boundary(start + MOST_BYTES);
+        if let Some((label_end, value, end)) = array(&line[from..until], before.len()) {
             found.push(Labelled::unnamed(&before[..label_end], value));
-            (at, label_start) = (label_start + end, label_start + end);
+            (at, label_start) = (from + end, from + end);
             continue;
         }
         let is_value = before.trim_end().ends_with([':', '=']);

@@ -59,8 +59,9 @@ fn object_in(text: &str) -> Option<(usize, usize, Vec<Field<'_>>)> {
 }
 
 fn object_start(text: &str) -> Option<usize> {
-    let starts = ["{\"", "{'"].into_iter().filter_map(|opening| text.find(opening));
-    starts.min()
+    let bytes = text.as_bytes();
+    let mut starts = memchr::memchr_iter(b'{', bytes);
+    starts.find(|start| matches!(bytes.get(start + 1), Some(b'"' | b'\'')))
 }
 
 /// Returns whether the object in a line lacks its end. An object that is printed over several lines ends a line with a comma or

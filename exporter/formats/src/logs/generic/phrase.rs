@@ -417,7 +417,11 @@ pub(super) fn delimiters(text: &str) -> impl Iterator<Item = (usize, usize)> + '
         let ends = match letter {
             '|' | ',' | ';' | '[' | ']' | '{' | '}' | '<' | '>' | '\t' => true,
             '(' => !is_call(text, at),
-            ')' => text[..at].rfind('(').is_none_or(|open| !is_call(text, open)),
+            ')' => {
+                let from = text.floor_char_boundary(at.saturating_sub(MAX_WORD));
+                let open = text[from..at].rfind('(');
+                open.is_none_or(|open| !is_call(text, from + open))
+            }
             '-' | '*' => at > 0 && space(at - 1) && space(at + 1),
             ':' => space(at + 1) && at + 1 < text.len(),
             letter => !letter.is_ascii() && !letter.is_alphanumeric(),
@@ -425,6 +429,9 @@ pub(super) fn delimiters(text: &str) -> impl Iterator<Item = (usize, usize)> + '
         ends.then(|| (at, at + letter.len_utf8()))
     })
 }
+
+/// The longest text in a bracket that is part of a word.
+const MAX_WORD: usize = 256;
 
 /// Returns whether a bracket is part of a word, as in `Epoch(train)`.
 fn is_call(text: &str, open: usize) -> bool {

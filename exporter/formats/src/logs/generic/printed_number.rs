@@ -292,7 +292,7 @@ fn symbol(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
             skipped + INFINITY.len_utf8(),
         ));
     }
-    if skipped == 0 {
+    if skipped == 0 || !rest.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
         return None;
     }
     match number(rest, DecimalMark::default(), false)? {
