@@ -288,8 +288,8 @@ fn json<'a>(line: &'a str, near: UnixNanos, order: &DateOrder) -> Option<Unwrapp
         object.get(*key).or(nested)?.as_str()
     })?;
     let is_container = object.contains_key("log") && object.contains_key("stream");
-    let is_message =
-        is_container || text.contains(|letter: char| letter.is_ascii_digit()) && !has_values(&object);
+    let has_digits = text.contains(|letter: char| letter.is_ascii_digit());
+    let is_message = is_container || !has_values(&object) && (has_digits || is_described(&object));
     if !is_message {
         return None;
     }
@@ -328,6 +328,25 @@ fn has_values(object: &Map<String, Value>) -> bool {
         Value::Array(items) => items.iter().any(Value::is_number),
         Value::Object(inner) => !SOURCES.contains(&key.as_str()) && has_values(inner),
         _ => false,
+    })
+}
+
+/// Keys of texts that describe a line.
+const ABOUT: [&str; 7] = [
+    "jsonPayload",
+    "logger",
+    "name",
+    "levelname",
+    "stream",
+    "logName",
+    "receiveTimestamp",
+];
+
+/// Returns whether an object has nothing but the text of a line and its description.
+fn is_described(object: &Map<String, Value>) -> bool {
+    object.iter().all(|(key, value)| match value {
+        Value::Object(inner) if SOURCES.contains(&key.as_str()) => !has_values(inner),
+        _ => is_description(key) || TEXTS.contains(&key.as_str()) || ABOUT.contains(&key.as_str()),
     })
 }
 
