@@ -4,6 +4,10 @@
 //! removed, invalid UTF-8 is replaced, and what containers, schedulers, launchers and loggers put around a line is removed
 //! ([`Wrapping`]). A last line without an end may be incomplete: it is parsed only if its format can detect that it is complete.
 
+mod messages;
+
+pub(super) use messages::each_message;
+
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
@@ -507,35 +511,6 @@ const MAX_OBSERVED: usize = 64 << 10;
 
 /// The longest line that is joined from its parts.
 const MAX_PARTIAL: usize = 1 << 20;
-
-/// Calls `take` with the message of each line of a log of no known logger.
-pub(super) fn each_message(log: &[u8], take: impl FnMut(&str) + Send) {
-    let mut parser = LineParser {
-        wrapping: Wrapping::All,
-        ..LineParser::new(Messages(take))
-    };
-    let window = Window {
-        bytes: log,
-        start: SourcePosition::default(),
-        is_last: true,
-        time: ReadTime::default(),
-    };
-    parser.parse(window, &mut Recorder::new(Run::default(), |_| {}));
-}
-
-/// Passes on the messages of lines.
-struct Messages<T>(T);
-
-impl<T: FnMut(&str) + Send> LineFormat for Messages<T> {
-    fn is_complete(_: &str) -> bool {
-        true
-    }
-
-    fn line(&mut self, line: &Line<'_>, _: &mut Recorder<'_>) -> bool {
-        self.0(line.text);
-        false
-    }
-}
 
 /// Returns a row of the table of formats without its names: one file of lines that a run continues after it was truncated.
 pub(super) const fn row<F: LineFormat + Default + 'static>() -> LogFormat {

@@ -4,23 +4,19 @@
 //! A date without a year is in the latest year in which it is not in the future. A date such as `03/04/2025` has two readings: a
 //! log keeps the order of its first date, until another date shows that it is the other one ([`DateOrder`]).
 
-use std::cell::Cell;
+mod date_order;
 
 use jiff::civil;
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::LoggedTime;
+
+pub(super) use date_order::DateOrder;
 
 /// A time and the length of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timestamp {
     pub(super) time: LoggedTime,
     pub(super) len: usize,
-}
-
-/// The order of day and month in the dates of a log with slashes; unknown before the first.
-#[derive(Clone, Debug, Default)]
-pub(super) struct DateOrder {
-    is_day_first: Cell<Option<bool>>,
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -568,40 +564,6 @@ const YEAR: u64 = 31_556_952 * SECOND;
 
 /// The year of dates without one if the time of the log is unknown.
 const LEAP_YEAR: u64 = 2000;
-
-impl DateOrder {
-    /// Returns the reading of a date with slashes or dots.
-    fn choose(
-        &self,
-        month_first: Option<LoggedTime>,
-        day_first: Option<LoggedTime>,
-        has_slashes: bool,
-        near: UnixNanos,
-    ) -> Option<LoggedTime> {
-        let (Some(month), Some(day)) = (month_first, day_first) else {
-            let found = month_first.or(day_first)?;
-            self.is_day_first.set(Some(day_first.is_some()));
-            return Some(found);
-        };
-        let is_day_first = self.is_day_first.get().unwrap_or_else(|| {
-            let is_future = |time| nanos_of(time) > near.0.saturating_add(FUTURE);
-            match (is_future(month), is_future(day)) {
-                (true, false) => true,
-                (false, true) => false,
-                _ => !has_slashes,
-            }
-        });
-        self.is_day_first.set(Some(is_day_first));
-        Some(if is_day_first { day } else { month })
-    }
-}
-
-fn nanos_of(time: LoggedTime) -> u64 {
-    match time {
-        LoggedTime::Utc(time) => time.0,
-        LoggedTime::Local(nanos) => nanos,
-    }
-}
 
 fn clock_nanos(hour: u64, minute: u64, second: u64) -> Option<u64> {
     let is_valid = hour < 24 && minute < 60 && second <= 60;

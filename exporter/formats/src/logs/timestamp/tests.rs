@@ -1,4 +1,4 @@
-use super::*;
+use super::{date_order::nanos_of, *};
 
 /// 2025-12-13 14:02:11, as if it were UTC.
 const EXPECTED: u64 = 1_765_634_531 * SECOND;
