@@ -96,7 +96,7 @@ fn tagged(line: &str) -> Option<Unwrapped<'_>> {
 
 /// Removes the time of `kubectl logs --timestamps`.
 fn stamped<'a>(line: &'a str, near: UnixNanos, order: &DateOrder) -> Option<Unwrapped<'a>> {
-    let stamp = Timestamp::parse(line, near, order)?;
+    let stamp = Timestamp::parse(line, near, order).filter(|stamp| !stamp.can_be_progress)?;
     let rest = line[stamp.len..].strip_prefix([' ', '\t'])?;
     Some(Unwrapped {
         time: Some(stamp.time),

@@ -285,13 +285,9 @@ impl<F: LineFormat> LineParser<F> {
         else {
             return;
         };
-        let mut lines = inner.split(['\n', '\r']).filter(|line| !line.is_empty());
-        let Some(mut last) = lines.next() else { return };
-        for next in lines {
-            let voice = voice.clone();
-            self.message(std::mem::replace(&mut last, next), voice, start, time, recorder);
+        for line in inner.split(['\n', '\r']).filter(|line| !line.is_empty()) {
+            self.message(line, voice.clone(), start, time, recorder);
         }
-        self.message(last, voice, start, time, recorder);
     }
 
     /// Removes the envelopes of a line, and returns its text with the position of its beginning once it is complete.
@@ -358,8 +354,7 @@ impl<F: LineFormat> LineParser<F> {
             }
             flags.is_partial |= next.is_partial && (self.has_newlines || !next.is_container);
             flags.is_stderr |= next.is_stderr;
-            let text = next.text.into_owned();
-            inner = Cow::Owned(text);
+            inner = Cow::Owned(next.text.into_owned());
         }
         (inner, flags)
     }

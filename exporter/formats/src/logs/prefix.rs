@@ -150,7 +150,9 @@ impl<'a> Parser<'_, 'a> {
         if matches!(first, b'[' | b'(' | b'<') && !is_in_bracket {
             return self.bracket(text);
         }
-        if let Some(stamp) = Timestamp::parse_in(text, is_in_bracket, self.near_unix_nanos, self.order) {
+        if let Some(stamp) = Timestamp::parse(text, self.near_unix_nanos, self.order)
+            && (!stamp.can_be_progress || is_in_bracket || is_of_logger(&text[stamp.len..]))
+        {
             self.add(Element::Time(stamp.time));
             return Some(stamp.len + absl_len(&text[..stamp.len], &text[stamp.len..]));
         }
@@ -244,6 +246,12 @@ fn rank_of_size(text: &str) -> Option<(i64, usize)> {
     let (rank, size) = inside.split_once('/')?;
     let rank = number(rank).filter(|rank| number(size).is_some_and(|size| *rank < size))?;
     Some((rank, text.len() - rest.len() - 1))
+}
+
+/// Returns whether a level or the name of a logger follows a time.
+fn is_of_logger(rest: &str) -> bool {
+    let rest = &rest[margin(rest, true)..];
+    level_len(rest, false).or_else(|| logger_len(rest)).is_some()
 }
 
 /// Returns the length of the thread and the place after a time of absl: ` 1404134 train.py:99]`. CLU has the step in brackets after
@@ -357,6 +365,8 @@ mod tests {
             "2025-12-13 14:02:11 - root - INFO - ",
             "2025-12-13 14:02:11 INFO train.loop: INFO: ",
             "[2025-12-13 14:02:11] ",
+            "[12/13 14:02:11] ",
+            "12/13 14:02:11 - train - INFO - ",
             "(2025-12-13 14:02:11) ",
             "<2025-12-13 14:02:11> ",
             "[2025-12-13 14:02:11 INFO t.py:8] ",
@@ -433,6 +443,8 @@ mod tests {
             "loss: 2.5",
             "info: 3",
             "Epoch 1: 2025-12-13 14:02:11",
+            "10/12 00:31:05 loss 2.5 [epoch 3]",
+            "10/12 00:31:05 - loss: 2.5",
         ] {
             assert_eq!(parse(line), Prefix::default(), "{line}");
         }

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use super::clean::clean;
+use super::{
+    clean::clean,
+    tag::{self, Speaker, Tag},
+};
 use pulsetrain_record::Rank;
 
 /// A line of a worker without the prefix of its launcher.
@@ -23,7 +26,7 @@ impl<'a> RankedLine<'a> {
     pub(super) fn parse(line: &'a str) -> Self {
         let prefixed = match line.as_bytes().first() {
             Some(b'[') => in_brackets(line),
-            Some(b'(') => by_ray(line),
+            Some(b'(') if line.contains(" pid=") => tagged(line),
             Some(b' ' | b'0'..=b'9') => by_srun(line),
             _ => None,
         };
@@ -186,8 +189,8 @@ pub(super) fn without_prefixes(lines: &[u8]) -> Vec<u8> {
 /// Parses `[rank0]:`, `[default0]:` and `[Rank 0]`. The prefix of KempnerForge, `[rank 0]`, is part of its lines.
 fn in_brackets(line: &str) -> Option<RankedLine<'_>> {
     let (inside, rest) = line[1..].split_once(']')?;
-    if let Some(rest) = rest.strip_prefix('<') {
-        return by_mpirun(inside, rest);
+    if rest.starts_with('<') {
+        return tagged(line);
     }
     if let Some(number) = inside
         .strip_prefix("Rank ")
@@ -195,7 +198,7 @@ fn in_brackets(line: &str) -> Option<RankedLine<'_>> {
     {
         let is_own = inside.starts_with('r') && !rest.starts_with(':');
         return Some(RankedLine {
-            rank: Some(Rank::OfJob(self::number(number)?)),
+            rank: Some(Rank::OfJob(tag::number(number)?)),
             text: if is_own { line } else { without_colon(rest) },
         });
     }
@@ -203,38 +206,23 @@ fn in_brackets(line: &str) -> Option<RankedLine<'_>> {
     let digits = inside.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     (digits.len() < inside.len()).then_some(())?;
     Some(RankedLine {
-        rank: Some(Rank::OfHost(number(digits)?)),
+        rank: Some(Rank::OfHost(tag::number(digits)?)),
         text: rest.strip_prefix(' ').unwrap_or(rest),
     })
 }
 
-/// Parses `[1,0]<stdout>:` of Open MPI and `[prterun-host-123@1,0]<stdout>: ` of PRRTE, with the number of the job and the rank.
-fn by_mpirun<'a>(inside: &str, rest: &'a str) -> Option<RankedLine<'a>> {
-    let (stream, text) = rest.split_once(">:")?;
-    let (_, rank) = inside.rsplit_once(',')?;
-    STREAMS.contains(&stream).then_some(())?;
+/// Parses the tags of `mpirun` and Ray.
+fn tagged(line: &str) -> Option<RankedLine<'_>> {
+    let tag = Tag::parse(line)?;
+    let rank = match tag.speaker {
+        Speaker::Ranked(rank) => Some(rank),
+        Speaker::Named(..) => None,
+        Speaker::Numbered(..) => return None,
+    };
+    let text = &line[tag.len..];
     Some(RankedLine {
-        rank: Some(Rank::OfJob(number(rank)?)),
-        text: text.strip_prefix(' ').unwrap_or(text),
-    })
-}
-
-/// The streams of a worker of `mpirun`.
-const STREAMS: [&str; 3] = ["stdout", "stderr", "stddiag"];
-
-/// Parses `(TrainActor pid=7, ip=10.0.0.1)`, and the suffix that Ray appends to a deduplicated line.
-fn by_ray(line: &str) -> Option<RankedLine<'_>> {
-    let (_, process) = line.split_once(" pid=")?;
-    let (process, text) = process.split_once(") ")?;
-    let pid = process.split(',').next()?;
-    number(pid)?;
-    let name = &line[..line.len() - text.len()];
-    let rank = name.split_once("rank=").map(|(_, rank)| rank);
-    let rank = rank.and_then(|rank| rank.split(|letter: char| !letter.is_ascii_digit()).next());
-    let text = without_repetitions(text);
-    Some(RankedLine {
-        rank: rank.and_then(number).map(Rank::OfJob),
-        text,
+        rank,
+        text: without_repetitions(text.strip_prefix(' ').unwrap_or(text)),
     })
 }
 
@@ -250,7 +238,7 @@ pub(super) fn without_repetitions(text: &str) -> &str {
 fn by_srun(line: &str) -> Option<RankedLine<'_>> {
     let (task, text) = line.split_once(": ")?;
     Some(RankedLine {
-        rank: Some(Rank::OfJob(number(task.trim_start_matches(' '))?)),
+        rank: Some(Rank::OfJob(tag::number(task.trim_start_matches(' '))?)),
         text,
     })
 }
@@ -258,12 +246,6 @@ fn by_srun(line: &str) -> Option<RankedLine<'_>> {
 fn without_colon(rest: &str) -> &str {
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     rest.strip_prefix(' ').unwrap_or(rest)
-}
-
-/// Parses a rank of at most six digits.
-fn number(digits: &str) -> Option<i64> {
-    let is_number = (1..7).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| digits.parse().ok()).flatten()
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl<'a> Tag<'a> {
         let inside = head[1..end].trim();
         let after = &text[end + 1..];
         if close == ']'
-            && let Some(tag) = Self::of_mpirun(inside, after, end + 1)
+            && let Some(tag) = Self::parse_mpirun(inside, after, end + 1)
         {
             return Some(tag);
         }
@@ -110,7 +110,7 @@ impl<'a> Tag<'a> {
     }
 
     /// Parses `[1,0]<stdout>:` of Open MPI and `[prterun-host-123@1,0]<stdout>: ` of PRRTE, with the number of the job and the rank.
-    fn of_mpirun(inside: &'a str, after: &str, start: usize) -> Option<Self> {
+    fn parse_mpirun(inside: &'a str, after: &str, start: usize) -> Option<Self> {
         let (stream, _) = after.strip_prefix('<')?.split_once(">:")?;
         let (job, rank) = inside.rsplit_once(',')?;
         matches!(stream, "stdout" | "stderr" | "stddiag").then_some(())?;
@@ -277,8 +277,6 @@ fn word(text: &str) -> Option<(Speaker<'_>, usize, bool)> {
     {
         word_len += 1 + head[word_len + 1..].bytes().take_while(is_letter).count();
     }
-    let word = head[..word_len].to_ascii_lowercase();
-    let word = word.trim_end_matches('_');
     let rest = &head[word_len..];
     let digits = rest.trim_start_matches([' ', ':', '=', '-', '#']);
     let separator = &rest[..rest.len() - digits.len()];
@@ -289,7 +287,7 @@ fn word(text: &str) -> Option<(Speaker<'_>, usize, bool)> {
     let (nested, digits) = match digits {
         nested if nested.starts_with("cuda:") => (true, &nested["cuda:".len()..]),
         nested if nested.starts_with("xla:") => (true, nested["xla:".len()..].split_once('/')?.1),
-        plain if word == "xla" => (true, plain.split_once('/')?.1),
+        plain if head.starts_with("xla:") => (true, plain.split_once('/')?.1),
         plain => (false, plain),
     };
     let len = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -300,8 +298,14 @@ fn word(text: &str) -> Option<(Speaker<'_>, usize, bool)> {
         .next()
         .is_none_or(|next| !next.is_ascii_alphanumeric() && next != b'.');
     is_ended.then_some(())?;
+    let word = head[..word_len].to_ascii_lowercase();
+    let word = word.trim_end_matches('_');
     let is_one_of = |words: &[&str]| words.contains(&word);
-    let speaker = if is_one_of(&RANKS) || &head[..word_len] == "R" && separator.is_empty() {
+    // `gpu01` is the name of a host, and `GPU1` a device.
+    let is_host = separator.is_empty() && head.starts_with("gpu");
+    let speaker = if is_host {
+        Speaker::Numbered(&text[..end], number)
+    } else if is_one_of(&RANKS) || &head[..word_len] == "R" && separator.is_empty() {
         Speaker::Ranked(Rank::OfJob(number))
     } else if is_one_of(&LOCAL_RANKS) || nested {
         Speaker::Ranked(Rank::OfHost(number))
@@ -320,7 +324,15 @@ fn word(text: &str) -> Option<(Speaker<'_>, usize, bool)> {
 /// Returns the rank in the keys of a record: `"rank": 3`, `rank=3`, `Device=xla:0/3`.
 pub(super) fn in_record(text: &str) -> Option<Speaker<'_>> {
     const KEYS: [&str; 4] = ["rank", "device=xla:", "device=cuda:", "gpu_id"];
+    /// One of them is in every such record, whatever its case.
+    const PARTS: [&str; 5] = ["ank", "ANK", "xla:", "cuda:", "gpu_id"];
     let head = &text[..text.floor_char_boundary(MAX_RECORD)];
+    let can_be = PARTS
+        .iter()
+        .any(|part| memchr::memmem::find(head.as_bytes(), part.as_bytes()).is_some());
+    if !can_be {
+        return None;
+    }
     let lower = head.to_ascii_lowercase();
     let found = KEYS.iter().find_map(|key| {
         let mut starts = memchr::memmem::find_iter(lower.as_bytes(), key.as_bytes());
@@ -405,7 +417,6 @@ mod tests {
             ("[GPU3] ", OfHost(3)),
             ("[GPU 3] ", OfHost(3)),
             ("GPU 3: ", OfHost(3)),
-            ("gpu3 ", OfHost(3)),
             ("cuda:3 ", OfHost(3)),
             ("[cuda:3] ", OfHost(3)),
             ("xla:0/3 ", OfHost(3)),
@@ -429,6 +440,8 @@ mod tests {
             ("[host3:0] ", "host3:0"),
             ("[DP3 TP0] ", "DP3 TP0"),
             ("[dp3] ", "dp3"),
+            ("gpu3 ", "gpu3"),
+            ("[gpu03] ", "gpu03"),
             ("trainer-3  | ", "trainer-3"),
             ("pod-3 | ", "pod-3"),
             ("pod-3 ", "pod-3"),

@@ -17,6 +17,8 @@ pub(super) use date_order::DateOrder;
 pub(super) struct Timestamp {
     pub(super) time: LoggedTime,
     pub(super) len: usize,
+    /// Whether it can be the progress of a bar with its time: `10/12 00:31:05`.
+    pub(super) can_be_progress: bool,
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -69,20 +71,10 @@ impl Timestamp {
     /// Parses the time at the beginning of a text. `near_unix_nanos` is the approximate time of the log, for dates that are not
     /// complete.
     pub(super) fn parse(text: &str, near_unix_nanos: UnixNanos, order: &DateOrder) -> Option<Self> {
-        Self::parse_in(text, false, near_unix_nanos, order)
-    }
-
-    /// Parses the time at the beginning of a text, which can be in brackets.
-    pub(super) fn parse_in(
-        text: &str,
-        is_in_bracket: bool,
-        near_unix_nanos: UnixNanos,
-        order: &DateOrder,
-    ) -> Option<Self> {
         let mut cursor = Cursor {
             text,
             at: 0,
-            is_in_bracket,
+            can_be_progress: false,
         };
         let first = *text.as_bytes().first()?;
         let time = match first {
@@ -91,7 +83,11 @@ impl Timestamp {
             _ => return None,
         };
         let ends = !cursor.peek().is_some_and(|next| next.is_ascii_alphanumeric());
-        ends.then_some(Self { time, len: cursor.at })
+        ends.then_some(Self {
+            time,
+            len: cursor.at,
+            can_be_progress: cursor.can_be_progress,
+        })
     }
 }
 
@@ -99,7 +95,7 @@ impl Timestamp {
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    is_in_bracket: bool,
+    can_be_progress: bool,
 }
 
 impl Cursor<'_> {
@@ -190,7 +186,7 @@ impl Cursor<'_> {
             true => self.fraction(),
             false => 0,
         };
-        // A longer number, or a word, is no time.
+        // A longer number, or a word, is not a time.
         let ends = self.peek().is_none_or(|next| b" \t:|])}>-\"'".contains(&next));
         ends.then(|| LoggedTime::Utc(UnixNanos(count * nanos + fraction)))
     }
@@ -261,10 +257,8 @@ impl Cursor<'_> {
                     _ => return None,
                 }
             }
-            // `10/12 00:31:05` can be the progress of a bar with its time.
-            Some(b' ')
-                if separator == b'-' || separator == b'/' && (self.is_in_bracket || self.has_level()) =>
-            {
+            Some(b' ') if matches!(separator, b'-' | b'/') => {
+                self.can_be_progress = separator == b'/';
                 None
             }
             _ => return None,
@@ -285,12 +279,6 @@ impl Cursor<'_> {
         let day_first = self.rest(day_first, near);
         self.at = self.at.max(end);
         order.choose(month_first, day_first, separator == b'/', near)
-    }
-
-    /// Returns whether the level of a logger is in the text.
-    fn has_level(&self) -> bool {
-        let levels = [" - INFO - ", " - DEBUG - ", " - WARNING - ", " - ERROR - "];
-        levels.iter().any(|level| self.text.contains(level))
     }
 
     /// Parses the year after a day and the name of a month: `/2025`, ` 2025`, `-2025`.

@@ -243,7 +243,7 @@ impl GenericLines {
     }
 
     /// Reads pairs of keys and values: a record if they or the heading above them have a step or an epoch, or if the table has
-    /// sections or comes again.
+    /// sections or is repeated.
     fn pairs(&mut self, mut fields: Vec<Field<'static>>, receive: Receiver<'_>) {
         let Some(first) = fields.first().map(|(key, _)| key.to_string()) else {
             return;

@@ -47,7 +47,7 @@ pub(super) struct Records {
     pub(super) has_runs: bool,
     /// The numbers without a label in the record.
     pub(super) unlabelled: u64,
-    /// The numbers with a label in the newest line, which is no record.
+    /// The numbers with a label in the newest line, which is not a record.
     unused: u64,
     has_records: bool,
     /// The number of steps in total, if a key has it.
@@ -91,7 +91,7 @@ impl Records {
         self.has_records
     }
 
-    /// Counts the numbers with a label of a line that is no record. Before the first record they are settings.
+    /// Counts the numbers with a label of a line that is not a record. Before the first record they are settings.
     pub(super) fn count_unused(&mut self, numbers: &[Labelled<'_>], fields: &[Field<'_>]) {
         let is_labelled = |number: &&Labelled<'_>| number.label.contains(char::is_alphabetic);
         if self.has_records {
@@ -104,12 +104,12 @@ impl Records {
         }
     }
 
-    /// Counts the numbers of an object that is no record. Before the first record they are settings.
+    /// Counts the numbers of an object that is not a record. Before the first record they are settings.
     pub(super) fn count_settings(&mut self, numbers: u64) {
         self.unused += if self.has_records { numbers } else { 0 };
     }
 
-    /// Reports the numbers of a line that is no record.
+    /// Reports the numbers of a line that is not a record.
     pub(super) fn report_unused(&mut self, recorder: &mut Recorder<'_>) {
         recorder.skip_values(SkipReason::Ignored(NO_RECORD), std::mem::take(&mut self.unused));
     }

@@ -174,6 +174,17 @@ impl TextLines {
         if is_of_evaluation || !is_record {
             self.remove_count_of_evaluation(&mut fields);
         }
+        self.place_step(&mut fields, &totals);
+        self.has_objects |= line.has_object;
+        if has_heading || self.records.keys.step().is_some() {
+            self.end_of_record(!has_heading);
+        }
+        self.records.unlabelled = self.unlabelled;
+        Some(fields)
+    }
+
+    /// Replaces the count of an epoch by the step of training, and removes the count of another loop.
+    fn place_step(&mut self, fields: &mut Vec<Field<'_>>, totals: &[Option<f64>]) {
         if let Some(step) = self.records.keys.step()
             && let Some(done) = fields[step].1.number()
         {
@@ -190,16 +201,10 @@ impl TextLines {
                 Some(done) => fields[step].1 = FieldValue::Number(done),
                 None => {
                     fields.remove(step);
-                    self.records.look_up(&fields);
+                    self.records.look_up(fields);
                 }
             }
         }
-        self.has_objects |= line.has_object;
-        if has_heading || self.records.keys.step().is_some() {
-            self.end_of_record(!has_heading);
-        }
-        self.records.unlabelled = self.unlabelled;
-        Some(fields)
     }
 
     /// Removes a step below the last one from a line of an evaluation: the number of a batch does not restart the training.

@@ -46,6 +46,7 @@ fn local_times_of_every_style_are_parsed() {
         let expected = Timestamp {
             time: LoggedTime::Local(EXPECTED + nanos),
             len: text.len(),
+            can_be_progress: false,
         };
         for rest in ["", " step 10", "] x", ": y", " - INFO"] {
             assert_eq!(parse(&[text, rest].concat()), Some(expected), "{text}{rest}");
@@ -80,6 +81,7 @@ fn times_with_a_zone_are_instants() {
         let expected = Timestamp {
             time: LoggedTime::Utc(UnixNanos(EXPECTED)),
             len: text.len(),
+            can_be_progress: false,
         };
         for rest in ["", " step 10", "] x", ": y"] {
             assert_eq!(parse(&[text, rest].concat()), Some(expected), "{text}{rest}");
@@ -98,7 +100,6 @@ fn other_texts_are_not_times() {
         "2025-12-13 25:02:11",
         "2025-12-13 noon",
         "12/100 00:31:05",
-        "10/12 00:31:05 loss [epoch 3]",
         "12/100 [00:31<01:38]",
         "1/2/3 14:02:11",
         "100: loss 2.5",
@@ -186,4 +187,10 @@ fn an_order_that_leads_to_the_future_is_rejected() {
     let near = UnixNanos(nanos_of(parse("2025-03-05 00:00:00").unwrap().time));
     let found = Timestamp::parse("05/03/2025 00:00:00", near, &DateOrder::default()).unwrap();
     assert_eq!(nanos_of(found.time), near.0, "5 March, and not 3 May");
+}
+
+#[test]
+fn a_date_that_can_be_progress_is_marked() {
+    assert!(parse("10/12 00:31:05 loss").unwrap().can_be_progress);
+    assert!(!parse("10-12 00:31:05 loss").unwrap().can_be_progress);
 }
