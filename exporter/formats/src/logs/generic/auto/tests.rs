@@ -2,6 +2,7 @@ mod blocks;
 mod detection;
 mod documents;
 mod evaluations;
+mod hostile;
 mod numbers;
 mod programs;
 mod steps;
