@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Folder, Process, SmallDisk, command, convert, some_or_return, wait_until};
+use pulsetrain_tests::{
+    Folder, Process, SmallDisk, command, convert, some_or_return, wait_until, with_default_signals,
+};
 
 use super::input::one_tree;
 
@@ -48,7 +50,8 @@ fn partial(folder: &Path) -> Option<PathBuf> {
 /// Starts a conversion and stops it while it writes. Returns `false` if the output was complete before the signal arrived.
 fn stop_while_writing(input: &Path, out: &Path, folder: &Path, signal: impl FnOnce(&Process)) -> bool {
     let mut convert = command(["convert", "--attributes", "full", "-o"]);
-    let mut convert = Process::start("convert", convert.args([out, input]));
+    let mut convert = with_default_signals(convert.args([out, input]));
+    let mut convert = Process::start("convert", &mut convert);
     let is_begun = || partial(folder).is_some_and(|path| fs::metadata(path).is_ok_and(|file| file.len() > 0));
     wait_until("the output is being written", || {
         is_begun() || convert.exit_status().is_some()
