@@ -171,7 +171,7 @@ health: {{enabled: false}}
 fn receiver(url: &str, keys: &str) -> Sections {
     Sections {
         sinks: format!("  archive: {{otlp: {{endpoint: '{url}', required: false, {keys}}}}}"),
-        rest: "limits: {queue_bytes: 64KiB, retry_after: 100ms, retry_at_most: 500ms}".to_owned(),
+        rest: "limits: {queue_bytes: 256KiB, retry_after: 100ms, retry_at_most: 500ms}".to_owned(),
         ..Sections::default()
     }
 }
