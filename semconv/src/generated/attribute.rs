@@ -922,6 +922,11 @@ attributes! {
         brief: "Why the agent ended a series.",
         kind: Enum(["expired", "evicted", "resource_ended"]),
     }
+    PULSETRAIN_LOG_STATE {
+        name: "pulsetrain.log.state", descriptive: false, stability: Development,
+        brief: "State of the follower of a log.",
+        kind: Enum(["waiting", "up_to_date", "lagging", "failing"]),
+    }
     PULSETRAIN_SIGNAL {
         name: "pulsetrain.signal", descriptive: false, stability: Development,
         brief: "OpenTelemetry signal.",

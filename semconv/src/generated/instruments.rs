@@ -267,6 +267,8 @@ instruments! {
     pulsetrain_source_duration(PULSETRAIN_SOURCE_DURATION) -> Histogram<f64>;
     pulsetrain_source_lag(PULSETRAIN_SOURCE_LAG) -> Gauge<f64>;
     pulsetrain_source_last_success_time(PULSETRAIN_SOURCE_LAST_SUCCESS_TIME) -> Gauge<f64>;
+    pulsetrain_source_log_lag(PULSETRAIN_SOURCE_LOG_LAG) -> Gauge<f64>;
+    pulsetrain_source_logs(PULSETRAIN_SOURCE_LOGS) -> Gauge<i64>;
     rl_aborted_fraction(RL_ABORTED_FRACTION) -> Gauge<f64>;
     rl_actor_dequeue_time(RL_ACTOR_DEQUEUE_TIME) -> Histogram<f64>;
     rl_advantage(RL_ADVANTAGE) -> Gauge<f64>;

@@ -2939,6 +2939,20 @@ metrics! {
         attributes: [PULSETRAIN_SOURCE_NAME: Required],
         upstream: ["pulsetrain": ["agent"]],
     }
+    PULSETRAIN_SOURCE_LOG_LAG {
+        name: "pulsetrain.source.log_lag", prometheus_name: "pulsetrain_source_log_lag_seconds",
+        unit: "s", instrument: Gauge, number: Double, bounds: &[], stability: Development,
+        brief: "Longest time since all records of a log were read and sent, over the logs of a source.",
+        attributes: [PULSETRAIN_SOURCE_NAME: Required],
+        upstream: ["pulsetrain": ["agent"]],
+    }
+    PULSETRAIN_SOURCE_LOGS {
+        name: "pulsetrain.source.logs", prometheus_name: "pulsetrain_source_logs",
+        unit: "{log}", instrument: Gauge, number: Int, bounds: &[], stability: Development,
+        brief: "Logs that a source follows, by state.",
+        attributes: [PULSETRAIN_LOG_STATE: Required, PULSETRAIN_SOURCE_NAME: Required],
+        upstream: ["pulsetrain": ["agent"]],
+    }
     RL_ABORTED_FRACTION {
         name: "rl.aborted_fraction", prometheus_name: "rl_aborted_fraction_ratio",
         unit: "1", instrument: Gauge, number: Double, bounds: &[], stability: Development,

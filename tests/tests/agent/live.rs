@@ -45,10 +45,18 @@ fn appended_log_reaches_the_metrics_page_and_the_output_file() {
         "pulsetrain_queue_items",
         "pulsetrain_queue_length",
         "pulsetrain_source_lag_seconds",
+        "pulsetrain_source_log_lag_seconds",
         "pulsetrain_export_duration_seconds_count",
     ] {
         wait_until(name, || !world.scraped(name).is_empty());
     }
+    let logs = |state: &str| {
+        let state = format!("pulsetrain_log_state=\"{state}\"");
+        world.scraped_where("pulsetrain_source_logs", &state)
+    };
+    wait_until("the log is up to date", || {
+        logs("up_to_date") == [1.0] && logs("failing") == [0.0]
+    });
     assert!(agent.stop().success());
     let items = Items::read(&world.path("out.jsonl"));
     let mut sent: Vec<_> = items.values("train.loss");

@@ -30,7 +30,7 @@ use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use pulsetrain_pipeline::{Batch, Ingress, Ledger, Sink, clock};
 use pulsetrain_prometheus::PrometheusStore;
 use pulsetrain_semconv::{attribute, instruments};
-use pulsetrain_tail::PollReport;
+use pulsetrain_tail::{PollReport, TailStatus};
 use tokio::task::JoinHandle;
 
 pub(super) use self::instrumented_sink::NamedSink;
@@ -138,6 +138,13 @@ impl Telemetry {
             .sources()
             .insert(source.to_owned(), Arc::clone(&gauges));
         instrumented_source::ingress(ingress, source, self.shared.accepted.clone(), gauges)
+    }
+
+    /// Reports the logs of a watched source.
+    pub(super) fn watch_logs(&self, source: &str, logs: Arc<TailStatus>) {
+        if let Some(gauges) = self.shared.sources().get(source) {
+            gauges.watch_logs(logs);
+        }
     }
 
     /// Returns a function that reads the lag of each source.

@@ -57,6 +57,9 @@ impl LogStatus {
 }
 
 impl LogState {
+    /// All states.
+    pub const ALL: [Self; 4] = [Self::Waiting, Self::UpToDate, Self::Lagging, Self::Failing];
+
     /// Returns the name of the state.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! The start and the end of each part: health checks, a sink with its server, a source, the GPUs.
 
-use std::{fmt::Display, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
@@ -192,8 +192,11 @@ impl Running {
             (&self.checkpointer, &self.claims),
             on_reading,
         )?;
-        self.status.watch_logs(name, logs);
         self.run_source(name, source);
+        if let (Some(telemetry), Some(logs)) = (&self.telemetry, &logs) {
+            telemetry.watch_logs(name, Arc::clone(logs));
+        }
+        self.status.watch_logs(name, logs);
         Ok(())
     }
 

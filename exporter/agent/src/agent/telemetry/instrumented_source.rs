@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,6 +12,7 @@ use opentelemetry::{KeyValue, metrics::Counter};
 use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_pipeline::{Batch, Ingress, clock};
 use pulsetrain_semconv::attribute;
+use pulsetrain_tail::{LogStatus, TailStatus};
 
 use super::newest::newest;
 
@@ -21,6 +22,7 @@ pub(super) struct SourceGauges {
     newest_unix_nanos: AtomicU64,
     lag_nanos: AtomicU64,
     last_unix_nanos: AtomicU64,
+    logs: OnceLock<Arc<TailStatus>>,
 }
 
 impl SourceGauges {
@@ -33,6 +35,17 @@ impl SourceGauges {
     /// Returns the time of the last batch.
     pub(super) fn last_success(&self) -> Option<Duration> {
         read(&self.last_unix_nanos)
+    }
+
+    /// Sets the status of the logs that the source follows.
+    pub(super) fn watch_logs(&self, logs: Arc<TailStatus>) {
+        // A source has one follower.
+        let _ = self.logs.set(logs);
+    }
+
+    /// Returns the logs that the source follows, or `None` for a source of another kind.
+    pub(super) fn logs(&self) -> Option<Vec<LogStatus>> {
+        self.logs.get().map(|logs| logs.logs())
     }
 
     fn record(&self, batch: &Batch) {

@@ -8,23 +8,27 @@ use pulsetrain_otlp::{UnixNanos, write::AttributeValue};
 use pulsetrain_pipeline::SinkCounts;
 use pulsetrain_record::{SeriesLimits, SeriesWriter};
 use pulsetrain_semconv::{Attribute, Metric, attribute, metric};
+use pulsetrain_tail::{LogState, LogStatus};
 
 use super::instrumented_source::SourceGauges;
 
 /// The time without a batch after which a source has no lag: its runs have ended, or they are silent.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// The limits for the series: one for each sink, each source and the agent. Series beyond them have no end.
+/// The limits for the series: a few for each sink, each source and the agent. Series beyond them have no end.
 pub(super) const SERIES: SeriesLimits = SeriesLimits {
     per_metric: 0,
     ended: 1 << 14,
 };
 
-/// A series of gauges: a metric with at most one attribute.
+/// A series of gauges: a metric with its subject as an attribute, if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Series {
     Lag,
     LastSuccess,
+    /// The logs in the state of this name.
+    Logs(&'static str),
+    LogLag,
     SinkUp,
     DiskItems,
     DiskSize,
@@ -44,6 +48,8 @@ impl Series {
         match self {
             Self::Lag => &metric::PULSETRAIN_SOURCE_LAG,
             Self::LastSuccess => &metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,
+            Self::Logs(_) => &metric::PULSETRAIN_SOURCE_LOGS,
+            Self::LogLag => &metric::PULSETRAIN_SOURCE_LOG_LAG,
             Self::SinkUp => &metric::PULSETRAIN_SINK_UP,
             Self::DiskItems => &metric::PULSETRAIN_QUEUE_DISK_ITEMS,
             Self::DiskSize => &metric::PULSETRAIN_QUEUE_DISK_SIZE,
@@ -53,15 +59,28 @@ impl Series {
         }
     }
 
+    /// Returns the attribute with the subject.
     fn attribute(self) -> Option<&'static Attribute> {
         match self {
-            Self::Lag | Self::LastSuccess => Some(&attribute::PULSETRAIN_SOURCE_NAME),
+            Self::Lag | Self::LastSuccess | Self::Logs(_) | Self::LogLag => {
+                Some(&attribute::PULSETRAIN_SOURCE_NAME)
+            }
             Self::SinkUp | Self::DiskItems | Self::DiskSize | Self::OldestAge => {
                 Some(&attribute::PULSETRAIN_SINK_NAME)
             }
             Self::BuildInfo => Some(&attribute::PULSETRAIN_VERSION),
             Self::LastReloadSuccess => None,
         }
+    }
+
+    /// Returns the attributes of the series of a subject.
+    fn attributes(self, subject: &str) -> impl Iterator<Item = (&'static Attribute, AttributeValue<'_>)> {
+        let subject = (self.attribute()).map(|attribute| (attribute, AttributeValue::Text(subject)));
+        let state = match self {
+            Self::Logs(state) => Some((&attribute::PULSETRAIN_LOG_STATE, AttributeValue::Text(state))),
+            _ => None,
+        };
+        subject.into_iter().chain(state)
     }
 }
 
@@ -99,6 +118,7 @@ impl Levels {
             if let Some(lag) = gauges.lag().filter(|_| !is_silent) {
                 self.now.insert((Series::Lag, name.clone()), lag.as_secs_f64());
             }
+            self.read_logs(name, &gauges.logs().unwrap_or_default());
         }
         let version = env!("CARGO_PKG_VERSION").to_owned();
         self.now.insert((Series::BuildInfo, version), 1.0);
@@ -107,14 +127,28 @@ impl Levels {
             .insert((Series::LastReloadSuccess, String::new()), reloaded);
     }
 
+    /// Counts the logs of a source by state, and finds the longest lag.
+    fn read_logs(&mut self, source: &str, logs: &[LogStatus]) {
+        if logs.is_empty() {
+            return;
+        }
+        for state in LogState::ALL {
+            let count = logs.iter().filter(|log| log.state == state).count();
+            let series = (Series::Logs(state.as_str()), source.to_owned());
+            self.now.insert(series, count as f64);
+        }
+        if let Some(lag) = logs.iter().filter_map(LogStatus::lag).max() {
+            self.now
+                .insert((Series::LogLag, source.to_owned()), lag.as_secs_f64());
+        }
+    }
+
     /// Writes the values, and the end of each series that has no value any more.
     pub(super) fn write(&self, writer: &mut SeriesWriter, time: UnixNanos) {
         for ((series, subject), value) in &self.now {
-            let attribute = series
-                .attribute()
-                .map(|attribute| (attribute, AttributeValue::Text(subject)));
+            let attributes: Vec<_> = series.attributes(subject).collect();
             // Every value of a gauge is written.
-            let _ = writer.record(series.metric(), time, *value, attribute.as_slice());
+            let _ = writer.record(series.metric(), time, *value, &attributes);
         }
         writer.end_silent(time);
     }
