@@ -157,6 +157,7 @@ fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
         member: Member::of_environment(|name| std::env::var(name).ok()),
         claims: Claims::default(),
         timezone: arguments.timezone.clone(),
+        without_messages: false,
     })
 }
 

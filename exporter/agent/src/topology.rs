@@ -407,6 +407,7 @@ pub(crate) fn run_options(logs: &LogsSection, claims: &Claims) -> RunOptions {
             .and_then(|rank| rank.build().ok())
             .unwrap_or_default(),
         claims: claims.clone(),
+        without_messages: !logs.messages,
         ..RunOptions::default()
     }
 }

@@ -7,6 +7,7 @@ mod absl;
 mod clean;
 mod delimited;
 mod detect;
+mod diagnostics;
 mod encoding;
 mod envelope;
 mod format;

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, AttributeValue, Encoded, Envelope, LogRecordParts, SpanLink, SpanParts},
+    write::{Attribute, AttributeValue, Encoded, Envelope, LogRecordParts, Severity, SpanLink, SpanParts},
 };
 use pulsetrain_semconv::{self as semconv, Metric};
 
@@ -44,6 +44,11 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Returns whether the input has records: messages alone are lines of any program.
+    pub fn has_items(&self) -> bool {
+        self.records + self.points + self.spans > 0
+    }
+
     /// Adds the counts of another source.
     pub fn merge(&mut self, other: Self) {
         self.records += other.records;
@@ -202,13 +207,25 @@ impl<'a> Recorder<'a> {
         body: Option<AttributeValue<'_>>,
         attributes: &[Attribute<'_>],
     ) {
+        self.record_severe_event(event, Severity::default(), time_unix_nanos, body, attributes);
+    }
+
+    /// Records an event with a severity other than `INFO`.
+    pub fn record_severe_event(
+        &mut self,
+        event: &'static semconv::Event,
+        severity: Severity,
+        time_unix_nanos: UnixNanos,
+        body: Option<AttributeValue<'_>>,
+        attributes: &[Attribute<'_>],
+    ) {
         self.current.logs.record(&LogRecordParts {
             event_name: event.name,
             time_unix_nanos,
             observed_unix_nanos: time_unix_nanos,
+            severity,
             body,
             attributes,
-            ..LogRecordParts::default()
         });
         self.counts.events += 1;
     }

@@ -10,12 +10,12 @@ use std::{
 };
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Mapping, Pace, ReadLimits, RunHeader, detect,
-    found_keys, unreadable, unused_notice, without_byte_order_mark,
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Mapping, Pace, RunHeader, detect, found_keys,
+    unreadable, unused_notice, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Problem, Source};
-use pulsetrain_record::{Counts, Recorder, UsedTimezone};
+use pulsetrain_record::{Recorder, UsedTimezone};
 
 use self::chunks::{ChunkReader, CountingReader, Next};
 use crate::{ImportNotice, ImportReport, LogInput, RunOptions, TailError, catch_panic};
@@ -112,7 +112,7 @@ fn import(
         .last_change()
         .and_then(|end| catch_panic(|| survey(end)).ok().flatten());
     read(format, &head, chunks, options, pace, ingress, report);
-    let is_empty = report.counts == Counts::default() && !report.skipped.has_losses();
+    let is_empty = !report.counts.has_items() && !report.skipped.has_losses();
     if options.format.is_some() && is_empty && report.error.is_none() {
         return Err(no_records_error(format, &report.input, &head, options));
     }
@@ -200,7 +200,7 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     let header = run_header(format, &head, options);
     report.run = options.run(format, header, &timezone, &report.input);
     let mut recorder = Recorder::new(report.run.clone(), drop);
-    let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    let mut reader = options.reader(format);
     reader.set_time(chunks.read_time());
     reader.push(&head, &mut recorder);
     report
@@ -213,7 +213,7 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
     report.counts = recorder.counts();
     // Records of the named format may follow the head, unless the log looks like another format.
     let is_other = || detect(&report.input, &head).is_ok_and(|(other, _)| other.name != format.name);
-    if options.format.is_some() && report.counts == Counts::default() && is_other() {
+    if options.format.is_some() && !report.counts.has_items() && is_other() {
         return Err(no_records_error(format, &report.input, &head, options));
     }
     Ok(())
@@ -296,7 +296,7 @@ fn read(
         closed |= send(ingress, encoded).is_err();
     })
     .in_timezone(timezone);
-    let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    let mut reader = options.reader(format);
     let paced = pace.as_ref().map(|pace| pace.by);
     pace.into_iter().for_each(|pace| reader.set_pace(pace));
     let parsed = catch_panic(|| parse(&mut reader, head, &mut chunks, &mut recorder));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pulsetrain_formats::{LogFormat, Mapping, RunHeader};
+use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, RunHeader};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Run, Timezone, UsedTimezone, ids};
 
@@ -33,9 +33,20 @@ pub struct RunOptions {
     pub claims: Claims,
     /// The zone of times without one. `None`: inferred for a followed log, UTC for a finished one.
     pub timezone: Option<Timezone>,
+    /// Whether lines that are no measurements are not recorded as `run.message`.
+    pub without_messages: bool,
 }
 
 impl RunOptions {
+    /// Returns a reader of a format.
+    pub fn reader(&self, format: &LogFormat) -> LogReader {
+        let mut reader = LogReader::mapped(format, &self.mapping, ReadLimits::default());
+        if self.without_messages {
+            reader.turn_off_messages();
+        }
+        reader
+    }
+
     /// Returns the format that the user chose, and how.
     pub fn chosen_format(&self) -> Option<(&'static LogFormat, &'static str)> {
         let format = self.format?;

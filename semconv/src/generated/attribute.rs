@@ -70,6 +70,21 @@ attributes! {
         brief: "Tokens of the evaluation.",
         kind: Int,
     }
+    EXCEPTION_MESSAGE {
+        name: "exception.message", descriptive: false, stability: Stable,
+        brief: "Message of an exception.",
+        kind: String,
+    }
+    EXCEPTION_STACKTRACE {
+        name: "exception.stacktrace", descriptive: false, stability: Stable,
+        brief: "Stack trace of an exception.",
+        kind: String,
+    }
+    EXCEPTION_TYPE {
+        name: "exception.type", descriptive: false, stability: Stable,
+        brief: "Type of an exception.",
+        kind: String,
+    }
     GPU_ARCHITECTURE {
         name: "gpu.architecture", descriptive: false, stability: Development,
         brief: "Architecture of the GPU.",
@@ -1051,6 +1066,28 @@ attributes! {
         name: "run.message.duration", descriptive: false, stability: Development,
         brief: "Duration of the work that the message reports, in seconds.",
         kind: Double,
+    }
+    RUN_MESSAGE_KIND {
+        name: "run.message.kind", descriptive: false, stability: Development,
+        brief: "Kind of a message.",
+        kind: Enum([
+            "out_of_memory",
+            "communication",
+            "device",
+            "crash",
+            "interruption",
+            "not_finite",
+            "exception",
+            "error",
+            "warning",
+            "resume",
+            "phase",
+        ]),
+    }
+    RUN_MESSAGE_OCCURRENCES {
+        name: "run.message.occurrences", descriptive: false, stability: Development,
+        brief: "Occurrences so far of messages that differ only in their numbers, on the rank. Only the occurrences 1, 10, 100, ... are sent.",
+        kind: Int,
     }
     RUN_OPTION_NAME {
         name: "run.option.name", descriptive: false, stability: Development,

@@ -89,7 +89,15 @@ events! {
     RUN_MESSAGE {
         name: "run.message", stability: Development,
         brief: "A message of the trainer; the body is its text.",
-        attributes: [RUN_MESSAGE_DURATION, TRAIN_STEP],
+        attributes: [
+            EXCEPTION_MESSAGE,
+            EXCEPTION_STACKTRACE,
+            EXCEPTION_TYPE,
+            RUN_MESSAGE_DURATION,
+            RUN_MESSAGE_KIND,
+            RUN_MESSAGE_OCCURRENCES,
+            TRAIN_STEP,
+        ],
         upstream: ["pulsetrain": ["every source"], "surogate": ["info"]],
     }
     RUN_OPTION {

@@ -61,6 +61,9 @@ section! {
         /// The zone of timestamps without one: a name such as America/New_York, local, UTC, an offset such as -05:00, or
         /// auto. auto infers the zone from the clock for a log that is being written, else UTC.
         timezone: Spanned<String> = Spanned::without_location("auto".to_owned()),
+        /// Whether lines that are no measurements but explain the run become log records (run.message): warnings, errors,
+        /// exceptions, failures, NaN, resumption, phases. Each is sent at its occurrences 1, 10, 100, ...
+        messages: bool = true,
         /// Whether links that lead out of a directory in paths, or out of the directory of a pattern, are followed. Links
         /// within it are. A path without wildcards may be a link itself.
         follow_links: bool = false,

@@ -3,9 +3,7 @@
 
 use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
-use pulsetrain_formats::{
-    HEADER_TIMEOUT, LogFormat, LogReader, ReadLimits, ReadTime, detect, infer_timezone,
-};
+use pulsetrain_formats::{HEADER_TIMEOUT, LogFormat, LogReader, ReadTime, detect, infer_timezone};
 use pulsetrain_launcher::Chunks;
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
@@ -105,7 +103,7 @@ fn read_recognised(
     report.format = Some((format.name, sign));
     let timezone = timezone(&head, options);
     report.run = run(format, &head, identity, options, &timezone);
-    let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    let mut reader = options.reader(format);
     let recorder = Recorder::new(report.run.clone(), |encoded| offer(ingress, encoded));
     let mut recorder = recorder.in_timezone(timezone);
     let parsed = catch_panic(|| parse(&mut reader, head, text, &mut recorder));

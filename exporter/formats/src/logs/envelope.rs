@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use pulsetrain_mapping::number_text;
-use pulsetrain_otlp::UnixNanos;
+use pulsetrain_otlp::{UnixNanos, write::Severity};
 use pulsetrain_record::{LoggedTime, Rank};
 use serde_json::{Map, Value};
 
@@ -21,6 +21,8 @@ pub(super) struct Unwrapped<'a> {
     /// The line inside. It can have several lines.
     pub(super) text: Cow<'a, str>,
     pub(super) time: Option<LoggedTime>,
+    /// The level of the logger.
+    pub(super) level: Option<Severity>,
     pub(super) rank: Option<Rank>,
     /// The name of the host, pod or container, with its number.
     pub(super) name: Option<(String, Option<i64>)>,
@@ -37,6 +39,7 @@ impl<'a> Unwrapped<'a> {
         Self {
             text: text.into(),
             time: None,
+            level: None,
             rank: None,
             name: None,
             is_partial: false,
@@ -270,6 +273,9 @@ const SOURCES: [&str; 9] = [
     "source",
 ];
 
+/// The keys of the level.
+const LEVELS: [&str; 5] = ["level", "severity", "levelname", "lvl", "log_level"];
+
 /// Parses an object with the text of a line, unless it has values of training: then it is the record.
 fn json<'a>(line: &'a str, near: UnixNanos, order: &DateOrder) -> Option<Unwrapped<'a>> {
     let line = line.trim_end();
@@ -311,6 +317,9 @@ fn json<'a>(line: &'a str, near: UnixNanos, order: &DateOrder) -> Option<Unwrapp
     let printed = text.strip_suffix('\n').unwrap_or(text);
     Some(Unwrapped {
         time: TIMES.iter().find_map(|key| time(found(key)?, near, order)),
+        level: LEVELS
+            .iter()
+            .find_map(|key| prefix::severity(found(key)?.as_str()?)),
         rank: job.or_else(|| integer("local_rank").map(Rank::OfHost)),
         name,
         is_partial: is_container && printed.len() == text.len(),

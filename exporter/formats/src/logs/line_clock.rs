@@ -50,6 +50,21 @@ impl LineClock {
         time
     }
 
+    /// Returns an approximate time of a line that is no record, given that before its message.
+    pub(super) fn near(&self, leading: Option<LoggedTime>, read: ReadTime) -> UnixNanos {
+        let last = self.last.get();
+        match leading {
+            Some(time) => self.local.instant(time),
+            None if read.is_live => read.unix_nanos,
+            None if last.is_known() => last,
+            None => self
+                .pace
+                .as_ref()
+                .and_then(|pace| pace.time(0))
+                .unwrap_or(read.unix_nanos),
+        }
+    }
+
     /// Records a read time, and returns whether the clock of the machine was set back since the last one. Later times follow the new
     /// clock, because otherwise they would all be the last time of the old one, for as long as the step.
     fn has_stepped_back(&self, read: UnixNanos) -> bool {

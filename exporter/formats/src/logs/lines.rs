@@ -5,16 +5,17 @@
 //! ([`Wrapping`]). A last line without an end may be incomplete: it is parsed only if its format can detect that it is complete.
 
 mod messages;
+mod unwrapping;
 
 pub(super) use messages::each_message;
+use unwrapping::{Unwrapper, Wrapping};
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use super::{
     KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, RunHeader, Window,
     clean::{CleanText, clean},
-    envelope::Unwrapped,
-    layers::MAX_LAYERS,
+    diagnostics::Diagnostics,
     leading_time::leading_time,
     line_clock::LineClock,
     prefix::Prefix,
@@ -23,7 +24,7 @@ use super::{
     tag,
 };
 use pulsetrain_mapping::RecordMeta;
-use pulsetrain_otlp::UnixNanos;
+use pulsetrain_otlp::{UnixNanos, write::Severity};
 use pulsetrain_record::{LoggedTime, Rank, Recorder, Run, SkipReason, SourcePosition};
 
 /// A format whose records are lines.
@@ -71,6 +72,8 @@ pub(super) struct Line<'a> {
     clock: &'a LineClock,
     /// The time in the removed prefix.
     removed_time: Option<LoggedTime>,
+    /// The level in the removed prefix.
+    pub(super) level: Option<Severity>,
 }
 
 impl Line<'_> {
@@ -83,6 +86,11 @@ impl Line<'_> {
     /// Returns the time before the message.
     fn leading_time(&self) -> Option<LoggedTime> {
         leading_time(self.text, self.time.unix_nanos, self.clock.date_order()).or(self.removed_time)
+    }
+
+    /// Returns an approximate time of a line that is no record.
+    pub(super) fn approximate_time(&self) -> UnixNanos {
+        self.clock.near(self.leading_time(), self.time)
     }
 
     /// Returns an approximate time of the line, for dates without a year.
@@ -115,26 +123,6 @@ impl Line<'_> {
     }
 }
 
-/// The text that is removed around the lines of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wrapping {
-    /// Nothing: a mapping defines the lines.
-    Kept,
-    /// The prefix of a launcher, and envelopes that cannot be part of a record.
-    Strict,
-    /// The prefix of a launcher in this many envelopes.
-    Layers(usize),
-    /// Every envelope, and every prefix of a launcher or a logger.
-    All,
-}
-
-/// A line that continues in the next one of its stream.
-#[derive(Debug)]
-struct PartialLine {
-    text: String,
-    start: SourcePosition,
-}
-
 /// Parses a log by its lines.
 pub(super) struct LineParser<F> {
     format: F,
@@ -142,18 +130,15 @@ pub(super) struct LineParser<F> {
     of_ranks: BTreeMap<i64, F>,
     /// Creates the format of another rank. `None` if a mapping defines the prefix of a line.
     begin: Option<Box<dyn Fn() -> F + Send>>,
-    wrapping: Wrapping,
+    unwrapper: Unwrapper,
     speakers: Speakers,
     /// The bytes in which names of processes were counted.
     observed: usize,
-    /// The incomplete lines of the standard output and the standard error.
-    partial: [Option<PartialLine>; 2],
-    /// Whether the text of an envelope has ended with a newline, so that one without is incomplete.
-    has_newlines: bool,
     /// The rank of the current line, whose first part ended at a carriage return.
     rank: Option<Rank>,
     numbers: LineNumbers,
     clock: LineClock,
+    diagnostics: Diagnostics,
     /// Whether the beginning of the current line was lost.
     in_lost_line: bool,
 }
@@ -192,11 +177,8 @@ impl<F: LineFormat> LogParser for LineParser<F> {
             done = window.bytes.len();
         }
         if window.is_last {
-            for line in self.partial.iter_mut().filter_map(Option::take) {
-                recorder.report(SkipReason::IncompleteRecord, line.start, || {
-                    "the input ends before the last part of this line".to_owned()
-                });
-            }
+            self.unwrapper.report_partial(recorder);
+            self.diagnostics.end_tracebacks(recorder);
         }
         done
     }
@@ -206,13 +188,25 @@ impl<F: LineFormat> LogParser for LineParser<F> {
     }
 
     fn earliest_buffered(&self) -> Option<SourcePosition> {
-        let starts = self.partial.iter().flatten().map(|line| line.start);
-        starts.min_by_key(|start| start.offset)
+        let starts = [
+            self.unwrapper.earliest_partial(),
+            self.diagnostics.earliest_traceback(),
+        ];
+        starts.into_iter().flatten().min_by_key(|start| start.offset)
+    }
+
+    fn flush_buffered(&mut self, recorder: &mut Recorder<'_>) {
+        self.diagnostics.end_tracebacks(recorder);
+    }
+
+    fn turn_off_messages(&mut self) {
+        self.diagnostics.turn_off();
     }
 
     fn set_layers(&mut self, layers: usize) -> bool {
-        if self.wrapping != Wrapping::All {
-            self.wrapping = Wrapping::Layers(layers);
+        let wrapping = &mut self.unwrapper.wrapping;
+        if *wrapping != Wrapping::All {
+            *wrapping = Wrapping::Layers(layers);
         }
         true
     }
@@ -242,11 +236,10 @@ impl<F: LineFormat> LineParser<F> {
         let format = begin();
         Self {
             begin: Some(Box::new(begin)),
-            wrapping: if F::IS_UNKNOWN {
-                Wrapping::All
-            } else {
-                Wrapping::Strict
-            },
+            unwrapper: Unwrapper::new(match F::IS_UNKNOWN {
+                true => Wrapping::All,
+                false => Wrapping::Strict,
+            }),
             ..Self::new(format)
         }
     }
@@ -257,14 +250,13 @@ impl<F: LineFormat> LineParser<F> {
             format,
             of_ranks: BTreeMap::new(),
             begin: None,
-            wrapping: Wrapping::Kept,
+            unwrapper: Unwrapper::new(Wrapping::Kept),
             speakers: Speakers::default(),
             observed: 0,
-            partial: [None, None],
-            has_newlines: false,
             rank: None,
             numbers: LineNumbers::default(),
             clock: LineClock::default(),
+            diagnostics: Diagnostics::default(),
             in_lost_line: false,
         }
     }
@@ -277,86 +269,18 @@ impl<F: LineFormat> LineParser<F> {
     /// Parses a line of the log, which may be in envelopes.
     fn line(&mut self, text: &str, position: SourcePosition, time: ReadTime, recorder: &mut Recorder<'_>) {
         let mut voice = Voice::default();
-        if matches!(self.wrapping, Wrapping::Kept | Wrapping::Layers(0)) {
+        if self.unwrapper.wrapping.is_bare() {
             self.message(text, voice, position, time, recorder);
             return;
         }
-        let Some((inner, start)) = self.complete(text, position, &mut voice, time.unix_nanos, recorder)
-        else {
-            return;
-        };
+        let context = (time.unix_nanos, self.clock.date_order());
+        let unwrapped = self
+            .unwrapper
+            .complete(text, position, &mut voice, context, recorder);
+        let Some((inner, start)) = unwrapped else { return };
         for line in inner.split(['\n', '\r']).filter(|line| !line.is_empty()) {
             self.message(line, voice.clone(), start, time, recorder);
         }
-    }
-
-    /// Removes the envelopes of a line, and returns its text with the position of its beginning once it is complete.
-    fn complete<'t>(
-        &mut self,
-        text: &'t str,
-        position: SourcePosition,
-        voice: &mut Voice,
-        near: UnixNanos,
-        recorder: &mut Recorder<'_>,
-    ) -> Option<(Cow<'t, str>, SourcePosition)> {
-        let (inner, flags) = self.unwrapped(text, voice, near);
-        let partial = &mut self.partial[usize::from(flags.is_stderr)];
-        match (partial.take(), flags.is_partial) {
-            (None, false) => Some((inner, position)),
-            (Some(mut line), false) => {
-                line.text.push_str(&inner);
-                Some((Cow::Owned(line.text), line.start))
-            }
-            (before, true) => {
-                let mut line = before.unwrap_or(PartialLine {
-                    text: String::new(),
-                    start: position,
-                });
-                line.text.push_str(&inner);
-                // A progress bar has one line of the container for all of its states.
-                let states = line.text.rfind('\r').map(|end| {
-                    let rest = line.text.split_off(end + 1);
-                    let start = std::mem::replace(&mut line.start, position);
-                    (Cow::Owned(std::mem::replace(&mut line.text, rest)), start)
-                });
-                if line.text.len() > MAX_PARTIAL {
-                    recorder.report(SkipReason::RecordTooLong, position, || {
-                        format!(
-                            "a line in parts is longer than {MAX_PARTIAL} bytes; its first parts are skipped"
-                        )
-                    });
-                } else {
-                    *partial = Some(line);
-                }
-                states
-            }
-        }
-    }
-
-    /// Removes the envelopes of a line.
-    fn unwrapped<'t>(&mut self, text: &'t str, voice: &mut Voice, near: UnixNanos) -> (Cow<'t, str>, Flags) {
-        let order = self.clock.date_order();
-        let (is_proven, most) = match self.wrapping {
-            Wrapping::Layers(layers) => (true, layers),
-            _ => (false, MAX_LAYERS),
-        };
-        let mut inner = Cow::Borrowed(text);
-        let mut flags = Flags::default();
-        for _ in 0..most {
-            let next = match is_proven {
-                true => Unwrapped::any(&inner, near, order),
-                false => Unwrapped::strict(&inner, near, order),
-            };
-            let Some(next) = next else { break };
-            voice.add_envelope(&next);
-            if !next.is_partial && next.is_container {
-                self.has_newlines = true;
-            }
-            flags.is_partial |= next.is_partial && (self.has_newlines || !next.is_container);
-            flags.is_stderr |= next.is_stderr;
-            inner = Cow::Owned(next.text.into_owned());
-        }
-        (inner, flags)
     }
 
     /// Parses a line without envelopes.
@@ -375,14 +299,22 @@ impl<F: LineFormat> LineParser<F> {
             time,
             clock: &self.clock,
             removed_time: voice.time,
+            level: voice.level,
         };
         self.rank = self.speakers.rank(&voice).or(self.rank);
         let has_room = recorder.of_rank(self.rank);
+        if self.diagnostics.take_traceback(&line, recorder) {
+            return;
+        }
         let format = match (self.rank, &self.begin) {
             (Some(rank), Some(begin)) if has_room => self.of_ranks.entry(rank.number()).or_insert_with(begin),
             _ => &mut self.format,
         };
-        if format.line(&line, recorder) {
+        let is_record = format.line(&line, recorder);
+        if !is_record || F::IS_UNKNOWN && voice.is_severe() {
+            self.diagnostics.observe(&line, recorder);
+        }
+        if is_record {
             recorder.end_of_record();
             if !has_room {
                 recorder.report(SkipReason::TooManyRanks, position, || {
@@ -395,7 +327,7 @@ impl<F: LineFormat> LineParser<F> {
 
     /// Removes the prefix of a launcher from a line; in a log of no known logger also that of the logger.
     fn without_prefix<'l>(&self, text: &'l str, voice: &mut Voice, near: UnixNanos) -> &'l str {
-        match self.wrapping {
+        match self.unwrapper.wrapping {
             Wrapping::Kept => text,
             Wrapping::Strict | Wrapping::Layers(_) => {
                 let line = self.numbers.split(text);
@@ -424,7 +356,7 @@ impl<F: LineFormat> LineParser<F> {
     /// Counts the numbers and the processes before the first lines of a log, whose roles only several lines show.
     fn observe(&mut self, window: &Window<'_>) {
         self.numbers.record(window.bytes);
-        if matches!(self.wrapping, Wrapping::Kept | Wrapping::Layers(0)) || self.observed >= MAX_OBSERVED {
+        if self.unwrapper.wrapping.is_bare() || self.observed >= MAX_OBSERVED {
             return;
         }
         self.observed += window.bytes.len();
@@ -433,7 +365,8 @@ impl<F: LineFormat> LineParser<F> {
         {
             let line = clean(line);
             let mut voice = Voice::default();
-            let (inner, _) = self.unwrapped(&line, &mut voice, window.time.unix_nanos);
+            let context = (window.time.unix_nanos, self.clock.date_order());
+            let inner = self.unwrapper.unwrapped(&line, &mut voice, context);
             self.without_prefix(&inner, &mut voice, window.time.unix_nanos);
             self.speakers.observe(&voice);
         }
@@ -479,10 +412,8 @@ impl<F: LineFormat> LineParser<F> {
     ) {
         let cleaned = clean(bytes);
         let mut voice = Voice::default();
-        let (inner, _) = match self.wrapping {
-            Wrapping::Kept | Wrapping::Layers(0) => (Cow::Borrowed(cleaned.as_ref()), Flags::default()),
-            _ => self.unwrapped(&cleaned, &mut voice, time.unix_nanos),
-        };
+        let context = (time.unix_nanos, self.clock.date_order());
+        let inner = self.unwrapper.unwrapped(&cleaned, &mut voice, context);
         let text = self.without_prefix(&inner, &mut voice, time.unix_nanos);
         if F::is_complete(text) {
             self.line(&cleaned, position, time, recorder);
@@ -490,22 +421,24 @@ impl<F: LineFormat> LineParser<F> {
             recorder.report(SkipReason::IncompleteRecord, position, || {
                 "the input ends within this line".to_owned()
             });
+        } else {
+            let line = Line {
+                text,
+                position,
+                time,
+                clock: &self.clock,
+                removed_time: voice.time,
+                level: voice.level,
+            };
+            if !self.diagnostics.take_traceback(&line, recorder) {
+                self.diagnostics.observe(&line, recorder);
+            }
         }
     }
 }
 
-/// The properties of a line that its envelopes show.
-#[derive(Clone, Copy, Debug, Default)]
-struct Flags {
-    is_partial: bool,
-    is_stderr: bool,
-}
-
 /// The bytes at the beginning of a log in which the processes are counted.
 const MAX_OBSERVED: usize = 64 << 10;
-
-/// The longest line that is joined from its parts.
-const MAX_PARTIAL: usize = 1 << 20;
 
 /// Returns a row of the table of formats without its names: one file of lines that a run continues after it was truncated.
 pub(super) const fn row<F: LineFormat + Default + 'static>() -> LogFormat {

@@ -90,6 +90,9 @@ pub trait LogParser: Send {
         false
     }
 
+    /// Stops recording lines that are no measurements as `run.message`. Called before the first window.
+    fn turn_off_messages(&mut self) {}
+
     /// Returns the use of each key so far, for formats that read unknown logs.
     fn key_uses(&mut self) -> Vec<KeyUse> {
         Vec::new()

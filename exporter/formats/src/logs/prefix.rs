@@ -1,7 +1,7 @@
 //! Parses what loggers and launchers put before the message of a line: times, levels, places in the source, and tags of processes, in
 //! any order and in any brackets: `2026-01-02 10:00:00,123 INFO [rank 3] `, `[INFO 2026-01-02 10:00:00] `, `ts=2026-01-02T10:00:00Z level=info `.
 
-use pulsetrain_otlp::UnixNanos;
+use pulsetrain_otlp::{UnixNanos, write::Severity};
 use pulsetrain_record::{LoggedTime, Rank};
 
 use super::{
@@ -18,6 +18,8 @@ pub(super) struct Prefix<'a> {
     pub(super) speaker: Option<Speaker<'a>>,
     /// The tag of the host or container, if another one names the process.
     pub(super) outer: Option<Speaker<'a>>,
+    /// The level, also of a prefix of length 0.
+    pub(super) level: Option<Severity>,
     /// The length in bytes; 0 without a time and a process, and if the time is the first cell of a table.
     pub(super) len: usize,
     /// The separator from the message.
@@ -85,7 +87,8 @@ const MAX_BRACKET: usize = 160;
 enum Element<'a> {
     Time(LoggedTime),
     Tag(Speaker<'a>),
-    /// A level or a place in the source.
+    Level(Option<Severity>),
+    /// A place in the source, or the name of a logger.
     Other,
 }
 
@@ -154,6 +157,7 @@ impl<'a> Parser<'_, 'a> {
             && (!stamp.can_be_progress || is_in_bracket || is_of_logger(&text[stamp.len..]))
         {
             self.add(Element::Time(stamp.time));
+            self.prefix.level = self.prefix.level.or(glog_severity(&text[..stamp.len]));
             return Some(stamp.len + absl_len(&text[..stamp.len], &text[stamp.len..]));
         }
         if let Some((time, len)) = self.keyed_time(text) {
@@ -162,9 +166,13 @@ impl<'a> Parser<'_, 'a> {
         }
         let place = place_len(text);
         self.is_after_place = place.is_some();
-        let len = place
-            .or_else(|| level_len(text, is_in_bracket))
-            .or_else(|| logger_len(text))?;
+        if place.is_none()
+            && let Some(len) = level_len(text, is_in_bracket)
+        {
+            self.add(Element::Level(severity(&text[..len])));
+            return Some(len);
+        }
+        let len = place.or_else(|| logger_len(text))?;
         self.add(Element::Other);
         Some(len)
     }
@@ -206,8 +214,8 @@ impl<'a> Parser<'_, 'a> {
     fn add(&mut self, element: Element<'a>) {
         let prefix = &mut self.prefix;
         prefix.gap = match element {
-            Element::Other => Gap::Aligned,
-            _ => Gap::Space,
+            Element::Level(_) | Element::Other => Gap::Aligned,
+            Element::Time(_) | Element::Tag(_) => Gap::Space,
         };
         match element {
             Element::Time(time) => {
@@ -223,6 +231,7 @@ impl<'a> Parser<'_, 'a> {
                     prefix.speaker = Some(new);
                 }
             },
+            Element::Level(level) => prefix.level = prefix.level.or(level),
             Element::Other => {}
         }
     }
@@ -276,6 +285,25 @@ fn absl_len(stamp: &str, rest: &str) -> usize {
 /// Returns whether a word is the level of a logger.
 pub(super) fn is_level(word: &str) -> bool {
     LEVELS.contains(&word)
+}
+
+/// Returns the severity of a level: `WARNING`, `level=error`, `E`.
+pub(super) fn severity(level: &str) -> Option<Severity> {
+    let name = level.rsplit('=').next()?.to_ascii_uppercase();
+    Some(match name.as_str() {
+        "DEBUG" | "TRACE" | "D" => Severity::Debug,
+        "INFO" | "NOTICE" | "SUCCESS" | "I" => Severity::Info,
+        "WARNING" | "WARN" | "W" => Severity::Warn,
+        "ERROR" | "CRITICAL" | "FATAL" | "EXCEPTION" | "E" | "F" => Severity::Error,
+        _ => return None,
+    })
+}
+
+/// Returns the severity in the first letter of a time of glog: `W0102 10:00:00`.
+fn glog_severity(stamp: &str) -> Option<Severity> {
+    let letter = stamp.get(..1)?;
+    let is_glog = stamp.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+    severity(letter).filter(|_| is_glog)
 }
 
 /// Returns the length of a level: `INFO`, `warning`, `level=info`.

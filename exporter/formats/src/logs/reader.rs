@@ -90,6 +90,11 @@ impl LogReader {
         self.parser.set_pace(pace);
     }
 
+    /// Stops recording lines that are no measurements as `run.message`. Call it before the first bytes.
+    pub fn turn_off_messages(&mut self) {
+        self.parser.turn_off_messages();
+    }
+
     /// Returns the use of each key so far, for formats that read unknown logs.
     pub fn key_uses(&mut self) -> Vec<KeyUse> {
         self.parser.key_uses()

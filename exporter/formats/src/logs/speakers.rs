@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use pulsetrain_otlp::write::Severity;
 use pulsetrain_record::{LoggedTime, Rank};
 
 use super::{envelope::Unwrapped, prefix::Prefix, tag::Speaker};
@@ -18,6 +19,8 @@ const MAX_NAMES: usize = 4096;
 pub(super) struct Voice {
     /// The innermost time.
     pub(super) time: Option<LoggedTime>,
+    /// The level of the logger.
+    pub(super) level: Option<Severity>,
     rank: Option<Rank>,
     name: Option<ProcessName>,
 }
@@ -35,6 +38,7 @@ impl Voice {
     /// Adds an envelope inside of those before it.
     pub(super) fn add_envelope(&mut self, inner: &Unwrapped<'_>) {
         self.time = inner.time.or(self.time);
+        self.level = inner.level.or(self.level);
         self.rank = inner.rank.or(self.rank);
         if let Some((name, number)) = &inner.name {
             self.name = Some(ProcessName {
@@ -48,6 +52,7 @@ impl Voice {
     /// Adds the prefix of the message.
     pub(super) fn add_prefix(&mut self, prefix: &Prefix<'_>) {
         self.time = prefix.time.or(self.time);
+        self.level = prefix.level.or(self.level);
         [prefix.outer, prefix.speaker]
             .into_iter()
             .flatten()
@@ -77,6 +82,11 @@ impl Voice {
     /// Sets the rank unless a tag has it.
     pub(super) fn or_rank(&mut self, rank: Option<Rank>) {
         self.rank = self.rank.or(rank);
+    }
+
+    /// Returns whether the level is that of a warning or an error.
+    pub(super) fn is_severe(&self) -> bool {
+        matches!(self.level, Some(Severity::Warn | Severity::Error))
     }
 
     pub(super) fn has_rank(&self) -> bool {

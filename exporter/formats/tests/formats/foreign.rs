@@ -40,8 +40,11 @@ fn no_format_parses_records_from_a_foreign_sample() {
                 continue;
             }
             let (batches, counts, _) = read(format, &bytes);
-            let points: u32 = batches.iter().map(|batch| batch.items).sum();
-            assert_eq!((points, counts.records), (0, 0), "{} on {name}", format.name);
+            // Messages are lines of any program.
+            let messages = json(&batches).matches(r#""eventName":"run.message""#).count();
+            let items: u32 = batches.iter().map(|batch| batch.items).sum();
+            let items = items as usize - messages;
+            assert_eq!((items, counts.records), (0, 0), "{} on {name}", format.name);
         }
     }
 }

@@ -6,6 +6,7 @@
 mod agreement;
 mod contents;
 mod coverage;
+mod diagnostics;
 mod every_value;
 mod expected;
 mod foreign;

@@ -58,6 +58,11 @@ impl Recorder<'_> {
         is_restart
     }
 
+    /// Returns the highest step of the current attempt of the current rank.
+    pub fn highest_step(&self) -> Option<i64> {
+        self.current.highest_steps.highest
+    }
+
     /// Handles the truncation of the log in place: the run was restarted unless its steps continue.
     pub fn expect_restart(&mut self) {
         for rank in self.all_ranks() {

@@ -15,7 +15,7 @@ use std::{
     time::SystemTime,
 };
 
-use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime};
+use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadTime};
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::clock;
 use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
@@ -26,7 +26,7 @@ use super::{
     identity::{FileIdentity, HEAD, Inode, LastBytes},
     poll_report::PollMeter,
 };
-use crate::{Claims, ImportNotice, ImportReport, SharedRank, TailError};
+use crate::{Claims, ImportNotice, ImportReport, RunOptions, SharedRank, TailError};
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -83,7 +83,7 @@ impl RunReader {
         path: &Path,
         (file, inode): (File, Inode),
         (format, signature): (&'static LogFormat, &'static str),
-        mapping: &Arc<Mapping>,
+        options: &RunOptions,
         run: Run,
     ) -> Self {
         let recorded = Rc::new(RefCell::new(Vec::new()));
@@ -100,8 +100,8 @@ impl RunReader {
             last_local_before: 0,
             format,
             signature,
-            mapping: Arc::clone(mapping),
-            reader: LogReader::mapped(format, mapping, ReadLimits::default()),
+            mapping: Arc::clone(&options.mapping),
+            reader: options.reader(format),
             recorder,
             recorded,
             read_offset: 0,
@@ -480,7 +480,7 @@ mod tests {
             &path,
             open(&path).unwrap(),
             format,
-            &Arc::default(),
+            &RunOptions::default(),
             Run::default(),
         );
         let mut sent = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use pulsetrain_formats::{LogFormat, LogReader, MAX_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey};
+use pulsetrain_formats::{LogFormat, LogReader, MAX_RECORDS, Pace, PacedBy, ReadTime, Survey};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::{CancellationToken, Problem};
 use pulsetrain_record::{Recorder, Run};
@@ -64,7 +64,7 @@ fn survey(
 }
 
 fn reader(format: &'static LogFormat, options: &RunOptions) -> LogReader {
-    let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    let mut reader = options.reader(format);
     reader.set_time(ReadTime::default());
     reader
 }

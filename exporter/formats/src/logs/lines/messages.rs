@@ -1,13 +1,13 @@
 //! The messages of a log of no known logger.
 
-use super::{Line, LineFormat, LineParser, Wrapping};
+use super::{Line, LineFormat, LineParser, Unwrapper, Wrapping};
 use crate::logs::{LogParser, ReadTime, Window};
 use pulsetrain_record::{Recorder, Run, SourcePosition};
 
 /// Calls `take` with the message of each line of a log of no known logger.
 pub(in crate::logs) fn each_message(log: &[u8], take: impl FnMut(&str) + Send) {
     let mut parser = LineParser {
-        wrapping: Wrapping::All,
+        unwrapper: Unwrapper::new(Wrapping::All),
         ..LineParser::new(Messages(take))
     };
     let window = Window {

@@ -165,14 +165,8 @@ impl FollowedFile {
     ) -> RunReader {
         let options = context.options();
         let run = checkpoint.run.resumed(options, &self.path);
-        RunReader::new(
-            &self.path,
-            opened,
-            (format, FOLLOWED_BEFORE),
-            &options.mapping,
-            run,
-        )
-        .in_timezone(checkpoint.timezone(options))
+        RunReader::new(&self.path, opened, (format, FOLLOWED_BEFORE), options, run)
+            .in_timezone(checkpoint.timezone(options))
     }
 
     /// Returns a reader of a new run, or `None` if the head does not identify the run yet. The head of a complete file
@@ -202,7 +196,7 @@ impl FollowedFile {
         let mut run = options.run(format.0, header, &timezone, &path);
         run.attempt = run.attempt.max(self.attempt_of(&run));
         context.check_rank(&path);
-        let reader = RunReader::new(&self.path, opened, format, &context.options().mapping, run);
+        let reader = RunReader::new(&self.path, opened, format, context.options(), run);
         let mut reader = reader.in_timezone(timezone);
         reader.share_emitted(context);
         context.report_opened(&reader, 0);

@@ -25,7 +25,7 @@ impl FollowedFile {
         let options = context.options();
         let run = checkpoint.run.resumed(options, &self.path);
         let file = self.cloned(opened)?;
-        let reader = RunReader::new(&self.path, file, (format, FOLLOWED_BEFORE), &options.mapping, run);
+        let reader = RunReader::new(&self.path, file, (format, FOLLOWED_BEFORE), options, run);
         let mut reader = reader.in_timezone(checkpoint.timezone(options));
         if !reader.restore_emitted(checkpoint) || !reader.is_rewritten() {
             return Ok(false);

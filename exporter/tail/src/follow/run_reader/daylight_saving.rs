@@ -56,7 +56,7 @@ mod tests {
             &path,
             open(&path).unwrap(),
             format,
-            &Arc::default(),
+            &RunOptions::default(),
             Run::default(),
         );
         let mut reader = reader.in_timezone(zone);

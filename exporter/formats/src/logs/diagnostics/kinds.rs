@@ -1,0 +1,121 @@
+//! The kinds of messages, from `kinds.yaml`.
+
+use std::sync::LazyLock;
+
+use pulsetrain_otlp::write::Severity;
+use regex::{
+    bytes::{RegexSet, RegexSetBuilder},
+    escape,
+};
+use serde::Deserialize;
+
+/// The kind of a message: a value of `run.message.kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind(&'static str);
+
+/// The kinds with their phrases.
+static TABLE: LazyLock<Table> = LazyLock::new(Table::load);
+
+impl Kind {
+    pub(super) const EXCEPTION: Self = Self("exception");
+    const ERROR: Self = Self("error");
+    const WARNING: Self = Self("warning");
+
+    pub(super) fn name(self) -> &'static str {
+        self.0
+    }
+
+    /// Returns the kind and the severity of a line with a level, or `None` if it is no message.
+    pub(super) fn classify(text: &str, level: Option<Severity>) -> Option<(Self, Severity)> {
+        let level = level.unwrap_or(Severity::Debug);
+        let words = || {
+            text.split(' ')
+                .filter(|word| word.starts_with(|first: char| first.is_alphabetic()))
+        };
+        // `error: 0.5` is a value.
+        let of_level = || match level {
+            _ if words().nth(1).is_none() => None,
+            Severity::Error => Some((Self::ERROR, level)),
+            Severity::Warn => Some((Self::WARNING, level)),
+            Severity::Info | Severity::Debug => None,
+        };
+        let (kind, severity) = TABLE.find(text).or_else(of_level)?;
+        Some((
+            kind,
+            if level as u64 > severity as u64 {
+                level
+            } else {
+                severity
+            },
+        ))
+    }
+}
+
+/// An entry of `kinds.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    kind: String,
+    severity: Level,
+    #[serde(default)]
+    phrases: Vec<String>,
+    #[serde(default)]
+    patterns: Vec<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+impl From<Level> for Severity {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Info => Self::Info,
+            Level::Warn => Self::Warn,
+            Level::Error => Self::Error,
+        }
+    }
+}
+
+struct Table {
+    set: RegexSet,
+    /// The kind of each expression of the set.
+    kinds: Vec<(Kind, Severity)>,
+}
+
+impl Table {
+    fn load() -> Self {
+        let entries: Vec<Entry> =
+            serde_saphyr::from_str(include_str!("kinds.yaml")).expect("kinds.yaml is valid");
+        let mut expressions = Vec::new();
+        let mut kinds = Vec::new();
+        for entry in entries {
+            let kind = Kind(String::leak(entry.kind));
+            let phrases = entry.phrases.iter().map(|phrase| {
+                let is_word = phrase.starts_with(|first: char| first.is_ascii_alphanumeric());
+                let start = if is_word { r"\b" } else { "" };
+                format!("{start}{}", escape(phrase))
+            });
+            for expression in phrases.chain(entry.patterns) {
+                expressions.push(expression);
+                kinds.push((kind, entry.severity.into()));
+            }
+        }
+        let set = RegexSetBuilder::new(&expressions)
+            .case_insensitive(true)
+            .unicode(false)
+            .build()
+            .expect("the expressions of kinds.yaml are valid");
+        Self { set, kinds }
+    }
+
+    /// Returns the first kind that matches a text.
+    fn find(&self, text: &str) -> Option<(Kind, Severity)> {
+        let first = self.set.matches(text.as_bytes()).into_iter().next()?;
+        Some(self.kinds[first])
+    }
+}
