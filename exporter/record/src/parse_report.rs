@@ -97,6 +97,8 @@ pub struct Problem {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParseReport {
     counts: BTreeMap<SkipReason, u64>,
+    /// The sum of the counts.
+    total: u64,
     problems: Vec<Problem>,
 }
 
@@ -108,6 +110,7 @@ impl ParseReport {
     pub fn add(&mut self, reason: SkipReason, position: SourcePosition, message: impl FnOnce() -> String) {
         let count = self.counts.entry(reason).or_default();
         *count += 1;
+        self.total += 1;
         if *count <= REPORTED_PER_REASON {
             self.problems.push(Problem {
                 reason,
@@ -126,7 +129,13 @@ impl ParseReport {
     pub fn count_many(&mut self, reason: SkipReason, count: u64) {
         if count > 0 {
             *self.counts.entry(reason).or_default() += count;
+            self.total += count;
         }
+    }
+
+    /// Returns the number of skipped items of all reasons.
+    pub fn total(&self) -> u64 {
+        self.total
     }
 
     /// Iterates over the reasons and their counts.

@@ -95,10 +95,10 @@ impl Diagnostics {
         }
     }
 
-    /// Records a line if it is a message.
-    pub(super) fn observe(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) {
+    /// Records a line if it is a message, and returns whether it is one.
+    pub(super) fn observe(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         if !self.is_on {
-            return;
+            return false;
         }
         let (level, body) = match line.level {
             Some(level) => (Some(level), line.text),
@@ -109,7 +109,7 @@ impl Diagnostics {
         };
         let body = body.trim();
         let Some((kind, severity)) = Kind::classify(body, level) else {
-            return;
+            return false;
         };
         let message = Message {
             kind,
@@ -118,6 +118,7 @@ impl Diagnostics {
             exception: None,
         };
         self.record(&message, (line.approximate_time(), line.position()), recorder);
+        true
     }
 
     fn end_traceback(&mut self, rank: i64, recorder: &mut Recorder<'_>) {

@@ -5,6 +5,7 @@
 //! ([`Wrapping`]). A last line without an end may be incomplete: it is parsed only if its format can detect that it is complete.
 
 mod messages;
+mod unread;
 mod unwrapping;
 
 pub(super) use messages::each_message;
@@ -139,6 +140,8 @@ pub(super) struct LineParser<F> {
     numbers: LineNumbers,
     clock: LineClock,
     diagnostics: Diagnostics,
+    /// Whether a line was a record.
+    has_records: bool,
     /// Whether the beginning of the current line was lost.
     in_lost_line: bool,
 }
@@ -257,6 +260,7 @@ impl<F: LineFormat> LineParser<F> {
             numbers: LineNumbers::default(),
             clock: LineClock::default(),
             diagnostics: Diagnostics::default(),
+            has_records: false,
             in_lost_line: false,
         }
     }
@@ -310,10 +314,15 @@ impl<F: LineFormat> LineParser<F> {
             (Some(rank), Some(begin)) if has_room => self.of_ranks.entry(rank.number()).or_insert_with(begin),
             _ => &mut self.format,
         };
+        let skipped = recorder.parse_report().total();
         let is_record = format.line(&line, recorder);
-        if !is_record || F::IS_UNKNOWN && voice.is_severe() {
-            self.diagnostics.observe(&line, recorder);
+        if !is_record || F::IS_UNKNOWN && (voice.is_severe() || names_nan(text)) {
+            let is_message = self.diagnostics.observe(&line, recorder);
+            if !is_record && !is_message && recorder.parse_report().total() == skipped {
+                unread::report(&line, self.has_records, recorder);
+            }
         }
+        self.has_records |= is_record;
         if is_record {
             recorder.end_of_record();
             if !has_room {
@@ -439,6 +448,13 @@ impl<F: LineFormat> LineParser<F> {
 
 /// The bytes at the beginning of a log in which the processes are counted.
 const MAX_OBSERVED: usize = 64 << 10;
+
+/// Returns whether a line names a value that is not a number.
+fn names_nan(text: &str) -> bool {
+    ["nan", "NaN", "NAN"]
+        .iter()
+        .any(|name| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some())
+}
 
 /// Returns a row of the table of formats without its names: one file of lines that a run continues after it was truncated.
 pub(super) const fn row<F: LineFormat + Default + 'static>() -> LogFormat {

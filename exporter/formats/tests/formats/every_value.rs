@@ -100,7 +100,11 @@ fn arrives(log: &Log) {
         "spans and events of {name}"
     );
     let skipped = imported.skipped.counts();
-    let skipped = skipped.filter(|(reason, _)| *reason != SkipReason::UnknownName);
+    // The numbers of other lines are in `accounts`.
+    let is_of_record = |reason: SkipReason| {
+        reason != SkipReason::UnknownName && !matches!(reason.as_str(), "unread_line" | "setting")
+    };
+    let skipped = skipped.filter(|(reason, _)| is_of_record(*reason));
     let skipped: BTreeMap<String, u64> = skipped
         .map(|(reason, count)| (reason.as_str().to_owned(), count))
         .collect();

@@ -108,7 +108,7 @@ pub(crate) fn recognised() -> impl Iterator<Item = (String, Vec<u8>, &'static Lo
     })
 }
 
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests")
         .join(name)

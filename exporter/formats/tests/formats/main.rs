@@ -3,6 +3,7 @@
 //!
 //! The expectations are read from the samples with plain string code that uses none of our parsers.
 
+mod accounts;
 mod agreement;
 mod contents;
 mod coverage;
