@@ -276,8 +276,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Sends every batch of the current rank that is full.
-    fn send_full_batches(&mut self) {
+    /// Sends every batch of the current rank that is full. Records do so at their end.
+    pub fn send_full_batches(&mut self) {
         let RankState {
             series: metrics,
             spans,

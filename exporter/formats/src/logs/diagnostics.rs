@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use self::{kinds::Kind, traceback::Traceback};
 use super::{lines::Line, prefix::Prefix, timestamp::DateOrder};
 
-/// The most messages that are told apart in a log. Further ones are counted.
+/// The most different messages of a log, and the most errors. Further ones are counted.
 const MAX_MESSAGES: usize = 4096;
 /// The longest body in bytes.
 const MAX_BODY: usize = 4 << 10;
@@ -34,6 +34,8 @@ pub(super) struct Diagnostics {
     tracebacks: BTreeMap<i64, Traceback>,
     /// The occurrences of each message, by the digest of its rank and its text without numbers.
     occurrences: HashMap<u64, u64>,
+    /// The numbers of different messages: errors, and others.
+    different: [usize; 2],
 }
 
 impl Default for Diagnostics {
@@ -42,6 +44,7 @@ impl Default for Diagnostics {
             is_on: true,
             tracebacks: BTreeMap::new(),
             occurrences: HashMap::new(),
+            different: [0; 2],
         }
     }
 }
@@ -66,22 +69,38 @@ impl Diagnostics {
         starts.min_by_key(|start| start.offset)
     }
 
-    /// Adds a line to the stack trace that it is part of, and returns whether it is part of one. Its numbers are no values.
-    pub(super) fn take_traceback(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+    /// Returns the text before the heading of a stack trace, such as a progress bar, if a line ends with one.
+    pub(super) fn split_heading(text: &str) -> Option<&str> {
+        Traceback::split_heading(text)
+    }
+
+    /// Begins a stack trace at a line, given the text before its heading.
+    pub(super) fn begin_traceback(&mut self, line: &Line<'_>, before: &str, recorder: &mut Recorder<'_>) {
         let rank = recorder.run().rank;
-        if Traceback::begins(line.text) {
-            self.end_traceback(rank, recorder);
-            self.tracebacks.insert(rank, Traceback::new(line));
-            return true;
-        }
+        self.end_traceback(rank, recorder);
+        self.tracebacks.insert(rank, Traceback::new(line, before));
+    }
+
+    /// Adds a line to the stack trace that it is part of, and returns whether it is part of one. Its numbers are no values.
+    pub(super) fn continue_traceback(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         if self.tracebacks.is_empty() {
+            return false;
+        }
+        let rank = recorder.run().rank;
+        if self
+            .tracebacks
+            .values()
+            .any(|traceback| traceback.is_abandoned(line.position()))
+        {
+            self.end_tracebacks(recorder);
+            recorder.of_rank(Some(Rank::OfJob(rank)));
             return false;
         }
         let Some(traceback) = self.tracebacks.get_mut(&rank) else {
             return false;
         };
         let is_part = traceback.add(line.text);
-        if !traceback.is_open() || !is_part {
+        if !traceback.is_open() {
             self.end_traceback(rank, recorder);
         }
         is_part
@@ -95,9 +114,11 @@ impl Diagnostics {
         }
     }
 
-    /// Records a line if it is a message, and returns whether it is one.
-    pub(super) fn observe(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        if !self.is_on {
+    /// Records a line if it is a message, and returns whether it is one. Of a record, only values that are not finite and warnings are
+    /// messages.
+    pub(super) fn observe(&mut self, line: &Line<'_>, is_record: bool, recorder: &mut Recorder<'_>) -> bool {
+        // The texts in an object can be of anybody.
+        if !self.is_on || line.text.starts_with(['{', '[']) && line.text.ends_with(['}', ']']) {
             return false;
         }
         let (level, body) = match line.level {
@@ -107,10 +128,13 @@ impl Diagnostics {
                 (prefix.level, prefix.gap.skip(&line.text[prefix.len..]))
             }
         };
-        let body = body.trim();
+        let body = beginning(body.trim(), MAX_BODY);
         let Some((kind, severity)) = Kind::classify(body, level) else {
             return false;
         };
+        if is_record && kind != Kind::NOT_FINITE && severity == Severity::Info {
+            return false;
+        }
         let message = Message {
             kind,
             severity,
@@ -151,8 +175,12 @@ impl Diagnostics {
         recorder: &mut Recorder<'_>,
     ) {
         let digest = digest(recorder.run().rank, message);
-        let is_full = self.occurrences.len() >= MAX_MESSAGES;
-        if is_full && !self.occurrences.contains_key(&digest) {
+        let is_error = message.severity == Severity::Error;
+        let different = &mut self.different[usize::from(is_error)];
+        let is_new = !self.occurrences.contains_key(&digest);
+        if is_new && *different < MAX_MESSAGES {
+            *different += 1;
+        } else if is_new {
             recorder.report(SkipReason::Ignored("message_limit"), position, || {
                 format!("the log has more than {MAX_MESSAGES} different messages")
             });
@@ -192,9 +220,9 @@ fn digest(rank: i64, message: &Message<'_>) -> u64 {
     hasher.update(&rank.to_le_bytes());
     hasher.update(message.kind.name().as_bytes());
     let words = beginning(message.body, MAX_BODY);
-    for word in words.split(|letter: char| !letter.is_ascii_alphanumeric()) {
+    for word in words.split(|letter: char| !letter.is_alphanumeric()) {
         // Numbers, addresses and ids have digits.
-        if !word.bytes().any(|byte| byte.is_ascii_digit()) {
+        if !word.contains(char::is_numeric) {
             hasher.update(word.as_bytes());
             hasher.update(b" ");
         }

@@ -36,6 +36,9 @@ pub(super) trait LineFormat: Send {
     /// Whether the lines are of no known logger, so that every usual prefix can be removed.
     const IS_UNKNOWN: bool = false;
 
+    /// Whether lines without the time of a logger can be the private content of a record before them.
+    const HAS_PRIVATE_LINES: bool = false;
+
     /// Returns whether a last line without an end is complete, as a dictionary with its closing bracket is.
     fn is_complete(text: &str) -> bool {
         Self::IS_JSON && text.ends_with('}')
@@ -297,6 +300,9 @@ impl<F: LineFormat> LineParser<F> {
         recorder: &mut Recorder<'_>,
     ) {
         let text = self.without_prefix(text, &mut voice, time.unix_nanos);
+        // A progress bar can precede a stack trace.
+        let before = Diagnostics::split_heading(text);
+        let text = before.unwrap_or(text);
         let line = Line {
             text,
             position,
@@ -307,7 +313,12 @@ impl<F: LineFormat> LineParser<F> {
         };
         self.rank = self.speakers.rank(&voice).or(self.rank);
         let has_room = recorder.of_rank(self.rank);
-        if self.diagnostics.take_traceback(&line, recorder) {
+        if let Some(before) = before {
+            self.diagnostics.begin_traceback(&line, before, recorder);
+        } else if self.diagnostics.continue_traceback(&line, recorder) {
+            return;
+        }
+        if before.is_some_and(|before| before.trim().is_empty()) {
             return;
         }
         let format = match (self.rank, &self.begin) {
@@ -316,10 +327,17 @@ impl<F: LineFormat> LineParser<F> {
         };
         let skipped = recorder.parse_report().total();
         let is_record = format.line(&line, recorder);
-        if !is_record || F::IS_UNKNOWN && (voice.is_severe() || names_nan(text)) {
-            let is_message = self.diagnostics.observe(&line, recorder);
-            if !is_record && !is_message && recorder.parse_report().total() == skipped {
-                unread::report(&line, self.has_records, recorder);
+        // What a format counts is no message either: it can be private.
+        let is_counted = recorder.parse_report().total() != skipped;
+        let is_sentence = || !text.contains([':', '=']);
+        if is_record && F::IS_UNKNOWN && (voice.is_severe() || names_nan(text) || is_sentence()) {
+            self.diagnostics.observe(&line, true, recorder);
+        } else if !is_record && (F::IS_UNKNOWN || !is_counted) {
+            let can_be_message = !F::HAS_PRIVATE_LINES || line.leading_time().is_some();
+            if can_be_message && self.diagnostics.observe(&line, false, recorder) {
+                recorder.send_full_batches();
+            } else if !is_counted {
+                unread::report(&line, self.has_records, can_be_message, recorder);
             }
         }
         self.has_records |= is_record;
@@ -439,8 +457,10 @@ impl<F: LineFormat> LineParser<F> {
                 removed_time: voice.time,
                 level: voice.level,
             };
-            if !self.diagnostics.take_traceback(&line, recorder) {
-                self.diagnostics.observe(&line, recorder);
+            self.rank = self.speakers.rank(&voice).or(self.rank);
+            recorder.of_rank(self.rank);
+            if !self.diagnostics.continue_traceback(&line, recorder) && !F::HAS_PRIVATE_LINES {
+                self.diagnostics.observe(&line, false, recorder);
             }
         }
     }

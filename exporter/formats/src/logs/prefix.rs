@@ -76,7 +76,7 @@ const TIME_KEYS: [&str; 6] = ["ts=", "time=", "timestamp=", "t=", "asctime=", "d
 const LEVEL_KEYS: [&str; 4] = ["level=", "lvl=", "severity=", "levelname="];
 
 /// The endings of source files.
-const SOURCES: [&str; 9] = [".py", ".rs", ".cc", ".cpp", ".cu", ".go", ".h", ".jl", ".java"];
+pub(super) const SOURCES: [&str; 9] = [".py", ".rs", ".cc", ".cpp", ".cu", ".go", ".h", ".jl", ".java"];
 
 /// The most elements of a prefix, and the longest one in bytes.
 const MAX_ELEMENTS: usize = 10;

@@ -40,6 +40,8 @@ struct Tunix {
 }
 
 impl LineFormat for Tunix {
+    const HAS_PRIVATE_LINES: bool = true;
+
     fn signature(text: &str) -> Option<&'static str> {
         let (file, text) = absl::file_and_text(text)?;
         let is_ours = match file {

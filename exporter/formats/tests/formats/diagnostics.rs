@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::imported::{Imported, attributes};
 
 /// Lines and their kind and severity; none repeats a phrase of the table in its own words.
-const LINES: [(&str, &str, &str); 29] = [
+const LINES: [(&str, &str, &str); 35] = [
     (
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
         "out_of_memory",
@@ -95,10 +95,39 @@ const LINES: [(&str, &str, &str); 29] = [
     ("***** Running Evaluation *****", "phase", "INFO"),
     ("Saving model checkpoint to out/checkpoint-500", "phase", "INFO"),
     ("Training finished.", "phase", "INFO"),
+    ("WARNING: 磁盘已满", "warning", "WARN"),
+    ("OVERFLOW! Rank 0 is skipping the step", "not_finite", "WARN"),
+    ("Preemption signal received", "interruption", "WARN"),
+    (
+        "Sending process 812 closing signal SIGTERM",
+        "interruption",
+        "WARN",
+    ),
+    (
+        "DataLoader worker (pid(s) 12) exited unexpectedly",
+        "crash",
+        "ERROR",
+    ),
+    (
+        "socket error: Connection refused by node-4",
+        "communication",
+        "ERROR",
+    ),
 ];
 
 /// Lines that are no message.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 20] = [
+    "Loading checkpoint shards: 100%",
+    "resume from checkpoint: None",
+    "No checkpoint found to resume from",
+    "Process 12 exited with exit code 0",
+    "mean_squared_error: -0.5",
+    "If you run out of memory, reduce the batch size",
+    "save checkpoint every: 1000",
+    "early stopping patience: 3",
+    "explain finance to Nancy",
+    "{\"prompt\": \"the process was killed\", \"completion\": \"resuming from a checkpoint\"}",
+    "WARNING: 5",
     "Using 8 GPUs",
     "num_workers: 4",
     "error: 0.25",
@@ -215,4 +244,82 @@ fn the_last_line_is_a_message_without_its_newline() {
             Imported::from_text("generic", &format!("step: 1 loss: 1.5\nstep: 2 loss: 2.5\n{end}"));
         assert_eq!(messages(&imported).len(), 1, "{end}");
     }
+}
+
+#[test]
+fn a_stack_trace_takes_nothing_from_other_lines() {
+    let trace = "Traceback (most recent call last):\n  File \"a.py\", line 1, in main\n    loss: 0.25\nray.exceptions.RayTaskError(ValueError): failed\n";
+    for (log, losses) in [
+        // A bar without its newline.
+        (
+            format!("step: 1 loss: 1.5\nstep: 2 loss: 2.5\nstep: 3 loss: 3.5 {trace}"),
+            vec![1.5, 2.5, 3.5],
+        ),
+        // Another process of the same log, with indented records.
+        (
+            trace.replace("ray.", " step: 1 loss: 1.5\n step: 2 loss: 2.5\nray."),
+            vec![1.5, 2.5],
+        ),
+        (
+            format!(
+                "step: 1 loss: 1.5\nstep: 2 loss: 2.5\n  {}",
+                trace.replace('\n', "\n  ")
+            ),
+            vec![1.5, 2.5],
+        ),
+        (
+            "step: 1 loss: 1.5\nstep: 2 loss: 2.5\n  Traceback (most recent call last):\n\u{3000}中文: 3\n"
+                .to_owned(),
+            vec![1.5, 2.5],
+        ),
+    ] {
+        let imported = Imported::from_text("generic", &log);
+        assert_eq!(imported.values("train.loss"), losses, "{log}");
+        assert_eq!(messages(&imported).len(), 1, "{log}");
+    }
+}
+
+#[test]
+fn a_stack_trace_of_a_dead_process_ends() {
+    let mut log = "[rank0]: step: 1 loss: 1.5\n[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 1\n".to_owned();
+    (2..1200).for_each(|step| log += &format!("[rank0]: step: {step} loss: 1.5\n"));
+    let imported = Imported::from_text("generic", &log);
+    assert_eq!(imported.values("train.loss").len(), 1199);
+    let message = attributes(messages(&imported)[0]);
+    assert_eq!(message["exception.stacktrace"].lines().count(), 2);
+}
+
+#[test]
+fn errors_are_recorded_after_thousands_of_different_warnings() {
+    let name = |mut number: u32| {
+        let mut name = String::new();
+        while number > 0 {
+            name.push(char::from(b'a' + (number % 26) as u8));
+            number /= 26;
+        }
+        name
+    };
+    let mut log = "step: 1 loss: 1.5\nstep: 2 loss: 2.5\n".to_owned();
+    (1..6000).for_each(|number| log += &format!("WARNING: the file {} is old\n", name(number)));
+    let imported = Imported::from_text("generic", &(log + "RuntimeError: CUDA out of memory\n"));
+    let kinds = messages(&imported)
+        .into_iter()
+        .map(|message| attributes(message)["run.message.kind"].clone());
+    assert_eq!(kinds.last().as_deref(), Some("out_of_memory"));
+}
+
+#[test]
+fn lines_that_can_be_private_are_no_messages() {
+    let log = include_str!("../../../../tests/corpus/tunix/colocated/stderr_absl.log");
+    let at = log.find("string metric").expect("the sample has prompts");
+    let end = at + log[at..].find('\n').expect("the line ends");
+    let secret = " 'the process was killed: resuming training from a checkpoint'";
+    let log = format!("{}{secret}\n{secret}{}", &log[..end], &log[end..]);
+    let imported = Imported::from_text("tunix", &log);
+    assert!(
+        imported
+            .events
+            .iter()
+            .all(|event| !event.to_string().contains("was killed"))
+    );
 }

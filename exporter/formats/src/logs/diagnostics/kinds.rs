@@ -9,6 +9,8 @@ use regex::{
 };
 use serde::Deserialize;
 
+use crate::logs::prefix;
+
 /// The kind of a message: a value of `run.message.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind(&'static str);
@@ -17,6 +19,7 @@ pub(super) struct Kind(&'static str);
 static TABLE: LazyLock<Table> = LazyLock::new(Table::load);
 
 impl Kind {
+    pub(super) const NOT_FINITE: Self = Self("not_finite");
     pub(super) const EXCEPTION: Self = Self("exception");
     const ERROR: Self = Self("error");
     const WARNING: Self = Self("warning");
@@ -28,13 +31,12 @@ impl Kind {
     /// Returns the kind and the severity of a line with a level, or `None` if it is no message.
     pub(super) fn classify(text: &str, level: Option<Severity>) -> Option<(Self, Severity)> {
         let level = level.unwrap_or(Severity::Debug);
-        let words = || {
-            text.split(' ')
-                .filter(|word| word.starts_with(|first: char| first.is_alphabetic()))
-        };
+        let mut words = text.split(|letter: char| !letter.is_alphanumeric());
         // `error: 0.5` is a value.
+        let is_text =
+            words.any(|word| word.contains(char::is_alphabetic) && prefix::severity(word).is_none());
         let of_level = || match level {
-            _ if words().nth(1).is_none() => None,
+            _ if !is_text => None,
             Severity::Error => Some((Self::ERROR, level)),
             Severity::Warn => Some((Self::WARNING, level)),
             Severity::Info | Severity::Debug => None,
@@ -61,6 +63,9 @@ struct Entry {
     phrases: Vec<String>,
     #[serde(default)]
     patterns: Vec<String>,
+    /// Expressions of lines that are not of this kind.
+    #[serde(default)]
+    except: Vec<String>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -83,16 +88,17 @@ impl From<Level> for Severity {
 
 struct Table {
     set: RegexSet,
-    /// The kind of each expression of the set.
+    /// The kinds, in the order of the file.
     kinds: Vec<(Kind, Severity)>,
+    /// The kind of each expression of the set, and whether it is of lines that are not of the kind.
+    expressions: Vec<(usize, bool)>,
 }
 
 impl Table {
     fn load() -> Self {
         let entries: Vec<Entry> =
             serde_saphyr::from_str(include_str!("kinds.yaml")).expect("kinds.yaml is valid");
-        let mut expressions = Vec::new();
-        let mut kinds = Vec::new();
+        let (mut texts, mut expressions, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
         for entry in entries {
             let kind = Kind(String::leak(entry.kind));
             let phrases = entry.phrases.iter().map(|phrase| {
@@ -100,22 +106,36 @@ impl Table {
                 let start = if is_word { r"\b" } else { "" };
                 format!("{start}{}", escape(phrase))
             });
-            for expression in phrases.chain(entry.patterns) {
-                expressions.push(expression);
-                kinds.push((kind, entry.severity.into()));
+            let included = phrases.chain(entry.patterns).map(|text| (text, false));
+            for (text, is_excluded) in included.chain(entry.except.into_iter().map(|text| (text, true))) {
+                texts.push(text);
+                expressions.push((kinds.len(), is_excluded));
             }
+            kinds.push((kind, entry.severity.into()));
         }
-        let set = RegexSetBuilder::new(&expressions)
+        let set = RegexSetBuilder::new(&texts)
             .case_insensitive(true)
             .unicode(false)
             .build()
             .expect("the expressions of kinds.yaml are valid");
-        Self { set, kinds }
+        Self {
+            set,
+            kinds,
+            expressions,
+        }
     }
 
     /// Returns the first kind that matches a text.
     fn find(&self, text: &str) -> Option<(Kind, Severity)> {
-        let first = self.set.matches(text.as_bytes()).into_iter().next()?;
-        Some(self.kinds[first])
+        let matches = self.set.matches(text.as_bytes());
+        let mut found = matches.iter().map(|expression| self.expressions[expression]);
+        let (kind, _) = found.find(|(kind, is_excluded)| {
+            let is_other = |(other, excludes): (usize, bool)| other == *kind && excludes;
+            !is_excluded
+                && !matches
+                    .iter()
+                    .any(|expression| is_other(self.expressions[expression]))
+        })?;
+        Some(self.kinds[kind])
     }
 }

@@ -12,6 +12,14 @@ const MAX_TEXT: usize = 16 << 10;
 /// The text at the end of the first line.
 const HEADING: &str = "Traceback (most recent call last):";
 
+/// The lines of the source after the place of a frame, with their markers.
+const MAX_SOURCE_LINES: usize = 4;
+/// The lines of the log after which a stack trace has ended: its process is gone.
+const MAX_DISTANCE: u64 = 1000;
+
+/// The usual ends of the names of exceptions.
+const USUAL_ENDS: [&str; 4] = ["Error", "Exception", "Exit", "Interrupt"];
+
 /// A stack trace.
 #[derive(Debug)]
 pub(super) struct Traceback {
@@ -20,40 +28,40 @@ pub(super) struct Traceback {
     indentation: usize,
     start: SourcePosition,
     time_unix_nanos: UnixNanos,
+    /// The lines of the source that can follow.
+    source_lines: usize,
+    /// Whether a line of another process is between the last frame and the next line.
+    is_interrupted: bool,
     /// The line of the exception, which ends the stack trace.
     exception: Option<String>,
 }
 
 impl Traceback {
-    /// Returns whether a line is the first one of a stack trace.
-    pub(super) fn begins(text: &str) -> bool {
-        text.ends_with(':') && text.ends_with(HEADING)
+    /// Returns the text before the heading, if a line ends with one.
+    pub(super) fn split_heading(text: &str) -> Option<&str> {
+        let is_possible = text.ends_with(':');
+        is_possible.then(|| text.strip_suffix(HEADING))?
     }
 
-    pub(super) fn new(first: &Line<'_>) -> Self {
+    /// Begins at a line, given the text before the heading.
+    pub(super) fn new(first: &Line<'_>, before: &str) -> Self {
         Self {
             text: HEADING.to_owned(),
-            indentation: first.text.len() - first.text.trim_start().len(),
+            indentation: if before.trim().is_empty() { before.len() } else { 0 },
             start: first.position(),
             time_unix_nanos: first.approximate_time(),
+            source_lines: 0,
+            is_interrupted: false,
             exception: None,
         }
     }
 
     /// Adds the next line, and returns whether it is part of the stack trace.
     pub(super) fn add(&mut self, line: &str) -> bool {
-        let spaces = line.len() - line.trim_start().len();
-        let line = &line[spaces.min(self.indentation)..];
-        let prefix = match line.starts_with([' ', '\t']) {
-            true => Prefix::default(),
-            false => Prefix::parse(line, self.time_unix_nanos, &DateOrder::default()),
-        };
-        let line = match prefix.len {
-            0 => line,
-            len => prefix.gap.skip(&line[len..]),
-        };
-        let is_frame = line.is_empty() || line.starts_with([' ', '\t', '|', '+']);
-        let is_exception = !is_frame && exception_name(line).is_some();
+        let line = self.without_margin(line);
+        let is_frame = self.is_frame(line);
+        let is_exception = !is_frame && is_exception(line, self.is_interrupted);
+        self.is_interrupted = !is_frame;
         if is_frame && self.text.len() < MAX_TEXT || is_exception {
             self.text.push('\n');
             self.text.push_str(beginning(line, MAX_TEXT / 2));
@@ -62,6 +70,42 @@ impl Traceback {
             self.exception = Some(beginning(line, MAX_TEXT / 2).to_owned());
         }
         is_frame || is_exception
+    }
+
+    /// Removes the indentation of the first line, and the prefix of a logger.
+    fn without_margin<'l>(&self, line: &'l str) -> &'l str {
+        let spaces = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let line = &line[spaces.min(self.indentation)..];
+        if line.starts_with([' ', '\t']) {
+            return line;
+        }
+        let prefix = Prefix::parse(line, self.time_unix_nanos, &DateOrder::default());
+        match prefix.len {
+            0 => line,
+            len => prefix.gap.skip(&line[len..]),
+        }
+    }
+
+    /// Returns whether a line is a frame or a line of its source: other lines of a trainer can be indented too.
+    fn is_frame(&mut self, line: &str) -> bool {
+        // The margin of a group of exceptions.
+        let line = line.trim_start_matches(['|', '+']);
+        let inner = line.trim_start_matches([' ', '\t', '|', '+']);
+        if inner.is_empty() || inner.starts_with("[Previous line repeated") {
+            return true;
+        }
+        if inner.starts_with("File \"") && line != inner {
+            self.source_lines = MAX_SOURCE_LINES;
+            return true;
+        }
+        let is_source = self.source_lines > 0 && (line.starts_with("    ") || line.starts_with('\t'));
+        self.source_lines = if is_source { self.source_lines - 1 } else { 0 };
+        is_source
+    }
+
+    /// Returns whether the trace is so far before a line that its end is lost.
+    pub(super) fn is_abandoned(&self, position: SourcePosition) -> bool {
+        position.line > self.start.line + MAX_DISTANCE
     }
 
     /// Returns whether the line of the exception is still to come.
@@ -99,27 +143,40 @@ impl Traceback {
     }
 }
 
-/// Returns the type in the line of an exception: `torch.OutOfMemoryError: CUDA out of memory`, `KeyboardInterrupt`.
+/// Returns whether a line is that of an exception. After lines of another process only a usual name shows it.
+fn is_exception(line: &str, is_interrupted: bool) -> bool {
+    exception_name(line).is_some_and(|name| {
+        let class = name.split('(').next().unwrap_or(name);
+        !is_interrupted || USUAL_ENDS.iter().any(|end| class.ends_with(end))
+    })
+}
+
+/// Returns the type in the line of an exception: `torch.OutOfMemoryError: CUDA out of memory`, `KeyboardInterrupt`,
+/// `ray.exceptions.RayTaskError(ValueError): ...`.
 fn exception_name(line: &str) -> Option<&str> {
     let name = line.split(':').next()?.trim_end();
-    let is_name = |part: &str| {
+    let message = match line[name.len()..].strip_prefix(':') {
+        Some(message) => message.trim_start(),
+        None if line.len() == name.len() => "",
+        None => return None,
+    };
+    let (path, cause) = match name.strip_suffix(')').and_then(|name| name.split_once('(')) {
+        Some((path, cause)) => (path, Some(cause)),
+        None => (name, None),
+    };
+    let is_identifier = |part: &str| {
         let is_start = part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
         is_start
             && part
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    let class = name.rsplit('.').next()?;
-    let message = match line[name.len()..].strip_prefix(':') {
-        Some(message) => message.trim_start(),
-        None if line.len() == name.len() => "",
-        None => return None,
-    };
-    // `Loss: 2.5` is no exception.
-    let is_usual = ["Error", "Exception", "Exit", "Interrupt"]
-        .iter()
-        .any(|end| class.ends_with(end));
-    let is_class = class.starts_with(|first: char| first.is_ascii_uppercase())
-        && (is_usual || !message.starts_with(|first: char| first.is_ascii_digit() || first == '-'));
-    (is_class && name.split('.').all(is_name)).then_some(name)
+    let is_path = |path: &str| path.split('.').all(is_identifier);
+    let class = path.rsplit('.').next()?;
+    let is_usual = USUAL_ENDS.iter().any(|end| class.ends_with(end));
+    let is_class = class.starts_with(|first: char| first.is_ascii_uppercase()) || path.contains('.');
+    // `Loss: 2.5` and `train.loss: 2.5` are values.
+    let is_value = message.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+    let is_name = is_path(path) && cause.is_none_or(is_path);
+    (is_name && is_class && (is_usual || !is_value)).then_some(name)
 }

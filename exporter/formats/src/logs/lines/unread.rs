@@ -3,6 +3,7 @@
 use pulsetrain_record::{Recorder, SkipReason};
 
 use super::Line;
+use crate::logs::prefix::SOURCES;
 
 /// The rule for numbers under labels in lines that the format does not read.
 const UNREAD: SkipReason = SkipReason::Ignored("unread_line");
@@ -11,17 +12,18 @@ const SETTING: SkipReason = SkipReason::Ignored("setting");
 /// The longest example in bytes.
 const MAX_EXAMPLE: usize = 120;
 
-/// The endings of source files, whose lines have numbers: `train.py:88`.
-const SOURCES: [&str; 8] = [".py", ".rs", ".cc", ".cpp", ".cu", ".go", ".h", ".jl"];
+/// The longest label or number in bytes.
+const MAX_PAIR: usize = 64;
 
-/// Counts the numbers under labels of a line that is no record.
-pub(super) fn report(line: &Line<'_>, has_records: bool, recorder: &mut Recorder<'_>) {
+/// Counts the numbers under labels of a line that is no record. The line itself is an example unless it can be private.
+pub(super) fn report(line: &Line<'_>, has_records: bool, can_be_shown: bool, recorder: &mut Recorder<'_>) {
     let numbers = labelled_numbers(line.text);
     if numbers == 0 {
         return;
     }
-    if !has_records {
-        return recorder.skip_values(SETTING, numbers);
+    let reason = if has_records { UNREAD } else { SETTING };
+    if !has_records || !can_be_shown {
+        return recorder.skip_values(reason, numbers);
     }
     recorder.report(UNREAD, line.position(), || {
         let end = line.text.floor_char_boundary(MAX_EXAMPLE);
@@ -38,19 +40,19 @@ fn labelled_numbers(text: &str) -> u64 {
 }
 
 fn is_labelled_number(text: &str, sign: usize) -> bool {
-    let label = text[..sign].trim_end_matches([' ', '\t', '"', '\'']);
+    let start = text.floor_char_boundary(sign.saturating_sub(MAX_PAIR));
+    let label = text[start..sign].trim_end_matches([' ', '\t', '"', '\'']);
     let is_label =
         label.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ')' | ']' | '%'));
+    let value = &text[sign + 1..];
+    let value = &value[..value.floor_char_boundary(MAX_PAIR)];
     let word = label
         .rsplit([' ', '\t', '"', '\'', ',', '{', '(', '['])
         .next()
         .unwrap_or_default();
     let has_letter = word.contains(|letter: char| letter.is_alphabetic());
     let is_place = SOURCES.iter().any(|ending| word.ends_with(ending));
-    is_label
-        && has_letter
-        && !is_place
-        && starts_with_number(text[sign + 1..].trim_start_matches([' ', '\t']))
+    is_label && has_letter && !is_place && starts_with_number(value.trim_start_matches([' ', '\t']))
 }
 
 /// Returns whether a text starts with a number that is not part of a time, a version, an address or a name.

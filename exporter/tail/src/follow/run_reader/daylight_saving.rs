@@ -35,7 +35,6 @@ mod tests {
     use std::{
         fs::File,
         io::Write,
-        sync::Arc,
         time::{Duration, UNIX_EPOCH},
     };
 
@@ -43,6 +42,7 @@ mod tests {
     use pulsetrain_record::{Run, Timezone, UsedTimezone};
 
     use super::*;
+    use crate::RunOptions;
     use crate::follow::candidates::open;
 
     #[test]
