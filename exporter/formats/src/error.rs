@@ -15,11 +15,6 @@ pub enum FormatError {
         /// The next command to run.
         next: String,
     },
-    /// No number in the input has a label.
-    NoKeys {
-        /// The input.
-        name: String,
-    },
     /// The input has an unsupported compression.
     Compressed {
         /// The input.
@@ -46,7 +41,6 @@ impl FormatError {
     pub fn name(&self) -> &str {
         match self {
             Self::UnknownFormat { name, .. }
-            | Self::NoKeys { name }
             | Self::Compressed { name, .. }
             | Self::Utf16 { name }
             | Self::AmbiguousFormat { name, .. } => name,
@@ -57,7 +51,6 @@ impl FormatError {
     pub fn cause(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::UnknownFormat { found, .. } => return format!("unknown log format; {found}").into(),
-            Self::NoKeys { .. } => "found no numbers with labels such as `loss=2.31` or `loss: 2.31`",
             Self::Compressed { .. } => "the file is compressed",
             Self::Utf16 { .. } => "the text is UTF-16",
             Self::AmbiguousFormat { candidates, .. } => {
@@ -70,7 +63,6 @@ impl FormatError {
     pub fn remedy(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::UnknownFormat { next, .. } => return next.clone().into(),
-            Self::NoKeys { .. } => "check that it is a training log",
             Self::Compressed { name, program } => {
                 return format!("decompress it: {program} -dc {name} | pulsetrain import -").into();
             }

@@ -19,10 +19,10 @@ pub use inferred_timezone::{
     NEWEST_BYTES, infer as infer_timezone, infer_after_change as infer_timezone_after_change,
 };
 pub use logs::{
-    FORMATS, HEAD_BYTES, HEADER_TIMEOUT, KeyUse, LogFormat, LogParser, LogReader, MAX_RECORDS, Pace, PacedBy,
-    ParserFactory, ReadLimits, ReadTime, RunHeader, Survey, Window, detect, format_by_name, format_names,
-    found_keys, key_notices, parse_with_every_format, suggest_mapping, suggestion_hint, unreadable,
-    unused_notice, without_byte_order_mark,
+    FORMATS, HEAD_BYTES, HEADER_TIMEOUT, KeyUse, LeftLineReaders, LeftLineShapes, LogFormat, LogParser,
+    LogReader, MAX_RECORDS, Pace, PacedBy, ParserFactory, ReadLimits, ReadTime, RunHeader, Survey, Window,
+    detect, format_by_name, format_names, found_keys, key_notices, parse_with_every_format, suggest_mapping,
+    suggestion_command, suggestion_hint, unreadable, unused_notice, without_byte_order_mark,
 };
 pub use pulsetrain_mapping::Mapping;
 pub use tensorboard::FORMAT as TENSORBOARD;

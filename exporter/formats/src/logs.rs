@@ -47,7 +47,11 @@ pub use encoding::{unreadable, without_byte_order_mark};
 use format::Detect;
 pub use format::{HEAD_BYTES, HEADER_TIMEOUT, LogFormat, ParserFactory, RunHeader};
 pub use format_list::{FORMATS, format_by_name, format_names};
-pub use generic::{KeyUse, found_keys, key_notices, suggest_mapping, suggestion_hint, unused_notice};
+pub use generic::{
+    KeyUse, LeftLineShapes, found_keys, key_notices, suggest_mapping, suggestion_command, suggestion_hint,
+    unused_notice,
+};
+pub use lines::LeftLineReaders;
 pub use pace::{MAX_RECORDS, Pace, PacedBy, Survey};
 pub use parser::{LogParser, ReadTime, Window};
 pub use reader::{LogReader, ReadLimits};

@@ -24,6 +24,7 @@ pub struct MappingFile {
     title: Option<String>,
     detect: Located<Texts>,
     format: Option<MappedFormat>,
+    extends: Option<Located<String>>,
     keys: Keys,
     ignore: Texts,
     step: Located<Texts>,
@@ -139,11 +140,27 @@ impl MappingFile {
                 remedy: error.remedy,
             }),
         }
+        faults.extend(self.fault_of_extension());
         if faults.is_empty() {
-            Ok(mapping)
+            Ok(match &self.extends {
+                Some(format) => mapping.extending(format),
+                None => mapping,
+            })
         } else {
             Err(faults)
         }
+    }
+
+    /// Returns the error of a syntax next to `extends`, which has that of its format.
+    fn fault_of_extension(&self) -> Option<MappingFault> {
+        let is_set = self.format.is_some()
+            || self.keys != Keys::Exact
+            || self.between.is_some()
+            || self.sign.is_some()
+            || !self.detect.0.is_empty();
+        let extends = self.extends.as_ref().filter(|_| is_set)?;
+        let message = "a mapping that extends a format reads the log as that format does";
+        Some(extends.at(message, Some("remove format, keys, between, sign and detect")))
     }
 
     /// Returns the errors of keys that loose comparison never finds.

@@ -14,6 +14,7 @@ mod coverage;
 mod decimal;
 pub mod duration;
 mod error;
+mod extension;
 mod field;
 mod field_mapping;
 mod file;

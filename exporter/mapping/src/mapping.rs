@@ -1,7 +1,8 @@
 //! A mapping: the logs that it is for, the parsing of their lines, and the rows for their keys.
 
-use std::{borrow::Cow, collections::BTreeMap, ptr};
+use std::{borrow::Cow, collections::BTreeMap, ptr, sync::Arc};
 
+use pulsetrain_semconv::Metric;
 use regex::Regex;
 
 use crate::{
@@ -31,6 +32,15 @@ pub struct Mapping {
     pub(crate) records: BTreeMap<String, FieldTable>,
     pub(crate) scalars: ScalarSection,
     pub(crate) drops_unknown: bool,
+    /// The format that the mapping of a user extends, and that mapping by itself.
+    pub(crate) extension: Option<Box<Extension>>,
+}
+
+/// The mapping of a user that extends a format.
+#[derive(Clone, Debug)]
+pub(crate) struct Extension {
+    pub(crate) format: String,
+    pub(crate) own: Arc<Mapping>,
 }
 
 /// The format of a log's fields.
@@ -78,6 +88,30 @@ impl Mapping {
     /// Returns the format that the mapping names explicitly.
     pub fn named_format(&self) -> Option<MappedFormat> {
         self.format
+    }
+
+    /// Returns the name of the format that reads the log, if the mapping has one.
+    pub fn format_name(&self) -> Option<&str> {
+        self.extended().or_else(|| Some(self.format()?.name()))
+    }
+
+    /// Returns the name of the format that the mapping extends.
+    pub fn extended(&self) -> Option<&str> {
+        Some(&self.extension.as_ref()?.format)
+    }
+
+    /// Returns the mapping of the user without the rows of the format that it extends. Its patterns are for the lines that the
+    /// format leaves.
+    pub fn own(&self) -> Option<&Arc<Self>> {
+        Some(&self.extension.as_ref()?.own)
+    }
+
+    /// Returns whether a key is the one of its metric: that of a row of the user, or `None` if the user has no row for the metric.
+    pub fn is_preferred(&self, key: &str, metric: &Metric) -> Option<bool> {
+        let own = self.own()?;
+        let mut metrics = own.table.rows().filter_map(|row| row.target.metric());
+        let has_row = metrics.any(|mapped| mapped.ordinal == metric.ordinal);
+        has_row.then(|| own.table.resolve(&own.spelling(key)).is_some())
     }
 
     /// Returns the trainer that writes the log, if the mapping has its name.
@@ -171,6 +205,9 @@ impl Mapping {
 
     /// Returns the parts of the mapping that none of a log's keys uses; the keys have the kinds of their records.
     pub fn unused(&self, keys: &[(Option<&str>, &str)]) -> Vec<String> {
+        if let Some(own) = self.own() {
+            return own.unused(keys);
+        }
         let spellings: Vec<Cow<'_, str>> = keys.iter().map(|(_, key)| self.spelling(key)).collect();
         let is_key = |name: &String| spellings.iter().any(|key| key == name);
         let is_exact_key = |name: &String| keys.iter().any(|(_, key)| key == name);
@@ -215,7 +252,7 @@ impl Mapping {
             of_kind.or_else(|| self.table.resolve(key))
         };
         let spelling = self.spelling(key);
-        let by_name = || FieldMapping::by_name(key).and_then(|row| std::sync::Arc::new(row).resolve(key));
+        let by_name = || FieldMapping::by_name(key).and_then(|row| Arc::new(row).resolve(key));
         row_of(&spelling)
             .or_else(by_name)
             .or_else(|| self.without_prefixes(&spelling).find_map(row_of))

@@ -7,7 +7,8 @@ use std::{
 };
 
 use crate::{
-    CoverageRow, FieldMapping, field_mapping::ResolvedMapping, key_pattern::KeyPattern, trainer::trainer,
+    CoverageRow, FieldMapping, field_mapping::ResolvedMapping, key_pattern::KeyPattern, mapping::loose,
+    trainer::trainer,
 };
 
 /// Rows by key. Exact keys precede forms and expressions; among these, the first match counts.
@@ -42,6 +43,32 @@ impl FieldTable {
             .rows
             .iter()
             .for_each(|row| self.add(FieldMapping::clone(row)));
+    }
+
+    /// Returns the table with each exact key in the spelling of loose keys.
+    pub(crate) fn in_loose_spelling(&self) -> Self {
+        let mut table = Self {
+            owner: self.owner.clone(),
+            prefixes: self.prefixes.clone(),
+            ..Self::default()
+        };
+        for row in self.rows() {
+            let mut row = row.clone();
+            if let KeyPattern::Exact(key) = &mut row.keys {
+                *key = loose(key);
+            }
+            table.add(row);
+        }
+        table
+    }
+
+    /// Returns the table with the rows and prefixes of `base` after its own.
+    pub(crate) fn before(&self, base: &Self) -> Self {
+        let mut table = self.clone();
+        table.owner.clone_from(&base.owner);
+        table.extend(base);
+        table.prefixes.extend_from_slice(&base.prefixes);
+        table
     }
 
     /// Replaces the prefix `from` by `to` in the lookup of keys that have no row.

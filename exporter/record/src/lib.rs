@@ -18,7 +18,7 @@ mod timezone;
 
 pub use ids::{eval_span, lifecycle_trace, step_span, step_trace};
 pub use parse_report::{ParseReport, Problem, SkipReason, SourcePosition};
-pub use recorder::{AttemptState, Counts, LocalClock, Rank, Recorder};
+pub use recorder::{AttemptState, Counts, LocalClock, MAX_CUSTOM_NAMES, Rank, Recorder};
 pub use run::{Run, start_in_name};
 pub use series::{PreparedSeries, SeriesLimits, SeriesWriter};
 pub use timezone::{LoggedTime, Timezone, TimezoneError, TimezoneReason, UsedTimezone};

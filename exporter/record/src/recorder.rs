@@ -21,6 +21,7 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::{self as semconv, Metric};
 
 pub use self::attempts::AttemptState;
+pub use self::custom::MAX_CUSTOM_NAMES;
 pub use self::ranks::Rank;
 pub use self::timezone::LocalClock;
 use self::{custom::CustomNames, ranks::RankState};

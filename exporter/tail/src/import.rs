@@ -1,6 +1,6 @@
 //! Imports a log: opens the input, detects its format and its run, and sends the recorded data.
 
-mod chunks;
+pub(crate) mod chunks;
 mod survey;
 mod utf16;
 
@@ -10,8 +10,8 @@ use std::{
 };
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Mapping, Pace, RunHeader, detect, found_keys,
-    unreadable, unused_notice, without_byte_order_mark,
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Mapping, Pace, RunHeader, detect,
+    found_keys, suggestion_command, unreadable, unused_notice, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Problem, Source};
@@ -265,10 +265,11 @@ fn no_records_error(format: &LogFormat, input: &str, head: &[u8], options: &RunO
             next
         }
         Err(FormatError::AmbiguousFormat { candidates, .. }) => format!("it may be one of {candidates}"),
-        _ => match found_keys(head) {
-            Some(keys) => format!("{keys}: {fix}"),
-            None => fix.to_owned(),
-        },
+        _ => {
+            let keys = found_keys(head).map_or(String::new(), |keys| format!("{keys}: "));
+            let command = suggestion_command(input);
+            format!("{keys}{fix}; `{command}` writes a mapping for every line with numbers")
+        }
     };
     TailError::NoRecords {
         name: input.to_owned(),

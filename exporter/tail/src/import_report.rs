@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use pulsetrain_formats::{KeyUse, LogFormat, Mapping, key_notices, suggestion_hint, unused_notice};
+use pulsetrain_formats::{
+    FormatError, KeyUse, LogFormat, Mapping, key_notices, suggestion_hint, unused_notice,
+};
 use pulsetrain_pipeline::Problem;
 use pulsetrain_record::{Counts, ParseReport, Run, UsedTimezone};
 
@@ -61,6 +63,8 @@ pub struct ImportReport {
     pub keys: Vec<String>,
     /// The zone of times without one, or `None` if the log has none.
     pub timezone: Option<UsedTimezone>,
+    /// The reason why no format recognises the input of a command.
+    pub unrecognised: Option<FormatError>,
     /// The error that ended the import, or `None`.
     pub error: Option<TailError>,
 }
@@ -68,11 +72,14 @@ pub struct ImportReport {
 impl ImportReport {
     /// Lists the use of the keys of a complete log of no known trainer, and the parts of the mapping that it does not use.
     pub fn list_keys(&mut self, format: &LogFormat, mapping: &Mapping, uses: &[KeyUse]) {
+        if mapping.extended() == Some(format.name) && !format.lists_keys() {
+            self.keys.extend(unused_notice(mapping, uses));
+        }
         if !format.lists_keys() || uses.is_empty() {
             return;
         }
         self.keys.extend(key_notices(uses));
-        if format.is_fallback() {
+        if format.is_fallback() && mapping.extended().is_none() {
             self.keys.push(suggestion_hint(&self.input));
         } else {
             self.keys.extend(unused_notice(mapping, uses));

@@ -63,14 +63,15 @@ impl RunOptions {
 
     /// Returns whether the user's mapping names the format.
     pub(crate) fn is_of_mapping(&self, format: &LogFormat) -> bool {
-        self.mapping
-            .format()
-            .is_some_and(|named| named.name() == format.name)
+        self.mapping.format_name() == Some(format.name)
     }
 
     /// Returns the trainer: by the log, else by the mapping of the user, else by the format.
     pub fn framework(&self, format: &LogFormat, logged: Option<&'static str>) -> &str {
-        let mapped = self.mapping.framework().filter(|_| format.takes_mapping());
+        let mapped = self
+            .mapping
+            .framework()
+            .filter(|_| format.takes_mapping() || self.is_of_mapping(format));
         logged.or(mapped).unwrap_or(format.framework)
     }
     /// Returns the run of an input. A value of the user wins over one of the log, which wins over the name of the file.

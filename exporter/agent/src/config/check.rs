@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap, fs::File, io, net::SocketAddr, ops::RangeInclusive, path::Path, time::Duration,
 };
 
-use pulsetrain_formats::{FORMATS, LogFormat, format_by_name};
+use pulsetrain_formats::{FORMATS, format_by_name};
 use pulsetrain_pipeline::Problem;
 use pulsetrain_tail::JOINED_BYTES;
 use tokio::net::TcpSocket;
@@ -266,13 +266,21 @@ impl Findings<'_> {
         let faults = mapping.build().err().unwrap_or_default();
         // A faulty mapping names no format.
         let is_built = faults.is_empty();
+        let extended = logs
+            .built_mapping()
+            .and_then(|mapping| Some(mapping.extended()?.to_owned()));
         for (location, problem) in faults {
             self.at(
                 location,
                 problem.within(format_args!("sources.{name}.logs.mapping")),
             );
         }
-        if is_built && !logs.log_format().is_some_and(LogFormat::takes_mapping) {
+        let is_used = logs.log_format().is_some_and(|format| {
+            extended
+                .as_deref()
+                .map_or(format.takes_mapping(), |name| name == format.name)
+        });
+        if is_built && !is_used {
             self.at(
                 logs.format.location,
                 Problem::new(format!(

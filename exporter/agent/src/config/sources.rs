@@ -101,7 +101,7 @@ section! {
 impl LogsSection {
     /// Returns the format from this section or from the mapping, or `None` if it is to be detected.
     pub(crate) fn log_format(&self) -> Option<&'static LogFormat> {
-        let mapped = || format_by_name(self.built_mapping()?.format()?.name());
+        let mapped = || format_by_name(self.built_mapping()?.format_name()?);
         format_by_name(&self.format).or_else(mapped)
     }
 

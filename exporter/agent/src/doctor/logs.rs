@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_formats::suggestion_command;
 use pulsetrain_tail::{
     Claims, ImportNotice, ImportReport, LogInput, RunOptions, SharedRank, TailError, followed_files, inspect,
 };
@@ -203,8 +204,11 @@ fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
         }
     }
     if report.counts.points == 0 {
-        let advice = "map its keys: pulsetrain import --suggest-mapping LOG writes a mapping to edit";
-        findings.warn(place, "its first lines have no value of a metric", advice);
+        let advice = format!(
+            "map its keys: `{}` writes a mapping to edit",
+            suggestion_command(&report.input)
+        );
+        findings.warn(place, "its first lines have no value of a metric", &advice);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
-use pulsetrain_formats::{LogFormat, format_by_name};
+use pulsetrain_formats::{LogFormat, format_by_name, format_names};
 use pulsetrain_mapping::Mapping;
 use pulsetrain_tail::suggest_mapping_of;
 
@@ -24,17 +24,29 @@ pub(crate) fn read(
     let Some(file) = file else {
         return Ok((format.0, Arc::default()));
     };
-    if format.0.is_some_and(|format| !format.takes_mapping()) {
+    let loaded = load_mapping(file);
+    let extended = loaded.as_ref().ok().and_then(|mapping| mapping.extended());
+    let is_usable = |format: &LogFormat| extended.map_or(format.takes_mapping(), |name| name == format.name);
+    if format.0.is_some_and(|format| !is_usable(format)) {
         return Err(Failure::usage(format!(
-            "--mapping is for the formats {}: name one of them with --format, or leave --format out",
+            "--mapping is for the formats {}, or for the format that it extends: name one of them with --format, or leave --format out",
             mapped()
         )));
     }
-    let mapping = load_mapping(file).map_err(|faults| {
+    let mapping = loaded.map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         Failure::usage(lines.join("\n"))
     })?;
-    let named = || format_by_name(mapping.format()?.name());
+    let named = || format_by_name(mapping.format_name()?);
+    if let Some(extended) = mapping.extended()
+        && named().is_none()
+    {
+        return Err(Failure::usage(format!(
+            "{}: there is no format {extended:?} to extend; use one of {}",
+            file.display(),
+            format_names()
+        )));
+    }
     let Some(format) = format.0.or_else(named) else {
         return Err(Failure::usage(format!(
             "{}: the mapping does not name the format of the log; add `format: text` to it (or {})",

@@ -1,5 +1,6 @@
 //! The report at the end of a run: everything if asked for, otherwise only the losses.
 
+use pulsetrain_formats::suggestion_command;
 use pulsetrain_pipeline::SinkReport;
 use pulsetrain_tail::ImportReport;
 
@@ -13,6 +14,8 @@ use crate::{
 pub(super) struct Outcome {
     summary: Summary,
     is_recognised: bool,
+    /// The description of output of no known format.
+    seen: Option<String>,
     is_whole: bool,
     unparsed: u64,
     /// The batches that the next run sends, a line for each sink.
@@ -38,6 +41,10 @@ impl Outcome {
         Self {
             on_disk: on_disk.collect(),
             is_recognised: inputs.reports.iter().any(|input| input.format.is_some()),
+            seen: inputs
+                .reports
+                .iter()
+                .find_map(|input| Some(input.unrecognised.as_ref()?.cause().into_owned())),
             is_whole: inputs.is_whole,
             summary: Summary::new(inputs.reports, sinks),
             unparsed,
@@ -51,9 +58,18 @@ impl Outcome {
                 "the last output of the trainer is lost, because it was not read in time: raise --drain";
             log::error(Subject::Program, message);
         } else if !self.is_recognised {
-            let message =
-                "no metrics were found in the output: name its format with --format, or a log with --follow";
-            log::warn(Subject::Program, message);
+            let seen = self
+                .seen
+                .as_ref()
+                .map_or(String::new(), |seen| format!(" ({seen})"));
+            let command = suggestion_command("LOG");
+            log::warn(
+                Subject::Program,
+                format_args!(
+                    "no metrics were found in the output{seen}: name its format with --format, or a log with --follow; for a copy LOG of the \
+                     output, `{command}` writes a mapping"
+                ),
+            );
         }
         if self.unparsed > 0 {
             log::error(

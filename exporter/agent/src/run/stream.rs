@@ -3,7 +3,9 @@
 
 use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
-use pulsetrain_formats::{HEADER_TIMEOUT, LogFormat, LogReader, ReadTime, detect, infer_timezone};
+use pulsetrain_formats::{
+    FormatError, HEADER_TIMEOUT, LogFormat, LogReader, ReadTime, detect, infer_timezone,
+};
 use pulsetrain_launcher::Chunks;
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
@@ -96,8 +98,12 @@ fn read_recognised(
     ingress: &Ingress,
     report: &mut ImportReport,
 ) {
-    let Some((format, sign, mut head)) = recognised(options.chosen_format(), text) else {
-        return;
+    let (format, sign, mut head) = match recognised(options.chosen_format(), text) {
+        Ok(recognised) => recognised,
+        Err(unrecognised) => {
+            report.unrecognised = unrecognised;
+            return;
+        }
     };
     read_identity(format, options, text, &mut head);
     report.format = Some((format.name, sign));
@@ -121,25 +127,27 @@ fn offer(ingress: &Ingress, encoded: Encoded) {
     let _ = ingress.try_send_or_drop(Batch::new(encoded.signal, encoded.items, encoded.bytes));
 }
 
-/// Reads until the format is detected, or until there is input of the given format. Returns `None` if the output ends
-/// first.
+/// Reads until the format is detected, or until there is input of the given format.
+///
+/// # Errors
+/// The output ends first; the error shows what was seen in it.
 fn recognised(
     named: Option<(&'static LogFormat, &'static str)>,
     text: &mut Text,
-) -> Option<(&'static LogFormat, &'static str, Vec<u8>)> {
+) -> Result<(&'static LogFormat, &'static str, Vec<u8>), Option<FormatError>> {
     let (mut head, mut attempts) = (Vec::new(), Attempts::default());
     loop {
         let is_open = text.read(&mut head);
         if let Some((format, sign)) = named.filter(|_| !head.is_empty()) {
-            return Some((format, sign, head));
+            return Ok((format, sign, head));
         }
         if attempts.is_due(head.len(), is_open)
             && let Ok((format, sign)) = detect("", &head)
         {
-            return Some((format, sign, head));
+            return Ok((format, sign, head));
         }
         if !is_open {
-            return None;
+            return Err(detect("", &head).err().filter(|_| !head.is_empty()));
         }
         if head.len() > HEAD_BYTES {
             head.drain(..head.len() - HEAD_BYTES / 2);

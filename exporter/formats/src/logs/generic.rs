@@ -15,6 +15,7 @@ mod class_table;
 mod clock;
 mod columns;
 mod csv;
+mod delivered;
 mod document;
 mod doubles;
 mod durations;
@@ -35,12 +36,16 @@ mod likeness;
 mod line_patterns;
 mod objects;
 mod pairs;
+mod pattern_lines;
+mod pattern_rows;
 mod phrase;
 mod printed_number;
 mod record;
 mod record_keys;
 mod row_names;
 mod section;
+mod shape;
+mod shape_list;
 mod suggestion;
 mod text;
 
@@ -51,10 +56,12 @@ use pulsetrain_semconv::{event, metric};
 
 pub(super) use auto::FORMAT as GENERIC;
 pub use key_use::{KeyUse, key_notices, suggestion_hint, unused_notice};
-pub use likeness::found_keys;
 pub(super) use likeness::{FormatHint, format_hint};
+pub use likeness::{found_keys, suggestion_command};
 pub(super) use objects::object_prefix;
+pub(super) use pattern_lines::{counted_lines, pattern_lines};
 pub(super) use section::is_evaluation;
+pub use shape_list::LeftLineShapes;
 pub use suggestion::suggest_mapping;
 
 use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};
@@ -123,6 +130,14 @@ pub(super) fn mapped_parser(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
         mapping,
         Prefixes::Stripped,
     )
+}
+
+/// Returns the parser of a format whose mapping the user extends.
+pub(super) fn extended_parser(format: &LogFormat, mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    match format.is_fallback() {
+        true => auto::parser(mapping),
+        false => mapped_parser(mapping),
+    }
 }
 
 /// Returns the parser for a mapping of the user. Its patterns may match the prefixes of launchers, unless it names the format.

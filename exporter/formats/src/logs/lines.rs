@@ -4,12 +4,17 @@
 //! removed, invalid UTF-8 is replaced, and what containers, schedulers, launchers and loggers put around a line is removed
 //! ([`Wrapping`]). A last line without an end may be incomplete: it is parsed only if its format can detect that it is complete.
 
+mod left_lines;
 mod messages;
 mod unread;
 mod unwrapping;
 
-pub(super) use messages::each_message;
-use unwrapping::{Unwrapper, Wrapping};
+pub use self::left_lines::LeftLineReaders;
+use self::{
+    left_lines::RankedLeftLines,
+    unwrapping::{Unwrapper, Wrapping},
+};
+pub(super) use self::{left_lines::LeftLines, messages::each_message};
 
 use std::collections::BTreeMap;
 
@@ -64,6 +69,14 @@ pub(super) trait LineFormat: Send {
 
     /// Records the values of a line and returns whether it was a record.
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool;
+
+    /// Reports the values of the newest line, which no reader records.
+    fn report_left(&mut self, _line: &Line<'_>, _recorder: &mut Recorder<'_>) {}
+
+    /// Returns whether the format has no use for the newest line, which was not a record.
+    fn leaves_line(&self) -> bool {
+        true
+    }
 }
 
 /// A line of a log.
@@ -138,6 +151,7 @@ pub(super) struct LineParser<F> {
     speakers: Speakers,
     /// The bytes in which names of processes were counted.
     observed: usize,
+    left: RankedLeftLines,
     /// The rank of the current line, whose first part ended at a carriage return.
     rank: Option<Rank>,
     numbers: LineNumbers,
@@ -225,14 +239,14 @@ impl<F: LineFormat> LogParser for LineParser<F> {
         self.clock.set_pace(pace);
     }
 
+    fn set_left_line_readers(&mut self, readers: LeftLineReaders) -> bool {
+        self.left = RankedLeftLines::new(readers);
+        true
+    }
+
     fn key_uses(&mut self) -> Vec<KeyUse> {
-        let mut all = self.format.key_uses();
-        for other in self.of_ranks.values_mut().flat_map(F::key_uses) {
-            if all.iter().all(|known| known.key != other.key) {
-                all.push(other);
-            }
-        }
-        all
+        let others = self.of_ranks.values_mut().flat_map(F::key_uses);
+        KeyUse::merged(self.format.key_uses(), others.chain(self.left.key_uses()))
     }
 }
 
@@ -259,6 +273,7 @@ impl<F: LineFormat> LineParser<F> {
             unwrapper: Unwrapper::new(Wrapping::Kept),
             speakers: Speakers::default(),
             observed: 0,
+            left: RankedLeftLines::default(),
             rank: None,
             numbers: LineNumbers::default(),
             clock: LineClock::default(),
@@ -266,11 +281,6 @@ impl<F: LineFormat> LineParser<F> {
             has_records: false,
             in_lost_line: false,
         }
-    }
-
-    /// Returns the format of lines without a rank.
-    pub(super) fn format(&self) -> &F {
-        &self.format
     }
 
     /// Parses a line of the log, which may be in envelopes.
@@ -326,7 +336,9 @@ impl<F: LineFormat> LineParser<F> {
             _ => &mut self.format,
         };
         let skipped = recorder.parse_report().total();
-        let is_record = format.line(&line, recorder);
+        let rank = self.rank.filter(|_| has_room).map(Rank::number);
+        let is_record =
+            format.line(&line, recorder) || format.leaves_line() && self.left.line(rank, &line, recorder);
         // What a format counts is no message either: it can be private.
         let is_counted = recorder.parse_report().total() != skipped;
         let is_sentence = || !text.contains([':', '=']);
@@ -349,6 +361,8 @@ impl<F: LineFormat> LineParser<F> {
                         .to_owned()
                 });
             }
+        } else {
+            format.report_left(&line, recorder);
         }
     }
 

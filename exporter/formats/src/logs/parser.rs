@@ -5,7 +5,7 @@
 
 use serde_json::Value as Json;
 
-use super::{KeyUse, Pace};
+use super::{KeyUse, LeftLineReaders, Pace};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, SourcePosition};
 
@@ -92,6 +92,12 @@ pub trait LogParser: Send {
 
     /// Stops recording lines that are no measurements as `run.message`. Called before the first window.
     fn turn_off_messages(&mut self) {}
+
+    /// Sets the readers of the lines that the format leaves, and returns whether the input has such lines. Called before the first
+    /// window.
+    fn set_left_line_readers(&mut self, _readers: LeftLineReaders) -> bool {
+        false
+    }
 
     /// Returns the use of each key so far, for formats that read unknown logs.
     fn key_uses(&mut self) -> Vec<KeyUse> {

@@ -5,7 +5,10 @@ mod live;
 use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
-use super::{Detect, KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, Window, encoding, layers};
+use super::{
+    Detect, KeyUse, LeftLineShapes, LogFormat, LogParser, Pace, ParserFactory, ReadTime, Window, encoding,
+    generic, layers,
+};
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// Limits of the memory for one input.
@@ -44,7 +47,11 @@ impl LogReader {
     /// Creates a reader of a format with the user's mapping, which is unused if the format takes none.
     pub fn mapped(format: &LogFormat, mapping: &Arc<Mapping>, limits: ReadLimits) -> Self {
         let start = SourcePosition { offset: 0, line: 1 };
+        let is_extended = mapping.extended() == Some(format.name);
         let mut parser = match format.parser {
+            ParserFactory::Fallback(_) | ParserFactory::Embedded { .. } if is_extended => {
+                generic::extended_parser(format, mapping)
+            }
             ParserFactory::Builtin(parser)
             | ParserFactory::Fallback(parser)
             | ParserFactory::Embedded { parser, .. } => parser(),
@@ -55,6 +62,10 @@ impl LogReader {
             ParserFactory::Builtin(_) | ParserFactory::Embedded { .. }
         );
         let can_be_wrapped = is_known && parser.set_layers(0);
+        let left = mapping.own().filter(|own| is_extended && !own.lines().is_empty());
+        left.into_iter().for_each(|own| {
+            parser.set_left_line_readers(generic::pattern_lines(own));
+        });
         Self {
             parser,
             detect: can_be_wrapped.then_some(format.detect),
@@ -78,6 +89,12 @@ impl LogReader {
     /// Sets the number of envelopes around each line, and returns whether the format can be in them.
     pub(super) fn set_layers(&mut self, layers: usize) -> bool {
         self.parser.set_layers(layers)
+    }
+
+    /// Counts the lines that no reader records. Called before the first bytes. Returns whether the input has such lines.
+    pub fn count_left_lines(&mut self, mapping: &Arc<Mapping>, lines: &LeftLineShapes) -> bool {
+        self.parser
+            .set_left_line_readers(generic::counted_lines(mapping.own(), lines))
     }
 
     /// Returns the number of records with an invented time so far.

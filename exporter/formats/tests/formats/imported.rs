@@ -5,9 +5,10 @@ use std::{
     collections::BTreeMap,
     env, fs, mem,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime, detect, format_by_name};
+use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime, detect, format_by_name};
 use pulsetrain_otlp::{UnixNanos, frames, write::Encoded};
 use pulsetrain_record::{Counts, ParseReport, Recorder, Run, SkipReason};
 use serde_json::Value;
@@ -32,7 +33,7 @@ pub(crate) struct Point {
 
 impl Point {
     /// Returns the series of the point, such as `rl.trajectory_reward{rl.statistic=mean}`.
-    fn series(&self) -> String {
+    pub(crate) fn series(&self) -> String {
         let attributes = self
             .attributes
             .iter()
@@ -137,7 +138,12 @@ impl Imported {
 
     /// Imports bytes.
     pub(crate) fn from_bytes(format: &LogFormat, bytes: &[u8]) -> Self {
-        let (batches, _, skipped) = read(format, bytes);
+        Self::from_bytes_by(format, &Arc::default(), bytes)
+    }
+
+    /// Imports bytes with a mapping.
+    pub(crate) fn from_bytes_by(format: &LogFormat, mapping: &Arc<Mapping>, bytes: &[u8]) -> Self {
+        let (batches, _, skipped) = read_mapped(format, mapping, bytes, 0, CHUNK);
         Self::parse(&json(&batches), skipped)
     }
 
@@ -288,6 +294,17 @@ pub(crate) fn read_in_chunks(
     start_unix_nanos: u64,
     size: usize,
 ) -> (Vec<Encoded>, Counts, ParseReport) {
+    read_mapped(format, &Arc::default(), bytes, start_unix_nanos, size)
+}
+
+/// Reads a run with a mapping.
+fn read_mapped(
+    format: &LogFormat,
+    mapping: &Arc<Mapping>,
+    bytes: &[u8],
+    start_unix_nanos: u64,
+    size: usize,
+) -> (Vec<Encoded>, Counts, ParseReport) {
     let batches = RefCell::new(Vec::new());
     let run = Run {
         id: "golden".to_owned(),
@@ -297,7 +314,7 @@ pub(crate) fn read_in_chunks(
         ..Run::default()
     };
     let mut recorder = Recorder::new(run, |batch| batches.borrow_mut().push(batch));
-    let mut reader = LogReader::new(format, ReadLimits::default());
+    let mut reader = LogReader::mapped(format, mapping, ReadLimits::default());
     reader.set_time(ReadTime {
         unix_nanos: UnixNanos(NEAR),
         is_live: false,

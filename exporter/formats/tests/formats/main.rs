@@ -20,6 +20,7 @@ mod phrases;
 mod ranks;
 mod readers;
 mod series;
+mod suggestions;
 mod tensorboard;
 mod torchtitan;
 mod trainers;

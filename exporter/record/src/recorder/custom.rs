@@ -9,7 +9,7 @@ use super::Recorder;
 use crate::{PreparedSeries, SkipReason};
 
 /// The limit for the names of a run; each name is a series for the rest of the run.
-const LIMIT: usize = 256;
+pub const MAX_CUSTOM_NAMES: usize = 256;
 
 /// The names that were admitted.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct CustomNames(HashSet<String>);
 impl CustomNames {
     /// Returns whether values under `name` are kept, and adds the name if there is room.
     pub(super) fn admit(&mut self, name: &str) -> bool {
-        self.0.contains(name) || (self.0.len() < LIMIT && self.0.insert(name.to_owned()))
+        self.0.contains(name) || (self.0.len() < MAX_CUSTOM_NAMES && self.0.insert(name.to_owned()))
     }
 }
 

@@ -378,6 +378,7 @@ impl RunReader {
             skipped,
             notices: self.notices,
             timezone,
+            unrecognised: None,
             error: self.error,
         };
         report.list_keys(self.format, &self.mapping, &self.reader.key_uses());

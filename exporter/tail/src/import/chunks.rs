@@ -19,20 +19,20 @@ use super::utf16::Utf8Reader;
 use crate::{RunOptions, TailError};
 
 /// The chunks of an input.
-pub(super) struct ChunkReader {
+pub(crate) struct ChunkReader {
     name: String,
     stop: CancellationToken,
     received: mpsc::Receiver<io::Result<Vec<u8>>>,
-    pub(super) offset: u64,
-    pub(super) error: Option<TailError>,
+    pub(crate) offset: u64,
+    pub(crate) error: Option<TailError>,
     /// The time near which the input was written, or `None` for now.
     known_time: Option<UnixNanos>,
 }
 
 /// Counts the bytes that are read, before decompression, for a progress bar.
-pub(super) struct CountingReader {
-    pub(super) opened: Box<dyn Read + Send>,
-    pub(super) bytes_read: Arc<AtomicU64>,
+pub(crate) struct CountingReader {
+    pub(crate) opened: Box<dyn Read + Send>,
+    pub(crate) bytes_read: Arc<AtomicU64>,
 }
 
 impl Read for CountingReader {
@@ -44,7 +44,7 @@ impl Read for CountingReader {
 }
 
 /// The result of a read.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// More bytes.
     Bytes(Vec<u8>),
     /// No bytes at the moment.
@@ -59,7 +59,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 const IDLE_AFTER: Duration = Duration::from_millis(50);
 
 impl ChunkReader {
-    pub(super) fn new(
+    pub(crate) fn new(
         name: String,
         input: CountingReader,
         known_time: Option<UnixNanos>,
@@ -87,7 +87,7 @@ impl ChunkReader {
     }
 
     /// Reads the first [`HEAD_BYTES`]. The head is shorter if the input ends, or pauses after it has identified the run.
-    pub(super) fn head(&mut self, options: &RunOptions) -> Vec<u8> {
+    pub(crate) fn head(&mut self, options: &RunOptions) -> Vec<u8> {
         let mut head = Vec::new();
         let mut last_read = clock::now();
         while head.len() < HEAD_BYTES {
@@ -104,14 +104,14 @@ impl ChunkReader {
         head
     }
 
-    pub(super) fn read_time(&self) -> ReadTime {
+    pub(crate) fn read_time(&self) -> ReadTime {
         ReadTime {
             unix_nanos: self.known_time.unwrap_or_else(clock::unix_nanos),
             is_live: self.known_time.is_none(),
         }
     }
 
-    pub(super) fn next(&mut self) -> Next {
+    pub(crate) fn next(&mut self) -> Next {
         if self.stop.is_cancelled() {
             return Next::End;
         }

@@ -1,7 +1,10 @@
 //! Parses logs that no other format detects, by the dictionary in `mappings/generic.yaml` and without configuration.
 
-use pulsetrain_mapping::{Field, FieldValue, trainer};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use pulsetrain_mapping::{Field, FieldValue, Mapping, trainer};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
 use super::{
     csv::Table,
@@ -17,7 +20,7 @@ use super::{
 };
 use crate::logs::lines::{Line, LineFormat, LineParser, each_message, identify_by};
 use crate::logs::literal;
-use crate::logs::{LogFormat, ParserFactory};
+use crate::logs::{LogFormat, LogParser, ParserFactory};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The mapping with the dictionary of usual keys.
@@ -31,8 +34,8 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     continues_after_truncate: true,
     splits: false,
     detect: |head| agree(head).then_some(AGREEMENT),
-    identify: |head| identify_by(parser(), head),
-    parser: ParserFactory::Fallback(parser),
+    identify: |head| identify_by(dictionary_parser(), head),
+    parser: ParserFactory::Fallback(dictionary_parser),
     coverage: || trainer(DICTIONARY).mapping().coverage(),
 };
 
@@ -47,8 +50,14 @@ const MIN_RECORDS: usize = 3;
 /// The maximum number of lines for one record, between the first and the last record.
 const MAX_LINES_A_RECORD: usize = 5;
 
-fn parser() -> Box<dyn crate::logs::LogParser> {
-    Box::new(LineParser::<GenericLines>::default())
+fn dictionary_parser() -> Box<dyn LogParser> {
+    parser(trainer(DICTIONARY).mapping())
+}
+
+/// Returns the parser with a mapping that extends the dictionary.
+pub(super) fn parser(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    let mapping = Arc::clone(mapping);
+    Box::new(LineParser::of_ranks(move || GenericLines::new(&mapping)))
 }
 
 /// The reason of lines that begin a document of JSON and do not continue it.
@@ -71,6 +80,8 @@ pub(super) struct GenericLines {
     repeated: HashSet<String>,
     /// Values that are no records.
     ignored: Vec<(&'static str, u64)>,
+    /// Whether the newest line is part of a table or a document.
+    is_part: bool,
     text: TextLines,
 }
 
@@ -79,6 +90,12 @@ type Receiver<'r> = &'r mut dyn FnMut(&[Field<'_>], &mut TextLines);
 
 impl Default for GenericLines {
     fn default() -> Self {
+        Self::new(trainer(DICTIONARY).mapping())
+    }
+}
+
+impl GenericLines {
+    fn new(mapping: &Arc<Mapping>) -> Self {
         Self {
             table: Table::default(),
             grid: Grid::default(),
@@ -86,15 +103,9 @@ impl Default for GenericLines {
             doubles: Doubles::default(),
             repeated: HashSet::new(),
             ignored: Vec::new(),
-            text: TextLines::new(trainer(DICTIONARY).mapping()),
+            is_part: false,
+            text: TextLines::new(mapping),
         }
-    }
-}
-
-impl GenericLines {
-    /// Returns whether the log is a table.
-    pub(super) fn is_table(&self) -> bool {
-        self.table.has_header()
     }
 
     /// Calls `receive` with each record of a line. Returns whether the line is of a table or a document, which can have many
@@ -308,7 +319,7 @@ impl LineFormat for GenericLines {
         }
         let mut doubles = std::mem::take(&mut self.doubles);
         let mut is_record = false;
-        self.each_record(line.text, &mut |fields, lines| {
+        self.is_part = self.each_record(line.text, &mut |fields, lines| {
             let has_step = lines.records.keys.step().is_some();
             match doubles.repeats(fields, has_step) {
                 true => recorder.skip_values(SkipReason::Ignored(REPEATED), fields.len() as u64),
@@ -320,10 +331,15 @@ impl LineFormat for GenericLines {
         for (reason, count) in self.ignored.drain(..) {
             recorder.skip_values(SkipReason::Ignored(reason), count);
         }
-        if !is_record {
-            self.text.records.report_unused(recorder);
-        }
         is_record
+    }
+
+    fn report_left(&mut self, _line: &Line<'_>, recorder: &mut Recorder<'_>) {
+        self.text.records.report_unused(recorder);
+    }
+
+    fn leaves_line(&self) -> bool {
+        !self.is_part
     }
 
     fn key_uses(&mut self) -> Vec<KeyUse> {

@@ -6,7 +6,7 @@ use pulsetrain_semconv::{event, metric};
 
 use pulsetrain_mapping::{Mapping, MappingTarget, ResolvedMapping};
 
-use super::{record::Records, record_keys::KeyInfo};
+use super::{likeness::suggestion_command, record::Records, record_keys::KeyInfo};
 
 /// A key of a log and the use of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +15,16 @@ pub struct KeyUse {
     kind: Option<String>,
     /// The key.
     pub(in crate::logs) key: String,
-    /// Its first value.
-    pub(super) example: String,
+    /// The number of its values.
+    pub(super) count: u64,
+    /// Its first values.
+    pub(super) examples: Vec<String>,
     /// The outcome of its values.
     pub(super) outcome: KeyOutcome,
     /// The rank as a step: of several keys in a record, the lowest counts.
     pub(super) step_rank: Option<usize>,
     /// The metric or the event of mapped values.
-    target: String,
+    pub(super) target: String,
     /// The row of a mapping that has the same effect, if there is one.
     pub(super) row: Option<String>,
 }
@@ -94,15 +96,9 @@ pub fn key_notices(uses: &[KeyUse]) -> Vec<String> {
         .collect()
 }
 
-/// Describes, for the summary, how to change the use of the keys of a log without a mapping. The name of an input with spaces, such
-/// as that of the output of a command, is not a word of a command line; `LOG` takes its place.
+/// Describes, for the summary, how to change the use of the keys of a log without a mapping.
 pub fn suggestion_hint(input: &str) -> String {
-    let input = if input.contains(char::is_whitespace) {
-        "LOG"
-    } else {
-        input
-    };
-    format!("to change the keys: pulsetrain import --suggest-mapping {input} > mapping.yaml")
+    format!("to change the keys: {}", suggestion_command(input))
 }
 
 /// Describes, for the summary, the parts of the user's mapping that a log does not use.
@@ -125,6 +121,17 @@ fn distinct(mut texts: Vec<String>) -> Vec<String> {
 }
 
 impl KeyUse {
+    /// Adds the uses of the keys of other ranks.
+    pub(in crate::logs) fn merged(mut all: Vec<Self>, others: impl Iterator<Item = Self>) -> Vec<Self> {
+        for other in others {
+            match all.iter_mut().find(|known| known.key == other.key) {
+                Some(known) => known.count += other.count,
+                None => all.push(other),
+            }
+        }
+        all
+    }
+
     /// Returns whether values are kept under the key because the mapping has no row for it.
     pub fn is_unmapped(&self) -> bool {
         self.outcome.is_custom || self.outcome.is_text
@@ -136,7 +143,9 @@ impl KeyUse {
     }
 
     fn for_key(key: &str, kind: Option<&str>, known: &KeyInfo) -> Option<Self> {
-        let example = known.example.clone()?;
+        if known.count == 0 {
+            return None;
+        }
         let resolved = known.state.resolved.as_ref();
         let is_dropped = |resolved: &&ResolvedMapping| {
             matches!(
@@ -150,7 +159,8 @@ impl KeyUse {
         Some(Self {
             kind: kind.map(str::to_owned),
             key: key.to_owned(),
-            example,
+            count: known.count,
+            examples: known.examples.clone(),
             outcome: known.outcome,
             step_rank: known.step().filter(|_| known.outcome.is_step),
             target: resolved.map(target).unwrap_or_default(),
@@ -248,7 +258,8 @@ mod tests {
         let used = |key: &str, target: &str| KeyUse {
             kind: None,
             key: key.to_owned(),
-            example: String::new(),
+            count: 0,
+            examples: Vec::new(),
             outcome: KeyOutcome {
                 is_mapped: true,
                 ..KeyOutcome::default()

@@ -60,6 +60,8 @@ pub(super) struct Records {
     pub(super) is_unmatched: bool,
     /// Finds values of training in lines that no pattern matches.
     pub(super) dictionary: Option<Box<TextLines>>,
+    /// Whether the steps of records are those of the run.
+    pub(super) counts_steps: bool,
 }
 
 impl Records {
@@ -83,6 +85,7 @@ impl Records {
             skips_next: false,
             is_unmatched: false,
             dictionary: None,
+            counts_steps: true,
         }
     }
 
@@ -176,7 +179,7 @@ impl Records {
             step: step.map(|step| step as i64),
             position: line.position(),
         };
-        if let Some(step) = meta.step {
+        if let Some(step) = meta.step.filter(|_| self.counts_steps) {
             self.steps.step(meta.time_unix_nanos, step, recorder);
         }
         self.spans.begin(None);

@@ -16,6 +16,12 @@ const TIMES: [&str; 4] = ["time", "timestamp", "ts", "_timestamp"];
 /// The maximum number of cached keys.
 pub(super) const MAX_KEYS: usize = 4096;
 
+/// The maximum number of examples of a key.
+const MAX_EXAMPLES: usize = 3;
+
+/// The maximum number of values of a key that are compared to find different examples.
+const MAX_COMPARED: u64 = 64;
+
 /// The key of the time of a step, or of the time of the data loader.
 const ITER_TIME: &str = "iter_time";
 
@@ -35,8 +41,10 @@ fn text_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
 pub(super) struct KeyInfo {
     /// The mapping row and the series.
     pub(super) state: KeyState,
-    /// The first value of the key in a record.
-    pub(super) example: Option<String>,
+    /// The number of values of the key in records.
+    pub(super) count: u64,
+    /// The first values of the key in records.
+    pub(super) examples: Vec<String>,
     /// Whether all values are kept as `train.custom` from now on although a row matches the key.
     pub(super) is_unmapped: bool,
     /// How many of its values fit the row.
@@ -49,7 +57,7 @@ pub(super) struct KeyInfo {
     pub(super) is_attribute: bool,
     /// Whether texts of the key are the kinds of records.
     pub(super) is_kind: bool,
-    /// Whether the key is the name of its metric, as `loss` is of `train.loss`.
+    /// Whether the key is the name of its metric, as `loss` is of `train.loss`, or has a row of the user.
     pub(super) is_named: bool,
     /// Whether the key is `time`, without words that the mapping ignores.
     pub(super) is_time: bool,
@@ -255,22 +263,31 @@ impl KeyInfo {
         self.step
     }
 
-    /// Keeps the first value of a record.
+    /// Counts the values of a record and keeps the first ones.
     pub(super) fn record(&mut self, value: &FieldValue<'_>) {
-        self.example.get_or_insert_with(|| match value {
-            FieldValue::Number(number) => number.to_string(),
-            FieldValue::Text(text) => text.to_string(),
-        });
+        self.count += 1;
+        if self.examples.len() < MAX_EXAMPLES && self.count <= MAX_COMPARED {
+            let example = match value {
+                FieldValue::Number(number) => number.to_string(),
+                FieldValue::Text(text) => text.to_string(),
+            };
+            if !self.examples.contains(&example) {
+                self.examples.push(example);
+            }
+        }
     }
 
     fn find(kind: Option<&str>, key: &str, mapping: &Mapping) -> Self {
         let spelling = mapping.spelling(key);
         let state = KeyState::new(mapping.resolve(kind, key));
-        let name = state.metric().and_then(|metric| metric.name.rsplit('.').next());
+        let metric = state.metric();
+        let name = metric.and_then(|metric| metric.name.rsplit('.').next());
+        let is_preferred = metric.and_then(|metric| mapping.is_preferred(key, metric));
         Self {
-            is_named: name == Some(spelling.as_ref()),
+            is_named: is_preferred.unwrap_or_else(|| name == Some(spelling.as_ref())),
             state,
-            example: None,
+            count: 0,
+            examples: Vec::new(),
             is_unmapped: false,
             fit: RowFit::default(),
             is_percent: false,

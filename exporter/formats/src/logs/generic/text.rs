@@ -74,7 +74,7 @@ pub(super) struct TextLines {
     has_objects: bool,
     /// The numbers without a label in the newest line, after its first value.
     unlabelled: u64,
-    mark: DecimalMark,
+    pub(super) mark: DecimalMark,
 }
 
 impl TextLines {
@@ -266,7 +266,7 @@ impl TextLines {
     }
 
     /// Adds the fields of labelled numbers, and returns the total of each field that is a fraction.
-    fn add_labelled<'a>(
+    pub(super) fn add_labelled<'a>(
         &mut self,
         numbers: &[Labelled<'a>],
         mut section: Section,
@@ -530,12 +530,15 @@ impl LineFormat for TextLines {
             return false;
         }
         let Some(fields) = self.fields(line.text) else {
-            self.records.report_unmatched(line, recorder);
-            self.records.report_unused(recorder);
             return false;
         };
         self.records.record(&fields, line, recorder);
         true
+    }
+
+    fn report_left(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) {
+        self.records.report_unmatched(line, recorder);
+        self.records.report_unused(recorder);
     }
 
     fn key_uses(&mut self) -> Vec<KeyUse> {

@@ -1,8 +1,8 @@
 //! The lines that are records, and those that are not.
 
 use super::{FORMAT, agree, read};
-use crate::logs::generic::suggest_mapping;
 use crate::logs::sampled::Sampled;
+use crate::logs::{ReadTime, generic::suggest_mapping};
 
 #[test]
 fn pipe_delimited_lines_with_units_are_parsed_without_configuration() {
@@ -103,7 +103,7 @@ fn text_under_a_key_of_a_metric_is_kept_in_the_event() {
 #[test]
 fn suggested_mapping_has_one_row_for_a_metric_of_two_keys() {
     let log = "step 1 train_loss 2.5\nstep 2 train_loss 2.25 loss 2.0\nstep 3 train_loss 2.0 loss 1.75\n";
-    let mapping = suggest_mapping("x.log", log.as_bytes()).unwrap();
+    let mapping = suggest_mapping("x.log", log.as_bytes(), ReadTime::default()).unwrap();
     assert!(
         mapping.contains("\n  - {key: loss, metric: train.loss}"),
         "{mapping}"

@@ -1,8 +1,8 @@
 //! Logs in the form of single programs: mmengine, pytorch-cifar, Keras, fairseq, icefall, wenet, LeRobot, ESPnet, clu, pandas.
 
 use super::*;
-use crate::logs::generic::{TEXT, suggest_mapping};
 use crate::logs::sampled::reasons;
+use crate::logs::{ReadTime, generic::suggest_mapping};
 use pulsetrain_mapping::MappingFile;
 use pulsetrain_record::SkipReason;
 use std::sync::Arc;
@@ -128,9 +128,9 @@ fn batches_and_losses_of_icefall_are_read() {
     assert_eq!(read.values("train.loss"), [1.5, 1.5, 2.5, 2.5]);
     assert_eq!(read.values("eval.loss"), [3.5]);
     assert_eq!(read.values("train.batch_size"), [30.0; 4]);
-    let mapping = suggest_mapping("x.log", batches.as_bytes()).unwrap();
+    let mapping = suggest_mapping("x.log", batches.as_bytes(), ReadTime::default()).unwrap();
     let mapping = MappingFile::parse(&mapping).unwrap().build().unwrap();
-    let mapped = Sampled::read_mapped(&TEXT, &Arc::new(mapping), &batches);
+    let mapped = Sampled::read_mapped(&FORMAT, &Arc::new(mapping), &batches);
     assert_eq!(
         mapped.values("train.global_step"),
         read.values("train.global_step")
