@@ -4,12 +4,10 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pulsetrain_formats::{LogFormat, format_by_name, format_names};
-use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::Problem;
 use pulsetrain_record::Timezone;
-use pulsetrain_tail::RankSource;
 
-use crate::{log::LogArguments, seconds::seconds};
+use crate::{log::LogArguments, reading::ReadingArguments, seconds::seconds};
 
 /// OpenTelemetry-native telemetry for model training.
 #[derive(Debug, Parser)]
@@ -52,16 +50,11 @@ pub(crate) struct ImportArguments {
     #[arg(required_unless_present = "suggest_mapping", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// The format of the logs [default: detected from their contents]
-    #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
-    pub(crate) format: FormatChoice,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArguments,
 
-    /// A YAML file that maps keys to metrics, like {format: text, step: iter, values: [{key: loss, metric: train.loss}]}. Its
-    /// `format` applies unless --format is given
-    #[arg(long, value_name = "FILE")]
-    pub(crate) mapping: Option<PathBuf>,
-
-    /// Print a mapping for LOG, to edit and pass to --mapping
+    /// Print a mapping for LOG, of any text: each key with its count, examples and use, patterns for lines without usual keys, and what
+    /// the mapping delivers. Edit it and pass it to --mapping
     #[arg(long, value_name = "LOG", exclusive = true)]
     pub(crate) suggest_mapping: Option<PathBuf>,
 
@@ -70,31 +63,6 @@ pub(crate) struct ImportArguments {
     /// traces=http://jaeger:4318, or traces,logs=FILE.jsonl. May be repeated [default: from the OTEL_EXPORTER_OTLP_* variables]
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
-
-    /// The id of the run [default: derived from the first record]
-    #[arg(long, value_name = "ID", value_parser = not_empty)]
-    pub(crate) run_id: Option<String>,
-
-    /// The name of the run [default: from the log]
-    #[arg(long, value_name = "NAME", value_parser = not_empty)]
-    pub(crate) run_name: Option<String>,
-
-    /// The rank of every PATH [default: from torchrun's layout attempt_0/3/stdout.log, else from RANK, SLURM_PROCID or similar]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
-    pub(crate) rank: Option<i64>,
-
-    /// A regular expression whose first group captures the rank in each PATH, such as 'rank_(\d+)'
-    #[arg(long, value_name = "REGEX", conflicts_with = "rank", value_parser = RankSource::from_path)]
-    pub(crate) rank_pattern: Option<RankSource>,
-
-    /// The start time of the run, if the log does not contain it: 2026-11-21T00:18:40Z. Records without timestamps follow it
-    #[arg(long, value_name = "RFC3339", value_parser = start_time)]
-    pub(crate) start_time: Option<UnixNanos>,
-
-    /// The zone of timestamps without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: UTC;
-    /// with --follow, inferred from a log that is being written]
-    #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = timezone)]
-    pub(crate) timezone: Option<Timezone>,
 
     /// The time after which import gives up an unreachable target. With --follow, targets are retried without limit
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
@@ -308,7 +276,7 @@ pub(crate) enum DefinitionKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FormatChoice(pub(crate) Option<&'static LogFormat>);
 
-fn format(name: &str) -> Result<FormatChoice, Problem> {
+pub(crate) fn format(name: &str) -> Result<FormatChoice, Problem> {
     if name == "auto" {
         return Ok(FormatChoice(None));
     }
@@ -331,24 +299,16 @@ fn loopback(text: &str) -> Result<SocketAddr, Problem> {
     }
 }
 
-fn timezone(name: &str) -> Result<Timezone, Problem> {
+pub(crate) fn timezone(name: &str) -> Result<Timezone, Problem> {
     Timezone::parse(name).map_err(|error| Problem::new(error.to_string()).with_remedy(error.remedy()))
 }
 
-fn not_empty(text: &str) -> Result<String, Problem> {
+pub(crate) fn not_empty(text: &str) -> Result<String, Problem> {
     if text.is_empty() {
         Err("must not be empty".into())
     } else {
         Ok(text.to_owned())
     }
-}
-
-fn start_time(text: &str) -> Result<UnixNanos, Problem> {
-    let time: jiff::Timestamp = text.parse().map_err(|error: jiff::Error| {
-        Problem::new(error.to_string()).with_remedy("write it like 2026-11-21T00:18:40Z")
-    })?;
-    let nanos = u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())?;
-    Ok(UnixNanos(nanos))
 }
 
 #[cfg(test)]
@@ -360,20 +320,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn start_times_carry_offsets_and_nanoseconds() {
-        assert_eq!(
-            start_time("1970-01-01T01:00:00.000000001+01:00"),
-            Ok(UnixNanos(1))
-        );
-        assert!(
-            start_time("yesterday")
-                .unwrap_err()
-                .to_string()
-                .contains("write it like")
-        );
-        assert!(start_time("1969-12-31T23:59:59Z").is_err());
     }
 }

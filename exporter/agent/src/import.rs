@@ -18,7 +18,7 @@ use std::{
 use pulsetrain_pipeline::{
     CancellationToken, GiveUp, Pipeline, QueueConfig, RetryConfig, SinkTaskConfig, Source, run_sources,
 };
-use pulsetrain_tail::{Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions};
+use pulsetrain_tail::{ImportReport, LogInput, LogSource, Member, RunOptions};
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -114,7 +114,7 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     checkpointer.save().map_err(Failure::failed)?;
     let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
     let folders: Vec<PathBuf> = arguments.paths.into_iter().filter(|path| path.is_dir()).collect();
-    let notices = match arguments.run_id {
+    let notices = match arguments.reading.run_id {
         Some(_) => Vec::new(),
         None => folders::notices(&folders, &reports),
     };
@@ -144,28 +144,12 @@ fn queue(arguments: &ImportArguments) -> QueueConfig {
 
 fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
     let (service, resource) = resource::from_env(|name| std::env::var(name).ok())?;
-    let (format, mapping) = mapping::read(arguments.format, arguments.mapping.as_deref())?;
     Ok(RunOptions {
-        format,
-        mapping,
-        run_id: arguments.run_id.clone(),
-        run_name: arguments.run_name.clone(),
-        start_unix_nanos: arguments.start_time,
         service,
         resource,
-        rank: rank(arguments),
         member: Member::of_environment(|name| std::env::var(name).ok()),
-        claims: Claims::default(),
-        timezone: arguments.timezone.clone(),
-        without_messages: false,
+        ..arguments.reading.run_options()?
     })
-}
-
-fn rank(arguments: &ImportArguments) -> RankSource {
-    let fixed = arguments.rank.map(RankSource::Fixed);
-    fixed
-        .or_else(|| arguments.rank_pattern.clone())
-        .unwrap_or_default()
 }
 
 fn source(

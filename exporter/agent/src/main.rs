@@ -17,6 +17,7 @@ mod ledger_view;
 mod log;
 mod losses;
 mod progress_bar;
+mod reading;
 mod run;
 mod runtime;
 mod seconds;

@@ -73,7 +73,8 @@ pub(crate) fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
 }
 
 async fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
-    let found = inputs::find(&arguments.paths)?;
+    let options = arguments.reading.run_options()?;
+    let found = inputs::find(&arguments.paths, options.format)?;
     let notice = found.notice();
     let inputs = found.inputs;
     if let Some(path) = &arguments.html {
@@ -83,7 +84,7 @@ async fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
         series_per_run: arguments.series_limit,
         ..LIMITS
     });
-    let is_read = read(inputs, &page).await?;
+    let is_read = read(inputs, options, &page).await?;
     let notices: Vec<String> = notice.into_iter().chain(losses(&page)).collect();
     for notice in &notices {
         log::warn(Subject::Program, notice);
@@ -108,8 +109,9 @@ async fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
 }
 
 /// Reads all inputs into the page, and returns whether all of them were understood completely.
-async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
-    let steps = tokio::task::spawn_blocking(|| ordered(inputs))
+async fn read(inputs: Vec<Input>, options: RunOptions, page: &PageStore) -> Result<bool, Failure> {
+    let of_runs = options.clone();
+    let steps = tokio::task::spawn_blocking(move || ordered(inputs, &of_runs))
         .await
         .map_err(|error| Failure::failed(format!("cannot read the files: {error}")))?;
     let derivation = Derivation::default();
@@ -127,7 +129,6 @@ async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
     let (pipeline, ingress) = builder.start();
     let logs = Arc::<Mutex<Vec<ImportReport>>>::default();
     let recorded = Arc::<Mutex<Vec<RecordedReport>>>::default();
-    let options = RunOptions::default();
     let stop = CancellationToken::new();
     // The steps run sequentially: the page rejects points that are older than the newest one of their series.
     for Step {
@@ -161,9 +162,8 @@ async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
     Ok(report(take(&logs), sinks)? && are_recorded_complete)
 }
 
-fn ordered(inputs: Vec<Input>) -> Vec<Step> {
-    let options = RunOptions::default();
-    let run_of_log = |path: &PathBuf| topology::options_of(&LogInput::Path(path.clone()), &options).run_id;
+fn ordered(inputs: Vec<Input>, options: &RunOptions) -> Vec<Step> {
+    let run_of_log = |path: &PathBuf| topology::options_of(&LogInput::Path(path.clone()), options).run_id;
     plan::order(inputs, run_of_log, |path| Contents::from_path(path))
 }
 

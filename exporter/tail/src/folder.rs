@@ -35,12 +35,17 @@ fn is_hidden(path: &Path) -> bool {
 fn is_log(path: &Path, format: Option<&LogFormat>) -> bool {
     let Ok(head) = head_of(path) else { return true };
     match format {
-        Some(format) => format.takes_mapping() || (format.detect)(without_byte_order_mark(&head)).is_some(),
+        Some(format) => is_log_of(format, &head),
         None => matches!(
             detect("", &head),
             Ok(_) | Err(FormatError::AmbiguousFormat { .. })
         ),
     }
+}
+
+/// Returns whether a file with this head is read as a log of a format that the user named.
+pub fn is_log_of(format: &LogFormat, head: &[u8]) -> bool {
+    format.takes_mapping() || (format.detect)(without_byte_order_mark(head)).is_some()
 }
 
 fn head_of(path: &Path) -> std::io::Result<Vec<u8>> {

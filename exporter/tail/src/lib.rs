@@ -22,7 +22,7 @@ pub use catch_panic::catch_panic;
 pub use claims::{Claims, SharedRank};
 pub use error::TailError;
 pub use event_files::options_of_file;
-pub use folder::logs_in;
+pub use folder::{is_log_of, logs_in};
 pub use follow::{
     AtStop, CheckpointNotice, Checkpointer, JOINED_BYTES, LogState, LogStatus, OpenMode, PollReport,
     TailConfig, TailEvent, TailSource, TailStatus, followed_files,

@@ -8,6 +8,8 @@ use std::{
 use clap::Args;
 use pulsetrain_pipeline::Problem;
 
+use crate::reading::ReadingArguments;
+
 /// The command line of `show`.
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
@@ -15,6 +17,9 @@ pub(crate) struct ShowArguments {
     /// Logs of any format that `import` reads, OTLP (.jsonl, .binpb), Perfetto traces, or folders with such files
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArguments,
 
     /// Write the page to a single HTML file to share, without opening a browser
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "listen", "no_open"])]
@@ -46,6 +51,7 @@ Examples:
   pulsetrain show training.json                  (opens the browser)
   pulsetrain show runs/                          (all runs in the folder and below it)
   pulsetrain show training.json --html run.html  (one file to share)
+  pulsetrain show own.log --mapping mapping.yaml (a log with keys of its own)
   pulsetrain show telemetry.jsonl --text         (on the terminal)";
 
 /// Parses an address that only this machine can reach.

@@ -7,8 +7,9 @@ use std::{
 };
 
 use pulsetrain_backends::looks_like_response;
-use pulsetrain_formats::{FormatError, detect, format_names};
+use pulsetrain_formats::{FormatError, LogFormat, detect, format_names};
 use pulsetrain_otlp::frames::inflated;
+use pulsetrain_tail::is_log_of;
 use pulsetrain_trace_inputs::has_suffix;
 
 use crate::failure::Failure;
@@ -61,11 +62,12 @@ impl FoundInputs {
     }
 }
 
-/// Returns the files to read; files of folders are sorted by name.
+/// Returns the files to read; files of folders are sorted by name. With a format, other files than logs of this format are read only
+/// if they are recorded.
 ///
 /// # Errors
 /// Returns an error if a path does not exist, a file has no known format, or a folder has no such files.
-pub(super) fn find(paths: &[PathBuf]) -> Result<FoundInputs, Failure> {
+pub(super) fn find(paths: &[PathBuf], format: Option<&LogFormat>) -> Result<FoundInputs, Failure> {
     let mut found = FoundInputs::default();
     for path in paths {
         let metadata = fs::metadata(path).map_err(|error| {
@@ -73,7 +75,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<FoundInputs, Failure> {
         })?;
         if metadata.is_dir() {
             let before = found.inputs.len();
-            of_folder(path, DEPTH, &mut found);
+            of_folder(path, DEPTH, format, &mut found);
             if found.inputs.len() == before && found.cut_off.is_none() {
                 return Err(Failure::failed(format!(
                     "{}: no readable file found in this folder or its subfolders: expected a log ({}), OTLP (.jsonl, .binpb) or a Perfetto trace; name \
@@ -83,13 +85,13 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<FoundInputs, Failure> {
                 )));
             }
         } else {
-            found.inputs.push(of_file(path)?);
+            found.inputs.push(of_file(path, format)?);
         }
     }
     Ok(found)
 }
 
-fn of_file(path: &Path) -> Result<Input, Failure> {
+fn of_file(path: &Path, format: Option<&LogFormat>) -> Result<Input, Failure> {
     let head =
         head_of(path).map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
     if head.is_empty() {
@@ -98,35 +100,48 @@ fn of_file(path: &Path) -> Result<Input, Failure> {
             path.display()
         )));
     }
-    match kind(path, &head) {
+    match kind(path, &head, format) {
         Some(kind) => Ok(Input {
             path: path.to_owned(),
             kind,
         }),
-        None => Err(Failure::failed(format!(
-            "{}: unknown format: expected OTLP, a Perfetto trace or a log ({}); JSON lines and key=value lines need a \
-             mapping: `pulsetrain import --format json --mapping FILE --to run.jsonl`, then `pulsetrain show run.jsonl`",
-            path.display(),
-            format_names()
-        ))),
+        // The import reports what a log of the named format lacks.
+        None if format.is_some() => Ok(Input {
+            path: path.to_owned(),
+            kind: InputKind::Log,
+        }),
+        None => Err(Failure::failed(unknown(path, &head))),
     }
+}
+
+/// Describes a file that no reader recognises: what was seen, and the next command.
+fn unknown(path: &Path, head: &[u8]) -> String {
+    let name = path.display().to_string();
+    let seen = match detect(&name, head) {
+        Err(FormatError::UnknownFormat { found, next, .. }) => format!("; {found}; {next}"),
+        _ => String::new(),
+    };
+    format!(
+        "{name}: unknown format: expected OTLP, a Perfetto trace or a log ({}){seen}",
+        format_names()
+    )
 }
 
 /// Adds the recognised files of a folder. Files that cannot be opened are skipped, because they were not requested by
 /// name.
-fn of_folder(folder: &Path, depth: usize, found: &mut FoundInputs) {
+fn of_folder(folder: &Path, depth: usize, format: Option<&LogFormat>, found: &mut FoundInputs) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths.into_iter().filter(|path| !is_hidden(path)) {
         if path.is_dir() && depth > 0 && !path.is_symlink() {
-            of_folder(&path, depth - 1, found);
+            of_folder(&path, depth - 1, format, found);
             if found.cut_off.is_some() {
                 return;
             }
         } else if path.is_file()
             && let Ok(head) = head_of(&path)
-            && let Some(kind) = kind(&path, &head)
+            && let Some(kind) = kind(&path, &head, format)
         {
             if found.inputs.len() >= MAX_FILES {
                 found.cut_off = Some(folder.to_owned());
@@ -149,11 +164,14 @@ fn head_of(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-fn kind(path: &Path, head: &[u8]) -> Option<InputKind> {
-    let is_log = matches!(
-        detect(&path.to_string_lossy(), head),
-        Ok(_) | Err(FormatError::AmbiguousFormat { .. })
-    );
+fn kind(path: &Path, head: &[u8], format: Option<&LogFormat>) -> Option<InputKind> {
+    let is_log = match format {
+        Some(format) => is_log_of(format, head),
+        None => matches!(
+            detect(&path.to_string_lossy(), head),
+            Ok(_) | Err(FormatError::AmbiguousFormat { .. })
+        ),
+    };
     if is_otlp_json(head) || looks_like_response(head) {
         Some(InputKind::Recorded)
     } else if is_log {
@@ -184,7 +202,7 @@ mod tests {
 
     #[test]
     fn kind_of_a_file_follows_from_its_content_then_its_name() {
-        let of = |name: &str, head: &[u8]| kind(Path::new(name), head);
+        let of = |name: &str, head: &[u8]| kind(Path::new(name), head, None);
         assert_eq!(
             of("a.jsonl", b"{\"resourceMetrics\":[]}"),
             Some(InputKind::Recorded)
@@ -198,6 +216,15 @@ mod tests {
         );
         assert_eq!(of("a.binpb.gz", b"\x05\x00\x00\x00"), Some(InputKind::Recorded));
         assert_eq!(of("notes.txt", b"buy milk\n"), None);
+        let text = pulsetrain_formats::format_by_name("text");
+        assert_eq!(
+            kind(Path::new("notes.txt"), b"buy milk\n", text),
+            Some(InputKind::Log)
+        );
+        assert_eq!(
+            kind(Path::new("a.jsonl"), b"{\"resourceMetrics\":[]}", text),
+            Some(InputKind::Recorded)
+        );
     }
 
     #[test]
@@ -209,10 +236,10 @@ mod tests {
         };
         (0..MAX_FILES).for_each(add);
         let paths = [folder.path().to_owned()];
-        let found = find(&paths).unwrap();
+        let found = find(&paths, None).unwrap();
         assert_eq!((found.inputs.len(), found.notice()), (MAX_FILES, None));
         add(MAX_FILES);
-        let found = find(&paths).unwrap();
+        let found = find(&paths, None).unwrap();
         assert_eq!(found.inputs.len(), MAX_FILES);
         let notice = found.notice().unwrap();
         assert!(notice.contains("2000 files") && notice.contains(&folder.path().display().to_string()));

@@ -30,6 +30,69 @@ fn embedded(html: &str) -> Value {
 }
 
 #[test]
+fn every_reading_option_of_import_is_an_option_of_show() {
+    let help = |name: &str| {
+        Finished::run(&mut command([name, "--help"]))
+            .expect_code(0)
+            .stdout
+    };
+    let options = [
+        "--format",
+        "--mapping",
+        "--run-id",
+        "--run-name",
+        "--rank",
+        "--rank-pattern",
+        "--start-time",
+        "--timezone",
+    ];
+    for (name, page) in ["import", "show"].map(|name| (name, help(name))) {
+        for option in options {
+            assert!(page.contains(&format!("{option} <")), "{name} {option}: {page}");
+        }
+    }
+}
+
+#[test]
+fn show_reads_a_log_by_a_mapping_under_the_names_of_the_user() {
+    let folder = Folder::new();
+    let log = folder.file("own.log", "lap=1 warp=2.5\nlap=2 warp=2.25\nlap=3 warp=2\n");
+    let log = log.display().to_string();
+    let finished = show(&[&log, "--text"]);
+    assert_eq!(finished.code, Some(1));
+    for part in ["found the keys lap, warp", "--suggest-mapping"] {
+        assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
+    }
+    let mapping = folder.file(
+        "mapping.yaml",
+        "format: keyvalue\nstep: lap\nvalues: [{key: warp, metric: train.loss}]\n",
+    );
+    let html = folder.path("out.html");
+    show(&[
+        &log,
+        "--mapping",
+        &mapping.display().to_string(),
+        "--run-name",
+        "voyage",
+        "--run-id",
+        "v-7",
+        "--rank",
+        "3",
+        "--start-time",
+        "2026-11-20T10:00:00Z",
+        "--timezone",
+        "UTC",
+        "--html",
+        &html.display().to_string(),
+    ])
+    .expect_code(0);
+    let data = embedded(&fs::read_to_string(&html).expect("the page can be read")).to_string();
+    for part in ["voyage", "v-7", "train.loss"] {
+        assert!(data.contains(part), "{part}: {data}");
+    }
+}
+
+#[test]
 fn every_corpus_folder_is_shown_or_rejected_with_a_reason() {
     let folders = fs::read_dir(corpus(""))
         .expect("the corpus can be listed")
