@@ -10,13 +10,18 @@ pub(crate) use distribution::Distribution;
 pub(crate) use scalars::Scalars;
 pub(crate) use torchspec::Reading as TorchSpecReading;
 
-use pulsetrain_mapping::{CoverageRow, shared_scalars, trainer, trainers};
+use pulsetrain_mapping::{CoverageRow, trainer, trainers};
 
 /// Returns the coverage rows of the tags of all trainers.
 pub(crate) fn coverage() -> Vec<CoverageRow> {
     let tables = trainers().map(|trainer| trainer.mapping().scalars().table());
     let rows = tables.flat_map(|table| table.coverage());
-    rows.chain(shared_scalars().coverage()).collect()
+    let usual = CoverageRow::rule(
+        "other tags with a key of the format `generic`",
+        "the metric of that key",
+        "as for numbers without a unit",
+    );
+    rows.chain([usual]).collect()
 }
 
 /// Returns the coverage rows of the tags of one trainer.

@@ -16,7 +16,7 @@ use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window};
 use crate::tags::{self, Scalars};
 use event::{Content, Event};
 use frame::Frame;
-use pulsetrain_mapping::{Trainer, framework_of_tag};
+use pulsetrain_mapping::{TagEvidence, Trainer};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
 
@@ -62,10 +62,11 @@ fn trainer_of(head: &[u8]) -> Option<&'static Trainer> {
         Content::Summary(summary) => Some(summary),
         _ => None,
     });
+    let mut evidence = TagEvidence::default();
     summaries
         .flat_map(summary::values)
         .filter_map(Result::ok)
-        .find_map(|value| framework_of_tag(&String::from_utf8_lossy(value.tag)))
+        .find_map(|value| evidence.observe(&String::from_utf8_lossy(value.tag)))
 }
 
 /// Iterates over the valid records at the beginning of some bytes.

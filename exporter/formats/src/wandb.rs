@@ -15,7 +15,7 @@ use crate::{
 };
 use blocks::{BlockRead, Blocks};
 use content::{Key, SummaryEntry};
-use pulsetrain_mapping::{RecordTable, Trainer, framework_of_tag};
+use pulsetrain_mapping::{RecordTable, TagEvidence, Trainer};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason, key_cache::KeyCache};
 use record::Record;
@@ -67,13 +67,14 @@ fn identify(head: &[u8]) -> RunHeader {
 
 /// Returns the trainer whose keys are in the first history.
 fn trainer_of(head: &[u8]) -> Option<&'static Trainer> {
+    let mut evidence = TagEvidence::default();
     records(head)
         .iter()
         .find_map(|record| match record::parse(record) {
             Ok(Record::History(items)) => item::all(items)
                 .ok()?
                 .iter()
-                .find_map(|item| framework_of_tag(&item.key())),
+                .find_map(|item| evidence.observe(&item.key())),
             _ => None,
         })
 }

@@ -14,6 +14,7 @@ use crate::{
     mapping::loose,
     row_entry::RowEntry,
     scalar_section::{OptionForm, ScalarSection},
+    words::Words,
 };
 
 /// A mapping in YAML; `MAPPING.md` documents each key.
@@ -27,6 +28,7 @@ pub struct MappingFile {
     extends: Option<Located<String>>,
     keys: Keys,
     ignore: Texts,
+    words: BTreeMap<String, Texts>,
     step: Located<Texts>,
     time: Option<Located<String>>,
     time_format: Option<Located<String>>,
@@ -125,6 +127,10 @@ impl MappingFile {
             faults.extend(self.unmatchable_keys());
         }
         mapping.ignored.clone_from(&self.ignore.0);
+        let words = self.words.iter();
+        let pairs =
+            words.flat_map(|(english, words)| words.0.iter().map(|word| (english.as_str(), word.as_str())));
+        mapping.words = Words::new(pairs);
         mapping.drops_unknown = self.unknown == Unknown::Drop;
         mapping.table = table(&self.values, &self.prefixes, &mut faults);
         for (kind, rows) in &self.records {

@@ -7,8 +7,11 @@ use regex::Regex;
 
 use crate::{
     CoverageRow, FieldMapping, FieldTable, MappingError, MappingPart, ResolvedMapping, TimeForm,
-    key_pattern::regex, scalar_section::ScalarSection,
+    key_pattern::regex, scalar_section::ScalarSection, words::Words,
 };
+
+/// The keys of the step if the mapping names none.
+const STEPS: [&str; 4] = ["step", "global_step", "iteration", "iter"];
 
 /// The mapping of a log's keys. The default has the names of metrics, and the usual keys of step and time.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +25,7 @@ pub struct Mapping {
     pub(crate) detect: Vec<Regex>,
     pub(crate) is_loose: bool,
     pub(crate) ignored: Vec<String>,
+    pub(crate) words: Words,
     pub(crate) steps: Vec<String>,
     pub(crate) time: Option<String>,
     pub(crate) time_form: TimeForm,
@@ -192,6 +196,26 @@ impl Mapping {
         } else {
             Cow::Borrowed(key)
         }
+    }
+
+    /// Returns the words of other languages that its keys are printed in.
+    pub fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// Returns the index of a key among those that can be the step, or `None` if it cannot.
+    pub fn step_rank(&self, key: &str) -> Option<usize> {
+        let spelling = self.spelling(key);
+        let rank = |key: &str| match self.steps() {
+            [] => STEPS.iter().position(|step| *step == key),
+            steps => steps.iter().position(|step| *step == key),
+        };
+        rank(&spelling).or_else(|| self.without_prefixes(&spelling).find_map(rank))
+    }
+
+    /// Returns the number of keys that can be the step.
+    pub fn step_ranks(&self) -> usize {
+        self.steps.len().max(STEPS.len())
     }
 
     /// Returns whether values of a key are attributes of the points of another key.

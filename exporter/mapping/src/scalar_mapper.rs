@@ -1,5 +1,7 @@
 //! Records numbers and texts under tags, from files of any format.
 
+use std::collections::HashSet;
+
 use pulsetrain_otlp::{
     UnixNanos,
     write::{Attribute, AttributeValue, HistogramParts},
@@ -11,10 +13,12 @@ use pulsetrain_record::{
 use pulsetrain_semconv::{Metric, attribute, event, metric};
 
 use crate::{
-    FieldTable, KeyState, MappingTarget, RecordMeta, Trainer,
+    Conversion, FieldTable, KeyState, MappingTarget, RecordMeta, Trainer,
+    dictionary::{dictionary_row, has_metric},
+    field_mapping::ResolvedMapping,
     key_state::Recorded,
     scalar_section::TextRole,
-    trainer::{framework_of_tag, shared_scalars},
+    tag_evidence::TagEvidence,
 };
 
 /// The index of a tag among those of its file, or `None` for a tag beyond the limit, whose values are skipped and counted. An
@@ -30,7 +34,10 @@ pub struct ScalarMapper {
     /// The rows of tags that the writer of the file adds, independently of the trainer.
     own: Option<&'static FieldTable>,
     trainer: Option<&'static Trainer>,
+    evidence: TagEvidence,
     tags: KeyCache<Tag>,
+    /// The metrics, with the attributes of their points, that tags have by the dictionary: two tags never share a series.
+    by_dictionary: HashSet<String>,
     highest_step: Option<i64>,
 }
 
@@ -41,6 +48,15 @@ struct Tag {
     text: Option<TextRole>,
     /// The time of the last recorded distribution.
     last_time_unix_nanos: UnixNanos,
+    /// Whether its ratios are in percent, as a number above 1 shows.
+    is_percent: bool,
+}
+
+/// The rows that tags are looked up in before the dictionary.
+#[derive(Clone, Copy, Debug)]
+struct TagRows {
+    own: Option<&'static FieldTable>,
+    trainer: Option<&'static Trainer>,
 }
 
 impl ScalarMapper {
@@ -69,7 +85,7 @@ impl ScalarMapper {
     /// all of them first.
     pub fn detect_framework(&mut self, tag: &[u8]) {
         if self.trainer.is_none() && self.tags.index_of_bytes(tag).is_none() {
-            self.trainer = framework_of_tag(&String::from_utf8_lossy(tag));
+            self.trainer = self.evidence.observe(&String::from_utf8_lossy(tag));
             if self.trainer.is_some() {
                 self.resolve_again();
             }
@@ -79,9 +95,13 @@ impl ScalarMapper {
     /// Resolves every tag by the rows of the trainer that is now known. The indices of tags stay valid, since callers hold
     /// them.
     fn resolve_again(&mut self) {
-        let (own, trainer) = (self.own, self.trainer);
+        self.by_dictionary.clear();
+        let rows = TagRows {
+            own: self.own,
+            trainer: self.trainer,
+        };
         for (name, tag) in self.tags.iter_mut() {
-            tag.resolve(name, own, trainer);
+            tag.resolve(name, rows, &mut self.by_dictionary);
         }
     }
 
@@ -154,7 +174,9 @@ impl ScalarMapper {
             return None;
         }
         let is_dropped = matches!(resolved.mapping.target, MappingTarget::Dropped(_));
-        let converted = resolved.mapping.convert(value).unwrap_or(value);
+        let conversion = resolved.mapping.conversion.or(resolved.mapping.without_suffix);
+        let conversion = conversion.unwrap_or(Conversion::None);
+        let converted = conversion.in_series(value, &mut tag.is_percent).apply(value);
         let recorded = tag.state.record((time, converted), (&[], true), name, recorder);
         let point = match recorded {
             Recorded::Point(metric, value) => Some((metric, value)),
@@ -259,23 +281,41 @@ impl ScalarMapper {
         }
         self.detect_framework(tag.as_bytes());
         let mut new = Tag::default();
-        new.resolve(tag, self.own, self.trainer);
+        let rows = TagRows {
+            own: self.own,
+            trainer: self.trainer,
+        };
+        new.resolve(tag, rows, &mut self.by_dictionary);
         Some(self.tags.add(tag, new))
     }
 }
 
 impl Tag {
-    /// Resolves the tag by the rows of the writer, of the trainer, and of tags that are common to all trainers.
-    fn resolve(&mut self, name: &str, own: Option<&FieldTable>, trainer: Option<&'static Trainer>) {
-        let section = trainer.map(|trainer| trainer.mapping().scalars());
+    /// Resolves the tag by the rows of the writer and of the trainer, or else by the dictionary.
+    fn resolve(&mut self, name: &str, rows: TagRows, by_dictionary: &mut HashSet<String>) {
+        let section = rows.trainer.map(|trainer| trainer.mapping().scalars());
         self.text = section.and_then(|section| section.text_role(name));
-        let tables = [
-            own,
-            section.map(|section| section.table()),
-            Some(shared_scalars()),
-        ];
+        let tables = [rows.own, section.map(|section| section.table())];
         let resolved = tables.into_iter().flatten().find_map(|table| table.resolve(name));
+        let resolved = resolved.or_else(|| rows.by_dictionary(name, by_dictionary));
         self.state.resolve(resolved);
+    }
+}
+
+impl TagRows {
+    /// Returns the row of the dictionary for a tag of training. The rows of a trainer that have a metric are complete for it, and
+    /// a series is of the first tag that has it.
+    fn by_dictionary(self, name: &str, used: &mut HashSet<String>) -> Option<ResolvedMapping> {
+        if self.own.is_some() {
+            return None;
+        }
+        let resolved = dictionary_row(name)?;
+        let Some(metric) = resolved.mapping.target.metric() else {
+            return Some(resolved);
+        };
+        let is_of_trainer = self.trainer.is_some_and(|trainer| has_metric(trainer, metric));
+        let series = || format!("{} {:?}", metric.name, resolved.fixed().collect::<Vec<_>>());
+        (!is_of_trainer && used.insert(series())).then_some(resolved)
     }
 }
 

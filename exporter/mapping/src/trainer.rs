@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use crate::{FieldTable, Mapping, MappingFile};
+use crate::{Mapping, MappingFile};
 
 /// A trainer whose mapping is part of the program.
 #[derive(Debug)]
@@ -61,7 +61,6 @@ trainers![
     "stable-baselines3",
     "clu",
     "generic",
-    "scalars",
     "wandb-system",
 ];
 
@@ -116,16 +115,14 @@ pub fn trainer(name: &str) -> &'static Trainer {
     found.unwrap_or_else(|| panic!("invariant: mappings/{name}.yaml is listed"))
 }
 
-/// Returns the trainer that a tag identifies, if any.
-pub fn framework_of_tag(tag: &str) -> Option<&'static Trainer> {
-    WITH_TAGS
-        .iter()
-        .find(|trainer| trainer.mapping().scalars().is_signature(tag))
+/// Returns the trainer that has a tag as a signature, if any.
+pub(crate) fn trainer_of_signature(tag: &str) -> Option<&'static Trainer> {
+    trainers_with_tags().find(|trainer| trainer.mapping().scalars().is_signature(tag))
 }
 
-/// Returns the rows of tags that have one meaning for all programs.
-pub fn shared_scalars() -> &'static FieldTable {
-    trainer("scalars").mapping().scalars().table()
+/// Returns the trainers whose tags are known, in the order in which signatures are looked up.
+pub(crate) fn trainers_with_tags() -> impl Iterator<Item = &'static Trainer> {
+    WITH_TAGS.iter()
 }
 
 /// Returns every trainer.

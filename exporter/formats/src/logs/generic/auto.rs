@@ -1,6 +1,6 @@
 //! Parses logs that no other format detects, by the dictionary in `mappings/generic.yaml` and without configuration.
 
-use pulsetrain_mapping::{Field, FieldValue, Mapping, trainer};
+use pulsetrain_mapping::{DICTIONARY, Field, FieldValue, Mapping, known_tail, trainer};
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
@@ -12,7 +12,6 @@ use super::{
     doubles::Doubles,
     grid::{Grid, GridLine},
     json_lists::History,
-    key_path::known_tail,
     key_use::KeyUse,
     record_keys::MAX_KEYS,
     row_names::RowName,
@@ -22,9 +21,6 @@ use crate::logs::lines::{Line, LineFormat, LineParser, each_message, identify_by
 use crate::logs::literal;
 use crate::logs::{LogFormat, LogParser, ParserFactory};
 use pulsetrain_record::{Recorder, SkipReason};
-
-/// The mapping with the dictionary of usual keys.
-pub(super) const DICTIONARY: &str = "generic";
 
 /// The row in the table of formats. Its `detect` is tried after those of all others.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
@@ -111,6 +107,7 @@ impl GenericLines {
     /// Calls `receive` with each record of a line. Returns whether the line is of a table or a document, which can have many
     /// lines for a record.
     fn each_record(&mut self, text: &str, receive: Receiver<'_>) -> bool {
+        let text = &*trainer(DICTIONARY).mapping().words().english(text);
         if text.is_empty() {
             return false;
         }

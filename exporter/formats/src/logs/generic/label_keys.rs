@@ -5,9 +5,9 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use pulsetrain_semconv::{Metric, metric};
 
-use super::labelled::{COUNT, Labelled, LabelledNumber};
+use super::labelled::{COUNT, Labelled, LabelledNumber, is_rate};
 use super::phrase::{qualified, tails, tails_of_same_meaning, without_message, without_noise};
-use super::record_keys::{MAX_KEYS, step_rank};
+use super::record_keys::MAX_KEYS;
 use super::section::{
     BATCHES, EVAL_PREFIX, Section, is_evaluation, is_one_of, names_evaluation, names_training,
 };
@@ -81,7 +81,7 @@ struct Facts {
 
 impl Facts {
     fn for_key(key: &str, mapping: &Mapping) -> Self {
-        let is_step = step_rank(mapping, key).is_some();
+        let is_step = mapping.step_rank(key).is_some();
         let resolved = mapping.resolve(None, key);
         let metric = resolved
             .as_ref()
@@ -230,7 +230,7 @@ impl LabelKeys {
                 return None;
             }
         }
-        let exact = [label, without_noise, without_message(label)]
+        let exact = [label, without_noise, without_message(label), without_rate(label)]
             .into_iter()
             .find(|key| self.facts(key).is_known);
         let key = exact.or_else(|| {
@@ -328,6 +328,14 @@ fn data_rate<'a>(number: &Labelled<'a>) -> Option<&'a str> {
     let (counted, _) = number.measure.split_once('/')?;
     let is_of_bytes = unit::conversion(counted, BYTES).is_some();
     (is_of_bytes && !number.measure.contains(' ')).then_some(number.measure)
+}
+
+/// Strips the unit of the number before a label: `images/s` in `ips : 1231.7 images/s data_time : 0.01`.
+fn without_rate(label: &str) -> &str {
+    let words = label.split_once(char::is_whitespace);
+    words
+        .filter(|(unit, _)| is_rate(unit))
+        .map_or(label, |(_, rest)| rest.trim_start())
 }
 
 /// Returns whether all words of a label are words for a rate.

@@ -1,10 +1,10 @@
 //! Applies the line patterns of a mapping: they select the records, and their groups are fields.
 
-use pulsetrain_mapping::{Field, FieldValue, trainer};
+use pulsetrain_mapping::{DICTIONARY, Field, FieldValue, trainer};
 use pulsetrain_record::{Recorder, SkipReason};
 use std::borrow::Cow;
 
-use super::{auto::DICTIONARY, record::Records, text::TextLines};
+use super::{record::Records, text::TextLines};
 use crate::logs::lines::Line;
 
 /// The fields of a line, and the rest of the line with further fields.

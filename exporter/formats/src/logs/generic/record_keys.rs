@@ -7,9 +7,6 @@ use pulsetrain_mapping::{Field, FieldValue, KeyState, Mapping};
 use pulsetrain_record::key_cache::KeyCache;
 use pulsetrain_semconv::Metric;
 
-/// The keys of the step if the mapping names none.
-const STEPS: [&str; 4] = ["step", "global_step", "iteration", "iter"];
-
 /// The keys of the time if the mapping names none.
 const TIMES: [&str; 4] = ["time", "timestamp", "ts", "_timestamp"];
 
@@ -113,7 +110,7 @@ impl RecordKeys {
     pub(super) fn look_up(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
         self.find(fields, mapping);
         self.steps.clear();
-        self.steps.resize(mapping.steps().len().max(STEPS.len()), None);
+        self.steps.resize(mapping.step_ranks(), None);
         for (number, rank) in &self.step_keys {
             if self.steps[*rank].is_none() && fields[*number].1.integer().is_some() {
                 self.steps[*rank] = Some(*number);
@@ -145,7 +142,7 @@ impl RecordKeys {
                     let mut info = KeyInfo::find(kind, key, mapping);
                     if let Some(tail) = tail {
                         info.state = KeyState::new(mapping.resolve(kind, &tail));
-                        info.step = step_rank(mapping, &tail);
+                        info.step = mapping.step_rank(&tail);
                     }
                     self.known.add(&name, info)
                 }
@@ -300,17 +297,7 @@ impl KeyInfo {
                 Some(time) => (time == spelling).then_some(0),
                 None => TIMES.iter().position(|usual| *usual == spelling),
             },
-            step: step_rank(mapping, key),
+            step: mapping.step_rank(key),
         }
     }
-}
-
-/// Returns the index of a key among those that can be the step, or `None` if it cannot.
-pub(super) fn step_rank(mapping: &Mapping, key: &str) -> Option<usize> {
-    let spelling = mapping.spelling(key);
-    let rank = |key: &str| match mapping.steps() {
-        [] => STEPS.iter().position(|step| *step == key),
-        steps => steps.iter().position(|step| *step == key),
-    };
-    rank(&spelling).or_else(|| mapping.without_prefixes(&spelling).find_map(rank))
 }

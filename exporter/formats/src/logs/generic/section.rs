@@ -1,39 +1,12 @@
 //! The parts of a line and of a log that are of training or of an evaluation.
 
-use super::labelled::Labelled;
+pub(in crate::logs) use pulsetrain_mapping::split::is_evaluation;
+pub(super) use pulsetrain_mapping::split::{EVAL_PREFIX, is_one_of, names_evaluation, names_training};
 
-/// Words before values of an evaluation.
-const EVALUATION: [&str; 20] = [
-    "eval",
-    "evaluation",
-    "evaluate",
-    "evaluating",
-    "validating",
-    "cv",
-    "val",
-    "valid",
-    "validation",
-    "validate",
-    "test",
-    "testing",
-    "dev",
-    "holdout",
-    "heldout",
-    "held-out",
-    "evaluator",
-    "inference",
-    "validator",
-    "tester",
-];
+use super::labelled::Labelled;
 
 /// A word that makes `cv` one of cross-validation, whose folds are trained.
 const FOLD: &str = "fold";
-
-/// Words before values of training.
-const TRAINING: [&str; 3] = ["train", "training", "trainer"];
-
-/// The prefix of the keys of values of an evaluation.
-pub(super) const EVAL_PREFIX: &str = "eval ";
 
 /// Labels of the counters of an epoch.
 pub(super) const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini_batch"];
@@ -136,39 +109,9 @@ pub(super) fn ends_with_evaluation(line: &str) -> bool {
         || line.contains(SAVED_RESULTS)
 }
 
-/// Returns whether a word names an evaluation; `None` if it names neither one nor training.
-pub(in crate::logs) fn is_evaluation(word: &str) -> Option<bool> {
-    match (is_one_of(&EVALUATION, word), is_one_of(&TRAINING, word)) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        _ => None,
-    }
-}
-
 /// Returns whether a counter with its split in brackets is of an evaluation, as `Epoch(val)`; `None` for any other label.
 pub(super) fn counts_evaluation(label: &str) -> Option<bool> {
     let (name, split) = label.strip_suffix(')')?.rsplit_once('(')?;
     let name = name.rsplit(char::is_whitespace).next().unwrap_or(name);
     is_evaluation(split).filter(|_| is_one_of(&COUNTERS, name))
-}
-
-/// Returns whether a word of a key names an evaluation.
-pub(super) fn names_evaluation(key: &str) -> bool {
-    splits(key).any(|is_evaluation| is_evaluation)
-}
-
-/// Returns whether a word of a key names training.
-pub(super) fn names_training(key: &str) -> bool {
-    splits(key).any(|is_evaluation| !is_evaluation)
-}
-
-/// Returns, for each word of a key that names a split, whether it names an evaluation.
-fn splits(key: &str) -> impl Iterator<Item = bool> + '_ {
-    let words = key.split(|letter: char| !letter.is_alphanumeric());
-    words.filter_map(is_evaluation)
-}
-
-/// Returns whether a word is one of these, in any case.
-pub(super) fn is_one_of(names: &[&str], word: &str) -> bool {
-    names.iter().any(|name| name.eq_ignore_ascii_case(word))
 }

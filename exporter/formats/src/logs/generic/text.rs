@@ -1,6 +1,6 @@
 //! Parses printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
 
-use pulsetrain_mapping::{Field, FieldValue, Mapping, MappingTarget};
+use pulsetrain_mapping::{DICTIONARY, Field, FieldValue, Mapping, MappingTarget, trainer};
 use std::{borrow::Cow, sync::Arc};
 
 use pulsetrain_semconv::{Metric, metric};
@@ -75,6 +75,8 @@ pub(super) struct TextLines {
     /// The numbers without a label in the newest line, after its first value.
     unlabelled: u64,
     pub(super) mark: DecimalMark,
+    /// Whether words of other languages are replaced: no key of the mapping is one.
+    has_english_keys: bool,
 }
 
 impl TextLines {
@@ -90,6 +92,7 @@ impl TextLines {
             has_objects: false,
             unlabelled: 0,
             mark: DecimalMark::default(),
+            has_english_keys: trainer(DICTIONARY).mapping().words().fits(mapping),
         }
     }
 
@@ -529,7 +532,11 @@ impl LineFormat for TextLines {
         if self.report_truncated(line, recorder) {
             return false;
         }
-        let Some(fields) = self.fields(line.text) else {
+        let text = match self.has_english_keys {
+            true => trainer(DICTIONARY).mapping().words().english(line.text),
+            false => Cow::Borrowed(line.text),
+        };
+        let Some(fields) = self.fields(&text) else {
             return false;
         };
         self.records.record(&fields, line, recorder);

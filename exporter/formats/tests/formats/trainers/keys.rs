@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_mapping::{Mapping, MappingTarget, ResolvedMapping, shared_scalars, trainer};
+use pulsetrain_mapping::{Mapping, MappingTarget, ResolvedMapping, dictionary_row, trainer};
 
 use super::FOLDER;
 use crate::imported::sample_text;
@@ -106,7 +106,7 @@ impl Key {
         match self.kind.as_deref() {
             Some(TAGS) => {
                 let own = mapping.scalars().table().resolve(key);
-                own.or_else(|| shared_scalars().resolve(key))
+                own.or_else(|| dictionary_row(key))
             }
             Some(kind) => mapping.resolve(Some(kind), key),
             None => mapping.resolve_anywhere(key).next(),
