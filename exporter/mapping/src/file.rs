@@ -34,6 +34,8 @@ pub struct MappingFile {
     time_format: Option<Located<String>>,
     line: Located<Texts>,
     kind: Option<String>,
+    rank: Option<Located<String>>,
+    role: Option<Located<String>>,
     between: Option<Located<String>>,
     sign: Option<Located<String>>,
     unknown: Unknown,
@@ -116,11 +118,19 @@ impl MappingFile {
         mapping.steps.clone_from(&self.step.0);
         mapping.time = self.time.as_ref().map(|time| time.value.clone());
         mapping.kind.clone_from(&self.kind);
+        let text = |placed: &Option<Located<String>>| placed.as_ref().map(|placed| placed.value.clone());
+        mapping.rank = text(&self.rank);
+        mapping.role = text(&self.role);
         if let Some(form) = &self.time_format {
             match TimeForm::parse(form) {
                 Ok(form) => mapping.time_form = form,
                 Err(error) => faults.push(form.at(&error, error.remedy())),
             }
+        }
+        if self.format == Some(MappedFormat::Csv) {
+            let keys = self.rank.iter().chain(&self.role);
+            let message = "rows of a table have no rank and no role";
+            faults.extend(keys.map(|key| key.at(message, Some("remove the key, or set another format"))));
         }
         mapping.is_loose = self.keys == Keys::Loose;
         if mapping.is_loose {

@@ -32,6 +32,8 @@ pub struct Mapping {
     pub(crate) lines: Vec<Regex>,
     pub(crate) pairs: PairDelimiters,
     pub(crate) kind: Option<String>,
+    pub(crate) rank: Option<String>,
+    pub(crate) role: Option<String>,
     pub(crate) table: FieldTable,
     pub(crate) records: BTreeMap<String, FieldTable>,
     pub(crate) scalars: ScalarSection,
@@ -172,6 +174,16 @@ impl Mapping {
     /// Returns the key whose value is the kind of a record, if there are several kinds.
     pub fn kind(&self) -> Option<&str> {
         self.kind.as_deref()
+    }
+
+    /// Returns the key of the rank of a record, if the mapping names one.
+    pub fn rank(&self) -> Option<&str> {
+        self.rank.as_deref()
+    }
+
+    /// Returns the key whose text is the role of a record, if the mapping names one.
+    pub fn role(&self) -> Option<&str> {
+        self.role.as_deref()
     }
 
     /// Returns the rows of all records.

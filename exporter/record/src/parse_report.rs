@@ -28,6 +28,9 @@ pub enum SkipReason {
     TooManySeries,
     /// A name that the registry does not know: its values are kept as `train.custom`; reported once per name.
     UnknownName,
+    /// A point of a step that another point of the same series has, with another value: two processes, or two parts of a model, may
+    /// write the same name. Both are recorded.
+    RepeatedStep,
     /// Times of a clock without a relation to the wall clock: they count from 1970.
     NoWallClock,
     /// Input that a format ignores by a rule, with the name of the rule: no telemetry, or a duplicate.
@@ -49,15 +52,21 @@ impl SkipReason {
             Self::TooManyRanks => "too_many_ranks",
             Self::TooManySeries => "too_many_series",
             Self::UnknownName => "unknown_name",
+            Self::RepeatedStep => "repeated_step",
             Self::NoWallClock => "no_wall_clock",
             Self::Ignored(rule) => rule,
         }
     }
 
-    /// Returns whether data was lost: `false` for values that were not measured, input ignored by a rule, and values kept under
-    /// another name.
+    /// Returns whether data was lost: `false` for values that were not measured, input ignored by a rule, and values that are
+    /// recorded.
     pub fn is_loss(self) -> bool {
-        !matches!(self, Self::NotMeasured | Self::UnknownName | Self::Ignored(_))
+        !matches!(self, Self::NotMeasured | Self::Ignored(_)) && !self.is_recorded()
+    }
+
+    /// Returns whether the values are recorded nevertheless.
+    pub fn is_recorded(self) -> bool {
+        matches!(self, Self::UnknownName | Self::RepeatedStep)
     }
 }
 

@@ -95,15 +95,21 @@ impl Summary {
             spans,
             events,
         } = self.counts;
-        // Values of unknown names are not skipped.
-        let (unknown, skipped): (Vec<_>, Vec<_>) = self
+        // Values of unknown names and of repeated steps are not skipped.
+        let (recorded, skipped): (Vec<_>, Vec<_>) = self
             .skipped
             .counts()
-            .partition(|(reason, _)| *reason == SkipReason::UnknownName);
-        let kept: u64 = unknown.iter().map(|(_, names)| names).sum();
-        let kept = match kept {
-            0 => String::new(),
-            names => format!(" (unknown names kept: {names})"),
+            .partition(|(reason, _)| reason.is_recorded());
+        let recorded: Vec<String> = recorded
+            .iter()
+            .map(|(reason, count)| match reason {
+                SkipReason::UnknownName => format!("unknown names kept: {count}"),
+                reason => format!("{}: {count}", reason.as_str().replace('_', " ")),
+            })
+            .collect();
+        let kept = match recorded.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", recorded.join(", ")),
         };
         let skipped = skipped.iter().map(|(reason, count)| (reason.as_str(), *count));
         writeln!(

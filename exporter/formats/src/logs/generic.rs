@@ -6,7 +6,7 @@
 //!
 //! Records over several lines: `heading` reads blocks below a line with a step, `grid` tables with bars, `columns` tables between
 //! spaces, `document` and `json_lists` JSON over several lines and histories of lists, `class_table` evaluations of classes.
-//! `row_names` keeps the runs in one table apart, and `doubles` drops lines that come twice.
+//! `row_names` keeps the runs in one table apart, `part` the tasks and layers of one run, and `doubles` drops lines that come twice.
 
 mod arrays;
 mod auto;
@@ -36,6 +36,7 @@ mod likeness;
 mod line_patterns;
 mod objects;
 mod pairs;
+mod part;
 mod pattern_lines;
 mod pattern_rows;
 mod phrase;
@@ -170,11 +171,16 @@ fn lines<F: LineFormat + 'static>(
     begin: fn(&Arc<Mapping>) -> F,
     prefixes: Prefixes,
 ) -> Box<dyn LogParser> {
-    if prefixes == Prefixes::Kept {
-        return Box::new(LineParser::new(begin(mapping)));
-    }
-    let mapping = Arc::clone(mapping);
-    Box::new(LineParser::of_ranks(move || begin(&mapping)))
+    let has_rank = mapping.rank().is_some();
+    let of_rank = {
+        let mapping = Arc::clone(mapping);
+        move || begin(&mapping)
+    };
+    Box::new(match prefixes {
+        Prefixes::Kept if has_rank => LineParser::of_mapped_ranks(of_rank),
+        Prefixes::Kept => LineParser::new(begin(mapping)),
+        Prefixes::Stripped => LineParser::of_ranks(of_rank),
+    })
 }
 
 fn coverage() -> Vec<CoverageRow> {

@@ -62,6 +62,11 @@ pub(super) trait LineFormat: Send {
         }
     }
 
+    /// Returns the rank under the key that the mapping of the format names.
+    fn rank(&mut self, _text: &str) -> Option<Rank> {
+        None
+    }
+
     /// Returns the use of each key so far, for formats that read unknown logs.
     fn key_uses(&mut self) -> Vec<KeyUse> {
         Vec::new()
@@ -283,6 +288,15 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
+    /// Creates a parser of lines whose mapping has the key of the rank. `begin` creates the format of each rank.
+    pub(super) fn of_mapped_ranks(begin: impl Fn() -> F + Send + 'static) -> Self {
+        let format = begin();
+        Self {
+            begin: Some(Box::new(begin)),
+            ..Self::new(format)
+        }
+    }
+
     /// Parses a line of the log, which may be in envelopes.
     fn line(&mut self, text: &str, position: SourcePosition, time: ReadTime, recorder: &mut Recorder<'_>) {
         let mut voice = Voice::default();
@@ -321,7 +335,8 @@ impl<F: LineFormat> LineParser<F> {
             removed_time: voice.time,
             level: voice.level,
         };
-        self.rank = self.speakers.rank(&voice).or(self.rank);
+        let mapped = self.format.rank(text);
+        self.rank = mapped.or_else(|| self.speakers.rank(&voice)).or(self.rank);
         let has_room = recorder.of_rank(self.rank);
         if let Some(before) = before {
             self.diagnostics.begin_traceback(&line, before, recorder);

@@ -11,7 +11,7 @@ use fastrand::Rng;
 use crate::Imported;
 
 /// The default number of logs that are drawn.
-const LOGS: u64 = 4_000;
+const LOGS: u64 = 10_000;
 
 /// A measured quantity: the words for it, the metric of training, and that of an evaluation.
 struct Quantity {
@@ -22,7 +22,7 @@ struct Quantity {
     most: f64,
 }
 
-const QUANTITIES: [Quantity; 10] = [
+const QUANTITIES: [Quantity; 13] = [
     quantity(&["loss", "Loss", "LOSS"], "train.loss", "eval.loss", 9.0),
     quantity(
         &["accuracy", "acc", "Acc"],
@@ -58,6 +58,19 @@ const QUANTITIES: [Quantity; 10] = [
     quantity(&["reward", "Reward"], "rl.trajectory_reward", "", 90.0),
     quantity(&["kl", "KL"], "rl.kl", "", 0.9),
     quantity(&["entropy"], "rl.entropy", "", 9.0),
+    quantity(
+        &["param norm", "Weight Norm", "parameter norm"],
+        "train.param_norm",
+        "",
+        90.0,
+    ),
+    quantity(&["forward time", "Fwd Time"], "perf.forward_time", "", 9.0),
+    quantity(
+        &["iterations per second", "steps/s", "it/s"],
+        "train.throughput.steps",
+        "",
+        90.0,
+    ),
 ];
 
 const fn quantity(
@@ -77,11 +90,24 @@ const fn quantity(
 /// Words that leave a quantity as it is.
 const NEUTRAL: [&str; 2] = ["", "train "];
 
+/// Words that may leave a quantity as it is, or make it one without a metric.
+const MEANS: [&str; 4] = ["mean ", "avg ", "Average ", "smoothed "];
+
 /// Words of an evaluation.
-const EVALUATION: [&str; 5] = ["val ", "eval ", "test ", "Validation ", "Val "];
+const EVALUATION: [&str; 9] = [
+    "val ",
+    "eval ",
+    "test ",
+    "Validation ",
+    "Val ",
+    "dev ",
+    "valid ",
+    "held-out ",
+    "Evaluation ",
+];
 
 /// Words before a quantity that make it another one.
-const BEFORE: [&str; 31] = [
+const BEFORE: [&str; 47] = [
     "max ",
     "Max ",
     "min ",
@@ -113,10 +139,26 @@ const BEFORE: [&str; 31] = [
     "top-5 ",
     "expected ",
     "Number of ",
+    "gen ",
+    "per-token ",
+    "Total env ",
+    "lowest ",
+    "highest ",
+    "p95 ",
+    "idle ",
+    "sync ",
+    "student ",
+    "discriminator ",
+    "baseline ",
+    "old ",
+    "allreduce ",
+    "epoch ",
+    "unclipped ",
+    "last ",
 ];
 
 /// Words after a quantity that make it another one.
-const AFTER: [&str; 12] = [
+const AFTER: [&str; 19] = [
     " std",
     " max",
     " min",
@@ -129,20 +171,46 @@ const AFTER: [&str; 12] = [
     " delta",
     " of critic",
     " threshold",
+    " per epoch",
+    " per token",
+    " of teacher",
+    " ratio",
+    " range",
+    " ema",
+    " budget",
+];
+
+/// Phrases that end or begin with a word for the step, the epoch or a time, and are something else.
+const COUNTS: [&str; 12] = [
+    "steps per epoch",
+    "time per epoch",
+    "best epoch",
+    "samples per epoch",
+    "episode steps",
+    "batches per epoch",
+    "env steps per update",
+    "warmup steps",
+    "save interval steps",
+    "time since checkpoint",
+    "checkpoint time",
+    "epochs without improvement",
 ];
 
 /// Phrases that have a metric of their own, with that metric.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 9] = [
     ("critic loss", "rl.value_loss"),
     ("aux loss", "train.loss_component"),
     ("teacher loss", "train.loss_component"),
     ("ref loss", "train.loss_component"),
     ("target loss", "train.loss_component"),
     ("loss weight", "train.loss_weight"),
+    ("student loss", "train.loss_component"),
+    ("loss ema", "train.smoothed.loss"),
+    ("epoch loss", "train.loss"),
 ];
 
 /// The text before, between and after a phrase and its number.
-const FORMS: [[&str; 3]; 13] = [
+const FORMS: [[&str; 3]; 22] = [
     ["", ": ", ""],
     ["", "=", ""],
     ["", " = ", ""],
@@ -156,10 +224,19 @@ const FORMS: [[&str; 3]; 13] = [
     ["", " (", ")"],
     ["<", ": ", ">"],
     ["* ", ": ", ""],
+    ["", ":", ""],
+    ["", "= ", ""],
+    ["", ":\t", ""],
+    ["(", ": ", ")"],
+    ["- ", ": ", ""],
+    ["• ", ": ", ""],
+    ["\"", "\": ", ""],
+    ["'", "': ", ""],
+    ["", " ≈ ", ""],
 ];
 
 /// The text before and after the digits of a number.
-const NUMBERS: [[&str; 2]; 12] = [
+const NUMBERS: [[&str; 2]; 21] = [
     ["", ""],
     ["", ""],
     ["", ""],
@@ -172,6 +249,15 @@ const NUMBERS: [[&str; 2]; 12] = [
     ["tf.Tensor(", ", shape=(), dtype=float32)"],
     ["", "↓"],
     ["~", ""],
+    ["", "e+00"],
+    ["", "E0"],
+    ["0", ""],
+    ["[", "]"],
+    ["tensor([", "])"],
+    ["tensor(", ", device='cuda:0')"],
+    ["Array(", ", dtype=float32)"],
+    ["`", "`"],
+    ["≈", ""],
 ];
 
 #[derive(Debug)]
@@ -192,7 +278,7 @@ fn draw(random: &mut Rng) -> Draw {
     let quantity = &QUANTITIES[random.usize(..QUANTITIES.len())];
     let words = quantity.words[random.usize(..quantity.words.len())];
     let one_of = |words: &[&'static str], random: &mut Rng| words[random.usize(..words.len())];
-    let (phrase, expected) = match random.u8(..6) {
+    let (phrase, expected) = match random.u8(..8) {
         0 | 1 => (
             one_of(&NEUTRAL, random).to_owned() + words,
             Expected::Metric(quantity.metric),
@@ -208,6 +294,11 @@ fn draw(random: &mut Rng) -> Draw {
             one_of(&BEFORE, random).to_owned() + words,
             Expected::NoneBut(Vec::new()),
         ),
+        5 => (
+            one_of(&MEANS, random).to_owned() + words,
+            Expected::NoneBut(vec![quantity.metric, "train.smoothed"]),
+        ),
+        6 => (one_of(&COUNTS, random).to_owned(), Expected::NoneBut(Vec::new())),
         _ => (
             words.to_owned() + one_of(&AFTER, random),
             Expected::NoneBut(Vec::new()),
@@ -303,4 +394,81 @@ fn phrases_are_under_the_metric_of_all_their_words_or_under_none() {
         wrong.len(),
         wrong[..wrong.len().min(40)].join("\n")
     );
+}
+
+/// The words of an evaluation before its values, and forms of its line: `@E` is the word, `@V` the value, `@S` the step.
+const SPLITS: [&str; 12] = [
+    "eval",
+    "Eval",
+    "val",
+    "Val",
+    "valid",
+    "validation",
+    "Validation",
+    "test",
+    "Test",
+    "dev",
+    "evaluation",
+    "holdout",
+];
+const LINES: [&str; 28] = [
+    "@E: loss @V",
+    "@E loss: @V",
+    "@E loss = @V",
+    "[@E] loss @V",
+    "[@E] step @S loss @V",
+    "[@E] step @S | loss @V",
+    "@E | loss @V",
+    "@E | step @S | loss @V",
+    "@E - loss: @V",
+    "@E step @S: loss @V",
+    "step @S @E: loss @V",
+    "step @S | @E loss @V",
+    "step @S, @E_loss=@V",
+    "step @S @E/loss: @V",
+    "loss/@E: @V",
+    "loss_@E: @V",
+    "Loss (@E): @V",
+    "loss on @E set: @V",
+    "loss on the @E set: @V",
+    "Final @E loss: @V",
+    "@E results: loss=@V",
+    "@E metrics: {'loss': @V}",
+    "@E: {\"loss\": @V, \"step\": @S}",
+    "{\"split\": \"@E\", \"step\": @S, \"loss\": @V}",
+    "(@E) loss: @V",
+    "Average loss: @V (@E)",
+    "=== @E === loss: @V",
+    "average @E loss: @V",
+];
+
+#[test]
+fn values_of_an_evaluation_are_never_of_training() {
+    let mut wrong = Vec::new();
+    for split in SPLITS {
+        for form in LINES {
+            let mut log = String::new();
+            for step in (10..60).step_by(10) {
+                log += &format!("step {step} | loss {}.25 | lr 0.000375\n", step + 1);
+                if step % 20 == 0 {
+                    let line = form.replace("@E", split).replace("@V", &format!("0.{step}5"));
+                    log += &line.replace("@S", &step.to_string());
+                    log.push('\n');
+                }
+            }
+            let read = Imported::from_text("generic", &log);
+            let losses = read.values("train.loss");
+            let is_kept = ["eval.loss", "train.custom"]
+                .iter()
+                .any(|metric| are_same(&read.values(metric), &[0.205, 0.405]));
+            let is_counted = read.skipped.counts().map(|(_, count)| count).sum::<u64>() >= 2;
+            if losses != [11.25, 21.25, 31.25, 41.25, 51.25] || !is_kept && !is_counted {
+                wrong.push(format!(
+                    "{} -> train.loss {losses:?}",
+                    log.lines().nth(2).unwrap_or_default()
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

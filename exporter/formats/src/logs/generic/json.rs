@@ -9,7 +9,7 @@ use crate::logs::{
     lines::{Line, LineFormat},
     literal,
 };
-use pulsetrain_record::{Recorder, SkipReason};
+use pulsetrain_record::{Rank, Recorder, SkipReason};
 
 /// Reads JSON lines.
 #[derive(Debug)]
@@ -55,9 +55,17 @@ impl LineFormat for JsonLines {
             return false;
         };
         recorder.skip_values(SkipReason::NotMeasured, object.nulls);
+        self.records.name_role(&mut fields);
         self.records.look_up(&fields);
         self.records.record(&fields, line, recorder);
         true
+    }
+
+    fn rank(&mut self, text: &str) -> Option<Rank> {
+        self.records.mapping.rank()?;
+        let (mut fields, body) = self.records.match_line(text)?;
+        literal::read(&body[body.find('{')?..], literal::DEPTH, &mut fields)?;
+        self.records.rank(&fields)
     }
 
     fn key_uses(&mut self) -> Vec<KeyUse> {

@@ -7,7 +7,7 @@ use super::key_use::KeyUse;
 use super::pairs;
 use super::record::Records;
 use crate::logs::lines::{Line, LineFormat};
-use pulsetrain_record::Recorder;
+use pulsetrain_record::{Rank, Recorder};
 
 /// Reads lines of `key=value`.
 #[derive(Debug)]
@@ -35,12 +35,21 @@ impl LineFormat for KeyValueLines {
             return false;
         };
         pairs::read(body, records.mapping.pairs(), &mut fields);
+        records.name_role(&mut fields);
         records.look_up(&fields);
         let is_record = records.keys.are_of_record();
         if is_record {
             records.record(&fields, line, recorder);
         }
         is_record
+    }
+
+    fn rank(&mut self, text: &str) -> Option<Rank> {
+        let records = &mut self.records;
+        records.mapping.rank()?;
+        let (mut fields, body) = records.match_line(text)?;
+        pairs::read(body, records.mapping.pairs(), &mut fields);
+        records.rank(&fields)
     }
 
     fn key_uses(&mut self) -> Vec<KeyUse> {

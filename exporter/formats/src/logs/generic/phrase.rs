@@ -400,8 +400,8 @@ pub(super) fn qualified(label: &str) -> Option<(&str, &str)> {
 }
 
 /// The characters between a label and its number.
-const LABEL_DELIMITERS: [char; 17] = [
-    '=', '>', ':', '(', '[', '{', '<', '"', '\'', '~', '→', '*', '`', '≈', '↑', '↓', '#',
+const LABEL_DELIMITERS: [char; 16] = [
+    '=', '>', ':', '(', '[', '{', '<', '"', '\'', '~', '→', '*', '`', '≈', '↑', '↓',
 ];
 
 /// Returns whether a character surrounds labels.

@@ -226,6 +226,11 @@ impl Records {
                         self.recorded.push((metric.ordinal, number));
                     }
                     known.state.add_to_spans(value, &mut self.spans);
+                    if let Some(step) = meta.step.filter(|step| known.repeats(*step, value)) {
+                        recorder.report(SkipReason::RepeatedStep, meta.position, || {
+                            format!("step {step} came twice with different values of {}", metric.name)
+                        });
+                    }
                     if metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal {
                         duration = Some(value);
                     }
@@ -266,6 +271,11 @@ impl Records {
         let (rank, field, step) = found.unwrap_or(first);
         self.last_step = Some((rank, step));
         Some((field, step))
+    }
+
+    /// Returns the step of the last record with one.
+    pub(super) fn last_step(&self) -> Option<f64> {
+        self.last_step.map(|(_, step)| step)
     }
 
     /// Returns whether a step is below that of the last record with one.

@@ -48,6 +48,8 @@ pub(super) struct KeyInfo {
     pub(super) fit: RowFit,
     /// Whether its ratios are in percent, as a number above 1 shows.
     pub(super) is_percent: bool,
+    /// The step and the value of its last point.
+    last: Option<(i64, f64)>,
     /// The outcome of its values.
     pub(super) outcome: KeyOutcome,
     /// Whether values of the key can be attributes of other values.
@@ -260,6 +262,12 @@ impl KeyInfo {
         self.step
     }
 
+    /// Records the point of a step. Returns whether the last point is of the same step and has another value.
+    pub(super) fn repeats(&mut self, step: i64, value: f64) -> bool {
+        let last = self.last.replace((step, value));
+        last.is_some_and(|(last_step, last)| last_step == step && last.to_bits() != value.to_bits())
+    }
+
     /// Counts the values of a record and keeps the first ones.
     pub(super) fn record(&mut self, value: &FieldValue<'_>) {
         self.count += 1;
@@ -288,6 +296,7 @@ impl KeyInfo {
             is_unmapped: false,
             fit: RowFit::default(),
             is_percent: false,
+            last: None,
             outcome: KeyOutcome::default(),
             is_attribute: mapping.is_attribute(key),
             is_kind: mapping.kind() == Some(key),

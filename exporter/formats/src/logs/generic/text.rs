@@ -14,6 +14,7 @@ use super::{
     label_keys::{LabelKeys, epoch_before_count, is_batch, is_count, step_after_place, step_at_start},
     labelled::{COUNT, Labelled, LabelledNumber, is_rate, labelled},
     objects::{PrintedLine, is_truncated, split_of_object},
+    part::Parts,
     phrase::{PHASE, are_only_values, phase_of},
     printed_number::DecimalMark,
     record::Records,
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::logs::leading_time::without_source_line;
 use crate::logs::lines::{Line, LineFormat};
-use pulsetrain_record::{Recorder, SkipReason};
+use pulsetrain_record::{Rank, Recorder, SkipReason};
 
 /// Metrics that a line without a result can also have: progress bars and settings.
 static CONTEXT: &[&Metric] = &[
@@ -75,6 +76,7 @@ pub(super) struct TextLines {
     /// The numbers without a label in the newest line, after its first value.
     unlabelled: u64,
     pub(super) mark: DecimalMark,
+    pub(super) parts: Parts,
     /// Whether words of other languages are replaced: no key of the mapping is one.
     has_english_keys: bool,
 }
@@ -92,6 +94,7 @@ impl TextLines {
             has_objects: false,
             unlabelled: 0,
             mark: DecimalMark::default(),
+            parts: Parts::default(),
             has_english_keys: trainer(DICTIONARY).mapping().words().fits(mapping),
         }
     }
@@ -158,6 +161,7 @@ impl TextLines {
             None if is_of_evaluation => self.keys.rename_to_evaluation(&mut fields),
             _ => self.keys.rename_if_marked(&mut fields),
         }
+        self.records.name_role(&mut fields);
         let values = fields.len();
         let is_value_of_block = self.add_heading(text, &numbers, &mut fields, &mut totals);
         let has_heading = fields.len() > values;
@@ -174,6 +178,7 @@ impl TextLines {
                 return None;
             }
         }
+        self.name_parts(body, &mut fields);
         if is_of_evaluation || !is_record {
             self.remove_count_of_evaluation(&mut fields);
         }
@@ -546,6 +551,22 @@ impl LineFormat for TextLines {
     fn report_left(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) {
         self.records.report_unmatched(line, recorder);
         self.records.report_unused(recorder);
+    }
+
+    fn rank(&mut self, text: &str) -> Option<Rank> {
+        self.records.mapping.rank()?;
+        let (mut fields, body) = self.records.match_line(text)?;
+        let mut line = PrintedLine::parse(body);
+        let numbers = line.texts.iter().flat_map(|text| labelled(text, self.mark));
+        let named = numbers.filter_map(|number| match number.number {
+            LabelledNumber::Value(value, "") => {
+                Some((Cow::Borrowed(number.label), FieldValue::Number(value)))
+            }
+            _ => None,
+        });
+        fields.extend(named);
+        fields.append(&mut line.fields);
+        self.records.rank(&fields)
     }
 
     fn key_uses(&mut self) -> Vec<KeyUse> {
