@@ -5,6 +5,7 @@
 //! ([`Wrapping`]). A last line without an end may be incomplete: it is parsed only if its format can detect that it is complete.
 
 mod left_lines;
+mod mapped_ranks;
 mod messages;
 mod unread;
 mod unwrapping;
@@ -288,15 +289,6 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
-    /// Creates a parser of lines whose mapping has the key of the rank. `begin` creates the format of each rank.
-    pub(super) fn of_mapped_ranks(begin: impl Fn() -> F + Send + 'static) -> Self {
-        let format = begin();
-        Self {
-            begin: Some(Box::new(begin)),
-            ..Self::new(format)
-        }
-    }
-
     /// Parses a line of the log, which may be in envelopes.
     fn line(&mut self, text: &str, position: SourcePosition, time: ReadTime, recorder: &mut Recorder<'_>) {
         let mut voice = Voice::default();
@@ -354,6 +346,9 @@ impl<F: LineFormat> LineParser<F> {
         let rank = self.rank.filter(|_| has_room).map(Rank::number);
         let is_record =
             format.line(&line, recorder) || format.leaves_line() && self.left.line(rank, &line, recorder);
+        if !is_record {
+            format.report_left(&line, recorder);
+        }
         // What a format counts is no message either: it can be private.
         let is_counted = recorder.parse_report().total() != skipped;
         let is_sentence = || !text.contains([':', '=']);
@@ -376,8 +371,6 @@ impl<F: LineFormat> LineParser<F> {
                         .to_owned()
                 });
             }
-        } else {
-            format.report_left(&line, recorder);
         }
     }
 
