@@ -50,6 +50,10 @@ pub(crate) struct ReadingArguments {
     /// inferred from a log that is followed]
     #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = timezone)]
     pub(crate) timezone: Option<Timezone>,
+
+    /// Reads only values: no log records of the lines that explain the run, such as warnings and exceptions
+    #[arg(long)]
+    pub(crate) no_messages: bool,
 }
 
 impl ReadingArguments {
@@ -68,6 +72,7 @@ impl ReadingArguments {
             start_unix_nanos: self.start_time,
             rank: fixed.or_else(|| self.rank_pattern.clone()).unwrap_or_default(),
             timezone: self.timezone.clone(),
+            without_messages: self.no_messages,
             ..RunOptions::default()
         })
     }

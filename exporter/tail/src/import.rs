@@ -10,8 +10,8 @@ use std::{
 };
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Mapping, Pace, RunHeader, detect,
-    found_keys, suggestion_command, unreadable, unused_notice, without_byte_order_mark,
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Mapping, Pace, RunHeader, detect, found_keys,
+    suggestion_command, unreadable, unused_notice, without_byte_order_mark,
 };
 use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Problem, Source};

@@ -62,7 +62,7 @@ section! {
         /// auto. auto infers the zone from the clock for a log that is being written, else UTC.
         timezone: Spanned<String> = Spanned::without_location("auto".to_owned()),
         /// Whether lines that are no measurements but explain the run become log records (run.message): warnings, errors,
-        /// exceptions, failures, NaN, resumption, phases. Each is sent at its occurrences 1, 10, 100, ...
+        /// exceptions, failures, NaN, resumption, phases. Their text is sent; each at its occurrences 1, 10, 100, ...
         messages: bool = true,
         /// Whether links that lead out of a directory in paths, or out of the directory of a pattern, are followed. Links
         /// within it are. A path without wildcards may be a link itself.

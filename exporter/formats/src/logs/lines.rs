@@ -11,11 +11,11 @@ mod unread;
 mod unwrapping;
 
 pub use self::left_lines::LeftLineReaders;
+pub(super) use self::{left_lines::LeftLines, messages::each_message};
 use self::{
     left_lines::RankedLeftLines,
     unwrapping::{Unwrapper, Wrapping},
 };
-pub(super) use self::{left_lines::LeftLines, messages::each_message};
 
 use std::collections::BTreeMap;
 

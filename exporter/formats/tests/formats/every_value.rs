@@ -101,9 +101,8 @@ fn arrives(log: &Log) {
     );
     let skipped = imported.skipped.counts();
     // The numbers of other lines are in `accounts`.
-    let is_of_record = |reason: SkipReason| {
-        !reason.is_recorded() && !matches!(reason.as_str(), "unread_line" | "setting")
-    };
+    let is_of_record =
+        |reason: SkipReason| !reason.is_recorded() && !matches!(reason.as_str(), "unread_line" | "setting");
     let skipped = skipped.filter(|(reason, _)| is_of_record(*reason));
     let skipped: BTreeMap<String, u64> = skipped
         .map(|(reason, count)| (reason.as_str().to_owned(), count))

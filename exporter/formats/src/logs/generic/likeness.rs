@@ -1,6 +1,6 @@
 //! The advice for a log that no format detects: its keys, its most frequent line and the next command.
 
-use pulsetrain_mapping::trainer;
+use pulsetrain_mapping::{DICTIONARY, trainer};
 use pulsetrain_record::{Recorder, Run};
 
 use super::{
@@ -96,7 +96,7 @@ pub fn suggestion_command(input: &str) -> String {
 /// Describes the lines of a head: their number, and the most frequent one with a number.
 fn describe_lines(head: &[u8]) -> String {
     let shapes = LeftLineShapes::default();
-    let mut parser = auto::parser(trainer(auto::DICTIONARY).mapping());
+    let mut parser = auto::parser(trainer(DICTIONARY).mapping());
     parser.set_left_line_readers(counted_lines(None, &shapes));
     let window = Window {
         bytes: head,

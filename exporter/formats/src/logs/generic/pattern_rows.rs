@@ -2,11 +2,10 @@
 
 use std::{collections::HashSet, fmt::Write};
 
-use pulsetrain_mapping::trainer;
+use pulsetrain_mapping::{DICTIONARY, trainer};
 use pulsetrain_record::MAX_CUSTOM_NAMES;
 
 use super::{
-    auto::DICTIONARY,
     delivered::Delivered,
     key_use::{KeyUse, quoted},
     shape::{Shape, ShapeNumber, metric_of},

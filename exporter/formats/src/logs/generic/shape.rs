@@ -2,11 +2,11 @@
 
 use std::{fmt::Write, sync::LazyLock};
 
-use pulsetrain_mapping::{FieldValue, MappingTarget, trainer, unit};
+use pulsetrain_mapping::{DICTIONARY, FieldValue, MappingTarget, trainer, unit};
 use pulsetrain_semconv::metric;
 use regex::Regex;
 
-use super::{auto::DICTIONARY, objects::object, phrase::tails_of_same_meaning, record_keys::step_rank};
+use super::{objects::object, phrase::tails_of_same_meaning};
 
 /// A number.
 const NUMBER: &str = r"[-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|NaN|inf|Infinity)";
@@ -327,7 +327,7 @@ fn words(text: &str) -> Vec<&str> {
 
 fn is_step(phrase: &str) -> bool {
     let mapping = trainer(DICTIONARY).mapping();
-    tails_of_same_meaning(phrase).any(|tail| step_rank(mapping, tail).is_some())
+    tails_of_same_meaning(phrase).any(|tail| mapping.step_rank(tail).is_some())
 }
 
 /// Returns the metric of a phrase in the dictionary.

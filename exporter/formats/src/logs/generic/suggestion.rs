@@ -6,12 +6,11 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use pulsetrain_mapping::{Mapping, MappingFile, trainer};
+use pulsetrain_mapping::{DICTIONARY, Mapping, MappingFile, trainer};
 use pulsetrain_record::{ParseReport, Recorder, Run, SkipReason};
 
 use super::{
     CSV, GENERIC,
-    auto::DICTIONARY,
     delivered::Delivered,
     key_use::{KeyUse, quoted},
     likeness::describe_columns,
