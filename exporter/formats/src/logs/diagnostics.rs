@@ -231,7 +231,7 @@ fn digest(rank: i64, message: &Message<'_>) -> u64 {
 }
 
 fn is_power_of_ten(mut number: u64) -> bool {
-    while number > 1 && number % 10 == 0 {
+    while number > 1 && number.is_multiple_of(10) {
         number /= 10;
     }
     number == 1

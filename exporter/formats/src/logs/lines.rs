@@ -358,7 +358,8 @@ impl<F: LineFormat> LineParser<F> {
             let can_be_message = !F::HAS_PRIVATE_LINES || line.leading_time().is_some();
             if can_be_message && self.diagnostics.observe(&line, false, recorder) {
                 recorder.send_full_batches();
-            } else if !is_counted {
+            } else if !(is_counted || F::IS_UNKNOWN && self.has_records) {
+                // The reader of unknown logs counts after its first record, also values of objects over several lines.
                 unread::report(&line, self.has_records, can_be_message, recorder);
             }
         }

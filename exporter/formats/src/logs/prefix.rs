@@ -474,7 +474,11 @@ mod tests {
             "10/12 00:31:05 loss 2.5 [epoch 3]",
             "10/12 00:31:05 - loss: 2.5",
         ] {
-            assert_eq!(parse(line), Prefix::default(), "{line}");
+            let prefix = Prefix {
+                level: None,
+                ..parse(line)
+            };
+            assert_eq!(prefix, Prefix::default(), "{line}");
         }
     }
 }

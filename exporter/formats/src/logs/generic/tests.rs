@@ -208,7 +208,7 @@ fn lines_with_values_that_no_pattern_matches_are_counted() {
         (
             "lightgbm",
             "[2]\tvalid_1's l2: 2.5\nEarly stopping, best iteration is:\n[2]\tvalid_1's l2: 2.5\n",
-            &[],
+            &[(SkipReason::Ignored("unread_line"), 1)],
         ),
     ] {
         let read = Sampled::read(crate::format_by_name(trainer).unwrap(), log);

@@ -68,7 +68,7 @@ const CASES: &str = "
   eval_loss      =     1.0
   eval_samples   =         64
   perplexity     =     2.5
--> events 5, eval.perplexity 2.5, eval.loss 1, skipped said_again=4
+-> events 7, eval.perplexity 2.5, eval.loss 1, skipped said_again=4
 
 ## completed steps, and the texts of each record in an event
 {'loss': 1.0, 'epoch': 0.5, 'global_step/max_steps': '3/12', 'percentage': '25.00%', 'elapsed_time': '1m 2s'}

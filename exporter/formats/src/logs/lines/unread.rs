@@ -46,13 +46,20 @@ fn is_labelled_number(text: &str, sign: usize) -> bool {
         label.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ')' | ']' | '%'));
     let value = &text[sign + 1..];
     let value = &value[..value.floor_char_boundary(MAX_PAIR)];
-    let word = label
-        .rsplit([' ', '\t', '"', '\'', ',', '{', '(', '['])
+    let word = label.rsplit([' ', '\t']).next().unwrap_or_default();
+    let phrase = label
+        .rsplit(['\t', '"', '\'', ',', ';', '{', '['])
         .next()
         .unwrap_or_default();
-    let has_letter = word.contains(|letter: char| letter.is_alphabetic());
+    let has_letter = phrase.contains(|letter: char| letter.is_alphabetic());
     let is_place = SOURCES.iter().any(|ending| word.ends_with(ending));
-    is_label && has_letter && !is_place && starts_with_number(value.trim_start_matches([' ', '\t']))
+    let is_time_or_address =
+        word.contains([':', '.']) && !word.contains(|letter: char| letter.is_alphabetic());
+    is_label
+        && has_letter
+        && !is_place
+        && !is_time_or_address
+        && starts_with_number(value.trim_start_matches([' ', '\t']))
 }
 
 /// Returns whether a text starts with a number that is not part of a time, a version, an address or a name.
