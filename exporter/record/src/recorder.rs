@@ -208,22 +208,23 @@ impl<'a> Recorder<'a> {
         body: Option<AttributeValue<'_>>,
         attributes: &[Attribute<'_>],
     ) {
-        self.record_severe_event(event, Severity::default(), time_unix_nanos, body, attributes);
+        let times = (time_unix_nanos, time_unix_nanos);
+        self.record_message(event, Severity::default(), times, body, attributes);
     }
 
-    /// Records an event with a severity other than `INFO`.
-    pub fn record_severe_event(
+    /// Records an event with its severity and its own time, which can be unknown, and the time at which it was observed.
+    pub fn record_message(
         &mut self,
         event: &'static semconv::Event,
         severity: Severity,
-        time_unix_nanos: UnixNanos,
+        (time_unix_nanos, observed_unix_nanos): (UnixNanos, UnixNanos),
         body: Option<AttributeValue<'_>>,
         attributes: &[Attribute<'_>],
     ) {
         self.current.logs.record(&LogRecordParts {
             event_name: event.name,
             time_unix_nanos,
-            observed_unix_nanos: time_unix_nanos,
+            observed_unix_nanos,
             severity,
             body,
             attributes,

@@ -58,18 +58,16 @@ impl Outcome {
                 "the last output of the trainer is lost, because it was not read in time: raise --drain";
             log::error(Subject::Program, message);
         } else if !self.is_recognised {
-            let seen = self
-                .seen
-                .as_ref()
-                .map_or(String::new(), |seen| format!(" ({seen})"));
-            let command = suggestion_command("LOG");
-            log::warn(
-                Subject::Program,
-                format_args!(
-                    "no metrics were found in the output{seen}: name its format with --format, or a log with --follow; for a copy LOG of the \
-                     output, `{command}` writes a mapping"
-                ),
-            );
+            let mut message = "no metrics were found in the output".to_owned();
+            if let Some(seen) = &self.seen {
+                message += &format!(" ({seen})");
+            }
+            message += ": name its format with --format, or a log with --follow";
+            if self.seen.is_some() {
+                let command = suggestion_command("LOG");
+                message += &format!("; for a copy LOG of the output, `{command}` writes a mapping");
+            }
+            log::warn(Subject::Program, message);
         }
         if self.unparsed > 0 {
             log::error(

@@ -130,7 +130,7 @@ fn offer(ingress: &Ingress, encoded: Encoded) {
 /// Reads until the format is detected, or until there is input of the given format.
 ///
 /// # Errors
-/// The output ends first; the error shows what was seen in it.
+/// The output ends first; the error shows what was seen in it, if it has numbers.
 fn recognised(
     named: Option<(&'static LogFormat, &'static str)>,
     text: &mut Text,
@@ -147,7 +147,8 @@ fn recognised(
             return Ok((format, sign, head));
         }
         if !is_open {
-            return Err(detect("", &head).err().filter(|_| !head.is_empty()));
+            let has_numbers = head.iter().any(u8::is_ascii_digit);
+            return Err(detect("", &head).err().filter(|_| has_numbers));
         }
         if head.len() > HEAD_BYTES {
             head.drain(..head.len() - HEAD_BYTES / 2);

@@ -9,16 +9,17 @@ mod traceback;
 
 use std::collections::{BTreeMap, HashMap};
 
-use pulsetrain_otlp::{
-    UnixNanos,
-    write::{Attribute, AttributeValue, Severity},
-};
+use pulsetrain_otlp::write::{Attribute, AttributeValue, Severity};
 use pulsetrain_record::{Rank, Recorder, SkipReason, SourcePosition};
 use pulsetrain_semconv::{attribute, event};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use self::{kinds::Kind, traceback::Traceback};
-use super::{lines::Line, prefix::Prefix, timestamp::DateOrder};
+use super::{
+    lines::{Line, LineTimes},
+    prefix::Prefix,
+    timestamp::DateOrder,
+};
 
 /// The most different messages of a log, and the most errors. Further ones are counted.
 const MAX_MESSAGES: usize = 4096;
@@ -141,7 +142,7 @@ impl Diagnostics {
             body,
             exception: None,
         };
-        self.record(&message, (line.approximate_time(), line.position()), recorder);
+        self.record(&message, (line.times(), line.position()), recorder);
         true
     }
 
@@ -165,13 +166,13 @@ impl Diagnostics {
             body: traceback.summary(),
             exception: Some(traceback),
         };
-        self.record(&message, (traceback.time(), traceback.start()), recorder);
+        self.record(&message, (traceback.times(), traceback.start()), recorder);
     }
 
     fn record(
         &mut self,
         message: &Message<'_>,
-        (time, position): (UnixNanos, SourcePosition),
+        (times, position): (LineTimes, SourcePosition),
         recorder: &mut Recorder<'_>,
     ) {
         let digest = digest(recorder.run().rank, message);
@@ -210,7 +211,13 @@ impl Diagnostics {
         let attributes: Vec<_> = attributes.into_iter().flatten().collect();
         let body = AttributeValue::Text(beginning(message.body, MAX_BODY));
         let (event, severity) = (&event::RUN_MESSAGE, message.severity);
-        recorder.record_severe_event(event, severity, time, Some(body), &attributes);
+        recorder.record_message(
+            event,
+            severity,
+            (times.own, times.observed),
+            Some(body),
+            &attributes,
+        );
     }
 }
 

@@ -50,14 +50,18 @@ impl LineClock {
         time
     }
 
-    /// Returns an approximate time of a line that is no record, given that before its message.
-    pub(super) fn near(&self, leading: Option<LoggedTime>, read: ReadTime) -> UnixNanos {
+    /// Returns the instant of the time before a message.
+    pub(super) fn instant(&self, leading: LoggedTime) -> UnixNanos {
+        self.local.instant(leading)
+    }
+
+    /// Returns the time at which a line without its own was read: in a finished log, that of the record before it.
+    pub(super) fn observed(&self, read: ReadTime) -> UnixNanos {
         let last = self.last.get();
-        match leading {
-            Some(time) => self.local.instant(time),
-            None if read.is_live => read.unix_nanos,
-            None if last.is_known() => last,
-            None => self
+        match () {
+            () if read.is_live => read.unix_nanos,
+            () if last.is_known() => last,
+            () => self
                 .pace
                 .as_ref()
                 .and_then(|pace| pace.time(0))

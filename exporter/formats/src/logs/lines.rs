@@ -85,6 +85,15 @@ pub(super) trait LineFormat: Send {
     }
 }
 
+/// The times of a line that is no record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LineTimes {
+    /// The time before its message, or unknown.
+    pub(super) own: UnixNanos,
+    /// An approximate time.
+    pub(super) observed: UnixNanos,
+}
+
 /// A line of a log.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
@@ -111,9 +120,14 @@ impl Line<'_> {
         leading_time(self.text, self.time.unix_nanos, self.clock.date_order()).or(self.removed_time)
     }
 
-    /// Returns an approximate time of a line that is no record.
-    pub(super) fn approximate_time(&self) -> UnixNanos {
-        self.clock.near(self.leading_time(), self.time)
+    /// Returns the times of a line that is no record.
+    pub(super) fn times(&self) -> LineTimes {
+        LineTimes {
+            own: self
+                .leading_time()
+                .map_or(UnixNanos::UNKNOWN, |time| self.clock.instant(time)),
+            observed: self.clock.observed(self.time),
+        }
     }
 
     /// Returns an approximate time of the line, for dates without a year.

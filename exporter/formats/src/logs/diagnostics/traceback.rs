@@ -1,10 +1,13 @@
 //! Collects the lines of a stack trace of Python.
 
-use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::SourcePosition;
 
 use super::beginning;
-use crate::logs::{lines::Line, prefix::Prefix, timestamp::DateOrder};
+use crate::logs::{
+    lines::{Line, LineTimes},
+    prefix::Prefix,
+    timestamp::DateOrder,
+};
 
 /// The longest stack trace in bytes. Of a longer one the beginning and the exception are kept.
 const MAX_TEXT: usize = 16 << 10;
@@ -27,7 +30,7 @@ pub(super) struct Traceback {
     /// The indentation of the first line, which launchers add to each.
     indentation: usize,
     start: SourcePosition,
-    time_unix_nanos: UnixNanos,
+    times: LineTimes,
     /// The lines of the source that can follow.
     source_lines: usize,
     /// Whether a line of another process is between the last frame and the next line.
@@ -49,7 +52,7 @@ impl Traceback {
             text: HEADING.to_owned(),
             indentation: if before.trim().is_empty() { before.len() } else { 0 },
             start: first.position(),
-            time_unix_nanos: first.approximate_time(),
+            times: first.times(),
             source_lines: 0,
             is_interrupted: false,
             exception: None,
@@ -79,7 +82,7 @@ impl Traceback {
         if line.starts_with([' ', '\t']) {
             return line;
         }
-        let prefix = Prefix::parse(line, self.time_unix_nanos, &DateOrder::default());
+        let prefix = Prefix::parse(line, self.times.observed, &DateOrder::default());
         match prefix.len {
             0 => line,
             len => prefix.gap.skip(&line[len..]),
@@ -117,8 +120,8 @@ impl Traceback {
         self.start
     }
 
-    pub(super) fn time(&self) -> UnixNanos {
-        self.time_unix_nanos
+    pub(super) fn times(&self) -> LineTimes {
+        self.times
     }
 
     /// Returns all lines.
