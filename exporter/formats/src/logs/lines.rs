@@ -363,7 +363,7 @@ impl<F: LineFormat> LineParser<F> {
         if !is_record {
             format.report_left(&line, recorder);
         }
-        // What a format counts is no message either: it can be private.
+        // A line that the format counts can be private, so it is no message.
         let is_counted = recorder.parse_report().total() != skipped;
         let is_sentence = || !text.contains([':', '=']);
         if is_record && F::IS_UNKNOWN && (voice.is_severe() || names_nan(text) || is_sentence()) {

@@ -71,7 +71,7 @@ pub(in crate::logs) fn format_hint(input: &str, head: &[u8]) -> FormatHint {
     };
     let next = match has_records(head) {
         true => "--format generic reads the records that there are; ",
-        false => "check that it is a training log; ",
+        false => "check that it is a training log, or name its format with --format; ",
     };
     let command = suggestion_command(input);
     FormatHint {
