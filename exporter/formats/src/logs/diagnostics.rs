@@ -123,8 +123,9 @@ impl Diagnostics {
             return false;
         }
         let (level, body) = match line.level {
-            Some(level) => (Some(level), line.text),
-            None => {
+            // The prefix of a record of an unknown log is removed already.
+            level if level.is_some() || is_record => (level, line.text),
+            _ => {
                 let prefix = Prefix::parse(line.text, line.near_unix_nanos(), &DateOrder::default());
                 (prefix.level, prefix.gap.skip(&line.text[prefix.len..]))
             }

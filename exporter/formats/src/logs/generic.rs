@@ -177,7 +177,7 @@ fn lines<F: LineFormat + 'static>(
         move || begin(&mapping)
     };
     Box::new(match prefixes {
-        Prefixes::Kept if has_rank => LineParser::of_mapped_ranks(of_rank),
+        Prefixes::Kept if has_rank => LineParser::with_mapped_ranks(of_rank),
         Prefixes::Kept => LineParser::new(begin(mapping)),
         Prefixes::Stripped => LineParser::of_ranks(of_rank),
     })

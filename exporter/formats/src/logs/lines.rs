@@ -5,13 +5,17 @@
 //! ([`Wrapping`]). A last line without an end may be incomplete: it is parsed only if its format can detect that it is complete.
 
 mod left_lines;
-mod mapped_ranks;
+mod line;
 mod messages;
 mod unread;
 mod unwrapping;
 
 pub use self::left_lines::LeftLineReaders;
-pub(super) use self::{left_lines::LeftLines, messages::each_message};
+pub(super) use self::{
+    left_lines::LeftLines,
+    line::{Line, LineTimes},
+    messages::each_message,
+};
 use self::{
     left_lines::RankedLeftLines,
     unwrapping::{Unwrapper, Wrapping},
@@ -23,16 +27,14 @@ use super::{
     KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, RunHeader, Window,
     clean::{CleanText, clean},
     diagnostics::Diagnostics,
-    leading_time::leading_time,
     line_clock::LineClock,
     prefix::Prefix,
     rank_prefix::{LineNumbers, RankedLine, without_prefixes, without_repetitions},
     speakers::{Speakers, Voice},
     tag,
 };
-use pulsetrain_mapping::RecordMeta;
-use pulsetrain_otlp::{UnixNanos, write::Severity};
-use pulsetrain_record::{LoggedTime, Rank, Recorder, Run, SkipReason, SourcePosition};
+use pulsetrain_otlp::UnixNanos;
+use pulsetrain_record::{Rank, Recorder, Run, SkipReason, SourcePosition};
 
 /// A format whose records are lines.
 pub(super) trait LineFormat: Send {
@@ -82,81 +84,6 @@ pub(super) trait LineFormat: Send {
     /// Returns whether the format has no use for the newest line, which was not a record.
     fn leaves_line(&self) -> bool {
         true
-    }
-}
-
-/// The times of a line that is no record.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LineTimes {
-    /// The time before its message, or unknown.
-    pub(super) own: UnixNanos,
-    /// An approximate time.
-    pub(super) observed: UnixNanos,
-}
-
-/// A line of a log.
-#[derive(Clone, Copy)]
-pub(super) struct Line<'a> {
-    /// The text, without line end and control sequences.
-    pub(super) text: &'a str,
-    position: SourcePosition,
-    time: ReadTime,
-    clock: &'a LineClock,
-    /// The time in the removed prefix.
-    removed_time: Option<LoggedTime>,
-    /// The level in the removed prefix.
-    pub(super) level: Option<Severity>,
-}
-
-impl Line<'_> {
-    /// Returns the time of a record without its own: the time at the beginning of the line, or one from the log's clock. Call
-    /// it once a record.
-    pub(super) fn read_time(&self) -> UnixNanos {
-        self.clock.time(self.leading_time(), self.time)
-    }
-
-    /// Returns the time before the message.
-    fn leading_time(&self) -> Option<LoggedTime> {
-        leading_time(self.text, self.time.unix_nanos, self.clock.date_order()).or(self.removed_time)
-    }
-
-    /// Returns the times of a line that is no record.
-    pub(super) fn times(&self) -> LineTimes {
-        LineTimes {
-            own: self
-                .leading_time()
-                .map_or(UnixNanos::UNKNOWN, |time| self.clock.instant(time)),
-            observed: self.clock.observed(self.time),
-        }
-    }
-
-    /// Returns an approximate time of the line, for dates without a year.
-    pub(super) fn near_unix_nanos(&self) -> UnixNanos {
-        self.time.unix_nanos
-    }
-
-    /// Returns whether [`Self::read_time`] is the time at which the line was written, so that a span can end there.
-    pub(super) fn is_live(&self) -> bool {
-        self.time.is_live || self.leading_time().is_some()
-    }
-
-    /// Returns the position of the line.
-    pub(super) fn position(&self) -> SourcePosition {
-        self.position
-    }
-
-    /// Returns the meta data of a record without a time of its own. Call it once a record.
-    pub(super) fn meta(&self, step: Option<i64>) -> RecordMeta {
-        self.meta_at(self.read_time(), step)
-    }
-
-    /// Returns the meta data of a record with this time.
-    pub(super) fn meta_at(&self, time_unix_nanos: UnixNanos, step: Option<i64>) -> RecordMeta {
-        RecordMeta {
-            time_unix_nanos,
-            step,
-            position: self.position,
-        }
     }
 }
 
@@ -284,6 +211,15 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
+    /// Creates a parser of lines whose mapping names the key of the rank. `begin` creates the format of each rank.
+    pub(super) fn with_mapped_ranks(begin: impl Fn() -> F + Send + 'static) -> Self {
+        let format = begin();
+        Self {
+            begin: Some(Box::new(begin)),
+            ..Self::new(format)
+        }
+    }
+
     /// Creates a parser without states of ranks.
     pub(super) fn new(format: F) -> Self {
         Self {
@@ -333,14 +269,7 @@ impl<F: LineFormat> LineParser<F> {
         // A progress bar can precede a stack trace.
         let before = Diagnostics::split_heading(text);
         let text = before.unwrap_or(text);
-        let line = Line {
-            text,
-            position,
-            time,
-            clock: &self.clock,
-            removed_time: voice.time,
-            level: voice.level,
-        };
+        let line = Line::new(text, (position, time), &voice, &self.clock);
         let mapped = self.format.rank(text);
         self.rank = mapped.or_else(|| self.speakers.rank(&voice)).or(self.rank);
         let has_room = recorder.of_rank(self.rank);
@@ -363,7 +292,7 @@ impl<F: LineFormat> LineParser<F> {
         if !is_record {
             format.report_left(&line, recorder);
         }
-        // A line that the format counts can be private, so it is no message.
+        // A line that the format counts can be private, so it is not a message.
         let is_counted = recorder.parse_report().total() != skipped;
         let is_sentence = || !text.contains([':', '=']);
         if is_record && F::IS_UNKNOWN && (voice.is_severe() || names_nan(text) || is_sentence()) {
@@ -486,14 +415,7 @@ impl<F: LineFormat> LineParser<F> {
                 "the input ends within this line".to_owned()
             });
         } else {
-            let line = Line {
-                text,
-                position,
-                time,
-                clock: &self.clock,
-                removed_time: voice.time,
-                level: voice.level,
-            };
+            let line = Line::new(text, (position, time), &voice, &self.clock);
             self.rank = self.speakers.rank(&voice).or(self.rank);
             recorder.of_rank(self.rank);
             if !self.diagnostics.continue_traceback(&line, recorder) && !F::HAS_PRIVATE_LINES {

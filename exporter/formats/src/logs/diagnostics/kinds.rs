@@ -28,7 +28,7 @@ impl Kind {
         self.0
     }
 
-    /// Returns the kind and the severity of a line with a level, or `None` if it is no message.
+    /// Returns the kind and the severity of a line with a level, or `None` if it is not a message.
     pub(super) fn classify(text: &str, level: Option<Severity>) -> Option<(Self, Severity)> {
         let level = level.unwrap_or(Severity::Debug);
         let mut words = text.split(|letter: char| !letter.is_alphanumeric());
@@ -137,5 +137,28 @@ impl Table {
                     .any(|expression| is_other(self.expressions[expression]))
         })?;
         Some(self.kinds[kind])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulsetrain_semconv::{AttributeKind, attribute};
+
+    use super::*;
+
+    #[test]
+    fn kinds_are_the_values_of_the_registry() {
+        let AttributeKind::Enum(values) = attribute::RUN_MESSAGE_KIND.kind else {
+            panic!("run.message.kind is an enumeration");
+        };
+        let of_table = TABLE.kinds.iter().map(|(kind, _)| kind.name());
+        let mut kinds: Vec<_> = of_table
+            .chain([Kind::ERROR.name(), Kind::WARNING.name()])
+            .collect();
+        let mut values = values.to_vec();
+        kinds.sort_unstable();
+        kinds.dedup();
+        values.sort_unstable();
+        assert_eq!(kinds, values);
     }
 }

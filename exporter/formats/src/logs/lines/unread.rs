@@ -15,7 +15,7 @@ const MAX_EXAMPLE: usize = 120;
 /// The longest label or number in bytes.
 const MAX_PAIR: usize = 64;
 
-/// Counts the numbers under labels of a line that is no record. The line itself is an example unless it can be private.
+/// Counts the numbers under labels of a line that is not a record. The line itself is an example unless it can be private.
 pub(super) fn report(line: &Line<'_>, has_records: bool, can_be_shown: bool, recorder: &mut Recorder<'_>) {
     let numbers = labelled_numbers(line.text);
     if numbers == 0 {
